@@ -1,0 +1,7 @@
+//! memlint reads the memory snapshots that PyTorch writes, works out what the program was doing, and reports what is
+//! wrong with its GPU memory.
+//!
+//! Data flows one way through the modules below; a module uses only modules that stand before it in this list (a test
+//! holds it to that).
+
+pub mod unit;

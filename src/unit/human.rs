@@ -1,0 +1,77 @@
+//! How sizes and counts are written for people.
+
+/// `1023 B`, `97.5 MiB`, `2 GiB`: binary units, one decimal below 100 where it is not zero.
+pub(super) fn bytes(count: u64) -> String {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut scaled = count as f64;
+    let mut unit = 0;
+    while scaled >= 1023.95 && unit + 1 < UNITS.len() {
+        scaled /= 1024.0;
+        unit += 1;
+    }
+    let name = UNITS.get(unit).copied().unwrap_or("B");
+    let number = format!("{scaled:.1}");
+    let number = number.strip_suffix(".0").unwrap_or(&number);
+    format!("{number} {name}")
+}
+
+/// `1 step`, `3 steps`, `1,213,937 events`: a count with its noun in the right number.
+pub fn count(number: usize, noun: &str) -> String {
+    let plural = match noun.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{stem}ies"),
+        _ if noun.ends_with('s') || noun.ends_with("ch") => format!("{noun}es"),
+        _ => format!("{noun}s"),
+    };
+    format!("{} {}", grouped(number), if number == 1 { noun } else { &plural })
+}
+
+/// `23 %`, or `0.4 %` below one.
+pub fn percent(share: f64) -> String {
+    let scaled = share * 100.0;
+    if scaled != 0.0 && scaled.abs() < 0.95 { format!("{scaled:.1} %") } else { format!("{scaled:.0} %") }
+}
+
+/// Thousands apart: `136,581`.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_keep_one_decimal_and_never_show_1024() {
+        assert_eq!(bytes(0), "0 B");
+        assert_eq!(bytes(1023), "1023 B");
+        assert_eq!(bytes(1024), "1 KiB");
+        assert_eq!(bytes(102_236_160), "97.5 MiB");
+        assert_eq!(bytes((1 << 20) - 1), "1 MiB");
+        assert_eq!(bytes(3 << 30), "3 GiB");
+        assert_eq!(bytes(u64::MAX), "16384 PiB");
+    }
+
+    #[test]
+    fn counts_agree_with_their_noun() {
+        assert_eq!(count(1, "boundary"), "1 boundary");
+        assert_eq!(count(2, "boundary"), "2 boundaries");
+        assert_eq!(count(0, "pass"), "0 passes");
+        assert_eq!(count(1_213_937, "event"), "1,213,937 events");
+        assert_eq!(count(2, "day"), "2 days");
+    }
+
+    #[test]
+    fn small_shares_keep_a_decimal() {
+        assert_eq!(percent(0.234), "23 %");
+        assert_eq!(percent(0.004), "0.4 %");
+        assert_eq!(percent(0.0), "0 %");
+    }
+}

@@ -1,0 +1,110 @@
+//! The vocabulary of quantities: bytes, moments and indices as types of their own, strings and sequences stored once,
+//! and the one way in which numbers are shown to people.
+//!
+//! Nothing here knows about PyTorch. Every index is a `NonZeroU32` inside, so `Option<…>` of one costs four bytes; that
+//! keeps an event at 40 bytes.
+
+mod human;
+mod index;
+mod interner;
+
+pub use human::{count, percent};
+pub use index::{AllocationId, DeviceIndex, EventIndex, FrameId, Index, IterationIndex, StackId, StringId};
+pub use interner::{SequenceInterner, StringInterner};
+
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Sub, SubAssign};
+
+/// A number of bytes. Subtraction saturates at zero: a difference of two sizes is never negative.
+///
+/// Displayed in binary units with at most one decimal: `97.5 MiB`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bytes(pub u64);
+
+impl Bytes {
+    /// No bytes.
+    pub const ZERO: Bytes = Bytes(0);
+    /// 2^10 bytes.
+    pub const KIB: Bytes = Bytes(1 << 10);
+    /// 2^20 bytes.
+    pub const MIB: Bytes = Bytes(1 << 20);
+    /// 2^30 bytes.
+    pub const GIB: Bytes = Bytes(1 << 30);
+
+    /// The count itself.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// This many times as much; saturates.
+    #[must_use]
+    pub const fn times(self, factor: u64) -> Bytes {
+        Bytes(self.0.saturating_mul(factor))
+    }
+
+    /// This as a share of `whole`, from 0 upward; 0 where `whole` is nothing.
+    pub fn share_of(self, whole: Bytes) -> f64 {
+        if whole.0 == 0 { 0.0 } else { self.0 as f64 / whole.0 as f64 }
+    }
+}
+
+impl Add for Bytes {
+    type Output = Bytes;
+    fn add(self, other: Bytes) -> Bytes {
+        Bytes(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for Bytes {
+    fn add_assign(&mut self, other: Bytes) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for Bytes {
+    type Output = Bytes;
+    fn sub(self, other: Bytes) -> Bytes {
+        Bytes(self.0.saturating_sub(other.0))
+    }
+}
+
+impl SubAssign for Bytes {
+    fn sub_assign(&mut self, other: Bytes) {
+        *self = *self - other;
+    }
+}
+
+impl Sum for Bytes {
+    fn sum<I: Iterator<Item = Bytes>>(parts: I) -> Bytes {
+        parts.fold(Bytes::ZERO, Add::add)
+    }
+}
+
+impl<'a> Sum<&'a Bytes> for Bytes {
+    fn sum<I: Iterator<Item = &'a Bytes>>(parts: I) -> Bytes {
+        parts.copied().sum()
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&human::bytes(self.0))
+    }
+}
+
+/// A moment in microseconds since the Unix epoch, as PyTorch's `time_us`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Micros(pub i64);
+
+/// How sure a conclusion is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Confidence {
+    /// One weak sign, or a recording that lacks much.
+    #[default]
+    Low,
+    /// The signs agree, but one that would settle it is missing.
+    Medium,
+    /// Independent signs agree.
+    High,
+}
