@@ -5,3 +5,4 @@
 //! holds it to that).
 
 pub mod unit;
+pub mod input;

@@ -1,0 +1,110 @@
+//! What can be wrong with a path or a file before its pickle is read.
+
+use std::io;
+
+use miette::Diagnostic;
+use thiserror::Error;
+
+use super::container::ContainerError;
+
+const HOW_TO_RECORD: &str = "memlint reads what `torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")` writes, plain or \
+                             compressed with gzip, zstd or xz";
+
+/// An input that cannot be read.
+#[derive(Debug, Error, Diagnostic)]
+pub enum InputError {
+    /// There is no such file.
+    #[error("there is no file `{name}`")]
+    #[diagnostic(help("check the path; paths are relative to the folder in which memlint was started"))]
+    Missing {
+        /// The path as given.
+        name: String,
+    },
+    /// A folder that holds no snapshots.
+    #[error("`{name}` is a folder, not a snapshot")]
+    #[diagnostic(help("name the snapshot file itself"))]
+    NoSnapshots {
+        /// The path as given.
+        name: String,
+    },
+    /// The operating system refuses.
+    #[error("`{name}` cannot be read: {source}")]
+    Unreadable {
+        /// The path as given.
+        name: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Nothing in it.
+    #[error("`{name}` is empty")]
+    #[diagnostic(help(
+        "was the program stopped before `_dump_snapshot` had written the file? Take the snapshot again"
+    ))]
+    Empty {
+        /// The path as given.
+        name: String,
+    },
+    /// Something else than a snapshot.
+    #[error("`{name}` is {found}, not a memory snapshot")]
+    #[diagnostic(help("{HOW_TO_RECORD}"))]
+    NotASnapshot {
+        /// The path as given.
+        name: String,
+        /// What it is, in words.
+        found: String,
+    },
+    /// A compressed file that breaks off or is damaged.
+    #[error("`{name}` cannot be decompressed as {kind}: {source}")]
+    #[diagnostic(help("the file is damaged or incomplete; copy or compress it again"))]
+    Broken {
+        /// The path as given.
+        name: String,
+        /// gzip, zstd or xz.
+        kind: &'static str,
+        /// What the decompressor says.
+        source: io::Error,
+    },
+    /// More bytes than allowed.
+    #[error("`{name}` holds more than {limit} bytes")]
+    #[diagnostic(help("if you trust the file, raise the limit with `--max-bytes`"))]
+    TooLarge {
+        /// The path as given.
+        name: String,
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// A small file that becomes enormous.
+    #[error(
+        "`{name}` grows more than {limit} times when decompressed ({kind}): it looks like a decompression bomb"
+    )]
+    #[diagnostic(help("if you trust the file, decompress it yourself and check the result"))]
+    Bomb {
+        /// The path as given.
+        name: String,
+        /// gzip, zstd or xz.
+        kind: &'static str,
+        /// The limit on the ratio.
+        limit: u64,
+    },
+}
+
+pub(super) fn opening(name: &str, source: io::Error) -> InputError {
+    match source.kind() {
+        io::ErrorKind::NotFound => InputError::Missing { name: name.to_owned() },
+        _ => InputError::Unreadable { name: name.to_owned(), source },
+    }
+}
+
+impl ContainerError {
+    /// The same, said of a file.
+    pub(super) fn about(self, name: &str) -> InputError {
+        let name = name.to_owned();
+        match self {
+            ContainerError::Empty => InputError::Empty { name },
+            ContainerError::NotASnapshot(found) => InputError::NotASnapshot { name, found },
+            ContainerError::Broken { kind, source } => InputError::Broken { name, kind, source },
+            ContainerError::TooLarge(limit) => InputError::TooLarge { name, limit },
+            ContainerError::Bomb { kind, limit } => InputError::Bomb { name, kind, limit },
+        }
+    }
+}
