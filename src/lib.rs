@@ -6,3 +6,4 @@
 
 pub mod unit;
 pub mod input;
+pub mod pickle;

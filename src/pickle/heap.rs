@@ -1,0 +1,127 @@
+//! What a pickle's opcodes build: values, and the containers they refer to.
+
+use crate::unit::StringId;
+
+/// A value on the machine's stack.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value {
+    /// `None`.
+    None,
+    /// A truth value.
+    Bool(bool),
+    /// An integer that fits 64 signed bits.
+    Int(i64),
+    /// An integer from 2^63 to 2^64 - 1 (addresses).
+    Unsigned(u64),
+    /// A floating point number.
+    Float(f64),
+    /// Text.
+    Text(StringId),
+    /// A dict, list or tuple of the [`Heap`].
+    Container(Node),
+    /// What stood in a folded list that had to be kept after all.
+    Row(Row),
+    /// Bytes, or an integer beyond 64 bits: nothing that a snapshot uses.
+    Opaque,
+    /// The one function of PyTorch's C++ pickler that is known and harmless: it marks a type and returns its argument.
+    TypeTag,
+}
+
+/// A container's identity: every reference to it is this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Node(pub(super) u32);
+
+/// A row of a table of the [`Fold`](super::Fold) that stands for a container: which table and which row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row(u32);
+
+const ROW_BITS: u32 = 28;
+
+impl Row {
+    /// Row `index` of table `table` (0 to 15); `None` beyond 2^28 rows.
+    pub fn new(table: u8, index: usize) -> Option<Row> {
+        let index = u32::try_from(index).ok().filter(|index| index >> ROW_BITS == 0)?;
+        (table < 16).then_some(Row(u32::from(table) << ROW_BITS | index))
+    }
+
+    /// The table.
+    pub fn table(self) -> u8 {
+        (self.0 >> ROW_BITS) as u8
+    }
+
+    /// The row in it.
+    pub fn index(self) -> usize {
+        (self.0 & ((1 << ROW_BITS) - 1)) as usize
+    }
+}
+
+/// The state of a container.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Content {
+    /// A dict without items.
+    NewDict,
+    /// A list without items.
+    NewList,
+    /// Folded into a row.
+    Folded(Row),
+    /// A dict whose items are kept: keys and values in turn, in this slot of [`Heap::kept`].
+    Dict(u32),
+    /// A list whose items are kept.
+    List(u32),
+    /// A tuple.
+    Tuple(u32),
+}
+
+/// The containers of a pickle, addressed by [`Node`].
+#[derive(Debug, Default)]
+pub struct Heap {
+    pub(super) contents: Vec<Content>,
+    pub(super) kept: Vec<Vec<Value>>,
+}
+
+impl Heap {
+    /// The keys and values (in turn) of a dict that was not folded; empty for an empty dict.
+    pub fn dict(&self, value: Value) -> Option<&[Value]> {
+        match self.content(value)? {
+            Content::NewDict => Some(&[]),
+            Content::Dict(slot) => self.slot(slot),
+            _ => None,
+        }
+    }
+
+    /// The items of a list that was not folded; empty for an empty list.
+    pub fn list(&self, value: Value) -> Option<&[Value]> {
+        match self.content(value)? {
+            Content::NewList => Some(&[]),
+            Content::List(slot) => self.slot(slot),
+            _ => None,
+        }
+    }
+
+    /// The items of a tuple.
+    pub fn tuple(&self, value: Value) -> Option<&[Value]> {
+        match self.content(value)? {
+            Content::Tuple(slot) => self.slot(slot),
+            _ => None,
+        }
+    }
+
+    /// The row that a container was folded into.
+    pub fn row(&self, value: Value) -> Option<Row> {
+        match (value, self.content(value)) {
+            (Value::Row(row), _) | (_, Some(Content::Folded(row))) => Some(row),
+            _ => None,
+        }
+    }
+
+    fn content(&self, value: Value) -> Option<Content> {
+        match value {
+            Value::Container(node) => self.contents.get(node.0 as usize).copied(),
+            _ => None,
+        }
+    }
+
+    fn slot(&self, slot: u32) -> Option<&[Value]> {
+        self.kept.get(slot as usize).map(Vec::as_slice)
+    }
+}

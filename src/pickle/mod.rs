@@ -1,0 +1,86 @@
+//! The bounded pickle machine: what the opcodes say, and nothing run.
+//!
+//! In: the bytes of a pickle of protocol 2 to 5. Out: its top value, the containers it refers to, and whatever the
+//! caller's [`Fold`] made of the dicts and lists it recognised. Always: no recursion, no import, no call, no allocation
+//! whose size the file chooses without being bounded by the file's own length or by [`Limits`]; shared containers stay
+//! shared; every error names its byte.
+//!
+//! A tree of a snapshot would be many times as large as the file. So the machine offers every dict and list to the
+//! `Fold` as soon as its items are set, and a folded container is one word from then on: the row that stands for it.
+//! Python's pickler memoises a container before it fills it; that is why a container is a [`Node`] whose content
+//! changes, and not a value.
+
+mod cursor;
+mod error;
+mod heap;
+mod machine;
+mod opcode;
+mod walk;
+
+pub use error::PickleError;
+pub use heap::{Heap, Node, Row, Value};
+pub use walk::walk;
+
+use crate::unit::StringInterner;
+
+/// How much a pickle may hold. The defaults read snapshots of some 50 million events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Containers, and memoised values.
+    pub nodes: u64,
+    /// Values on the stack at a time.
+    pub stack: u64,
+    /// Bytes of distinct text.
+    pub text: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { nodes: 1 << 28, stack: 1 << 26, text: 1 << 30 }
+    }
+}
+
+/// What recognises containers and keeps them in its own form.
+pub trait Fold {
+    /// A dict has got its first items (keys and values in turn): the row that stands for it from now on, or `None` to
+    /// keep its items. A folded dict must not change afterwards.
+    fn dict(&mut self, items: &[Value], heap: &Heap) -> Result<Option<Row>, &'static str>;
+
+    /// A list gets more items: `list` is the row that stands for it (`None` while it is empty). The row that stands
+    /// for it now, or `None` to keep the items.
+    fn extend(
+        &mut self,
+        list: Option<Row>,
+        items: &[Value],
+        heap: &Heap,
+    ) -> Result<Option<Row>, &'static str>;
+
+    /// The items of a folded list that must be kept after all.
+    fn unfold(&self, list: Row) -> Result<Vec<Value>, &'static str>;
+}
+
+/// What a pickle holds.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The top value.
+    pub top: Value,
+    /// The containers that were not folded.
+    pub heap: Heap,
+    /// All text.
+    pub strings: StringInterner,
+    /// Bytes up to and including the STOP opcode.
+    pub length: usize,
+}
+
+/// Reads a pickle. `strings` may hold text that the caller wants to know by its ids.
+///
+/// # Errors
+/// See [`PickleError`].
+pub fn load(
+    bytes: &[u8],
+    strings: StringInterner,
+    fold: &mut impl Fold,
+    limits: &Limits,
+) -> Result<Loaded, PickleError> {
+    machine::Machine::new(bytes, strings, fold, limits).run()
+}
