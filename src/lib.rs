@@ -7,3 +7,4 @@
 pub mod unit;
 pub mod input;
 pub mod pickle;
+pub mod snapshot;

@@ -1,0 +1,390 @@
+//! From the folded tables to the [`Snapshot`]: which run is which device's trace, which blocks are whose.
+
+use std::collections::BTreeMap;
+
+use super::records::{Records, Run, table};
+use super::words;
+use super::{Action, Annotation, Block, DeviceTrace, Event, Gap, Segment, Settings, Snapshot, SnapshotError};
+use crate::pickle::{self, Heap, Limits, Row, Value};
+use crate::unit::{Bytes, StringId, StringInterner};
+
+/// More devices than one process can have; a file that lists more is hostile.
+const MOST_DEVICES: usize = 1024;
+
+pub(super) fn read(bytes: &[u8], limits: &Limits) -> Result<Snapshot, SnapshotError> {
+    let mut records = Records::default();
+    let loaded = pickle::load(bytes, words::interner(), &mut records, limits)?;
+    let parts = Parts::of(loaded.top, &loaded.heap, &loaded.strings, &records)?;
+    parts.check_shapes()?;
+    let traces = parts.traces()?;
+    let blocks = parts.block_runs()?;
+    let annotations = parts.annotations();
+    let settings = parts.settings();
+    let has_traces = parts.traces.is_some();
+    let mut gaps = Vec::new();
+    if !has_traces {
+        gaps.push(Gap::NoTraces);
+    }
+    let mut unknown = parts.unknown_keys;
+    for (&key, &count) in &records.unknown_keys {
+        *unknown.entry(key).or_insert(0) += count;
+    }
+    list_unknown(&mut gaps, &loaded.strings, unknown, Gap::UnknownKeys);
+    list_unknown(&mut gaps, &loaded.strings, records.unknown_actions, Gap::UnknownActions);
+    let any_frames = records.any_frames;
+    let segments = fill_segments(records.segments, &records.blocks, &blocks);
+    let devices = distribute(records.events, &traces);
+    let mut snapshot = Snapshot {
+        strings: loaded.strings,
+        stacks: records.stacks,
+        devices,
+        segments,
+        annotations: if annotations.is_empty() { records.inline_annotations } else { annotations },
+        settings,
+        gaps,
+    };
+    find_gaps(&mut snapshot, any_frames);
+    Ok(snapshot)
+}
+
+/// The parts of the top-level object, found but not yet taken apart.
+struct Parts<'a> {
+    heap: &'a Heap,
+    records: &'a Records,
+    strings: &'a StringInterner,
+    segments: Option<Value>,
+    traces: Option<Value>,
+    annotations: Option<Value>,
+    settings: Option<Value>,
+    unknown_keys: BTreeMap<StringId, usize>,
+}
+
+/// Where the rows of a list stand in their table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Rows {
+    Run { first: usize, length: usize },
+    Scattered(Vec<usize>),
+}
+
+impl<'a> Parts<'a> {
+    fn of(
+        top: Value,
+        heap: &'a Heap,
+        strings: &'a StringInterner,
+        records: &'a Records,
+    ) -> Result<Parts<'a>, SnapshotError> {
+        let mut parts = Parts {
+            heap,
+            records,
+            strings,
+            segments: None,
+            traces: None,
+            annotations: None,
+            settings: None,
+            unknown_keys: BTreeMap::new(),
+        };
+        let Some(items) = heap.dict(top) else {
+            // `torch.cuda.memory_snapshot()` returns the bare list of segments.
+            let bare = parts.rows(top, table::SEGMENT).is_some() && heap.list(top) != Some(&[]);
+            return if bare {
+                parts.segments = Some(top);
+                Ok(parts)
+            } else {
+                Err(SnapshotError::NotASnapshot { found: describe(top, heap, records) })
+            };
+        };
+        for pair in items.as_chunks::<2>().0 {
+            let [Value::Text(key), value] = *pair else { continue };
+            match strings.get(key) {
+                "segments" => parts.segments = Some(value),
+                "device_traces" | "traces" => parts.traces = Some(value),
+                "external_annotations" => parts.annotations = Some(value),
+                "allocator_settings" => parts.settings = Some(value),
+                _ => *parts.unknown_keys.entry(key).or_insert(0) += 1,
+            }
+        }
+        if parts.segments.is_none() && parts.traces.is_none() {
+            return Err(SnapshotError::NotASnapshot { found: describe(top, heap, records) });
+        }
+        Ok(parts)
+    }
+
+    fn check_shapes(&self) -> Result<(), SnapshotError> {
+        let wanted = [
+            (self.segments, table::SEGMENT, "segments", "a list of segments"),
+            (self.annotations, table::ANNOTATION, "external_annotations", "a list of annotations"),
+        ];
+        for (value, table, path, wanted) in wanted {
+            if value.is_some_and(|value| self.rows(value, table).is_none()) {
+                return Err(SnapshotError::Shape { path: path.to_owned(), found: "something else", wanted });
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows of a list of rows of one table; `None` where it is something else.
+    fn rows(&self, value: Value, table: u8) -> Option<Rows> {
+        if let Some(row) = self.heap.row(value) {
+            let run: &Run =
+                (row.table() == table::RUN).then(|| self.records.runs.get(row.index())).flatten()?;
+            return (run.table == table).then_some(Rows::Run { first: run.first, length: run.length });
+        }
+        let items = self.heap.list(value)?;
+        let rows: Option<Vec<usize>> = items
+            .iter()
+            .map(|&item| self.heap.row(item).filter(|row| row.table() == table).map(Row::index))
+            .collect();
+        rows.map(Rows::Scattered)
+    }
+
+    /// The rows of each device's trace.
+    fn traces(&self) -> Result<Vec<Rows>, SnapshotError> {
+        let Some(value) = self.traces else { return Ok(Vec::new()) };
+        let shape = |path: String, found, wanted| SnapshotError::Shape { path, found, wanted };
+        let Some(list) = self.heap.list(value).filter(|list| list.len() <= MOST_DEVICES) else {
+            return Err(shape(
+                "device_traces".to_owned(),
+                "something else",
+                "a list with one trace a device",
+            ));
+        };
+        let mut traces = Vec::new();
+        for (device, &trace) in list.iter().enumerate() {
+            let rows = self.rows(trace, table::EVENT).ok_or_else(|| {
+                shape(format!("device_traces[{device}]"), "something else", "a list of events")
+            })?;
+            traces.push(rows);
+        }
+        if overlap(&traces) {
+            return Err(shape(
+                "device_traces".to_owned(),
+                "a list that holds an event twice",
+                "one trace a device",
+            ));
+        }
+        Ok(traces)
+    }
+
+    /// The rows of each segment's blocks, in the order of the segment table.
+    fn block_runs(&self) -> Result<Vec<Rows>, SnapshotError> {
+        let mut all = Vec::new();
+        for (at, segment) in self.records.segments.iter().enumerate() {
+            let rows = match segment.blocks {
+                Some(blocks) => self.rows(blocks, table::BLOCK).ok_or_else(|| SnapshotError::Shape {
+                    path: format!("segments[{at}].blocks"),
+                    found: "something else",
+                    wanted: "a list of blocks",
+                })?,
+                None => Rows::Scattered(Vec::new()),
+            };
+            all.push(rows);
+        }
+        if overlap(&all) {
+            return Err(SnapshotError::Shape {
+                path: "segments".to_owned(),
+                found: "a list in which segments share blocks",
+                wanted: "segments with blocks of their own",
+            });
+        }
+        Ok(all)
+    }
+
+    fn annotations(&self) -> Vec<Annotation> {
+        let rows = self.annotations.and_then(|value| self.rows(value, table::ANNOTATION));
+        rows.map_or_else(Vec::new, |rows| take(&self.records.annotations, &rows))
+    }
+
+    fn settings(&self) -> Settings {
+        let mut settings = Settings::default();
+        let items = self.settings.and_then(|value| self.heap.dict(value)).unwrap_or_default();
+        for pair in items.as_chunks::<2>().0 {
+            let [Value::Text(key), value] = *pair else { continue };
+            match (self.strings.get(key), value) {
+                ("PYTORCH_CUDA_ALLOC_CONF", Value::Text(conf)) => {
+                    settings.conf = Some(self.strings.get(conf).to_owned());
+                }
+                ("max_split_size", Value::Int(size)) => {
+                    settings.max_split_size = u64::try_from(size).ok().map(Bytes);
+                }
+                ("garbage_collection_threshold", Value::Float(share)) => {
+                    settings.garbage_collection_threshold = share;
+                }
+                ("expandable_segments", Value::Bool(on)) => settings.expandable_segments = on,
+                ("roundup_power2_divisions", divisions) => self.divisions(divisions, &mut settings),
+                _ => {}
+            }
+        }
+        settings
+    }
+
+    /// `{"1": 0, "2": 0, "4": 0, ..., "32768": 0}`: the key is the start of the interval in MiB.
+    fn divisions(&self, value: Value, settings: &mut Settings) {
+        for pair in self.heap.dict(value).unwrap_or_default().as_chunks::<2>().0 {
+            let [Value::Text(key), Value::Int(count)] = *pair else { continue };
+            let Ok(start) = self.strings.get(key).parse::<u32>() else { continue };
+            let place = settings.roundup_power2_divisions.get_mut(start.max(1).ilog2() as usize);
+            if let (Some(place), Ok(count)) = (place, u32::try_from(count)) {
+                *place = count;
+            }
+        }
+    }
+}
+
+/// What a pickle holds instead of a snapshot, in words.
+fn describe(value: Value, heap: &Heap, records: &Records) -> String {
+    match value {
+        Value::None => "None".to_owned(),
+        Value::Bool(_) => "a truth value".to_owned(),
+        Value::Int(_) | Value::Unsigned(_) | Value::Float(_) => "a number".to_owned(),
+        Value::Text(_) => "text".to_owned(),
+        Value::Opaque => "bytes".to_owned(),
+        Value::TypeTag | Value::Row(_) => "something else".to_owned(),
+        Value::Container(_) => {
+            if let Some(items) = heap.dict(value) {
+                return if items.is_empty() {
+                    "an empty dict"
+                } else {
+                    "a dict without `segments` and `device_traces`"
+                }
+                .to_owned();
+            }
+            if heap.list(value).is_some_and(<[Value]>::is_empty) {
+                return "an empty list".to_owned();
+            }
+            match heap.row(value).and_then(|row| records.runs.get(row.index())) {
+                Some(run) if run.table == table::EVENT => "the events of one device only".to_owned(),
+                _ if heap.tuple(value).is_some() => "a tuple".to_owned(),
+                _ if heap.row(value).is_some() => "a part of a snapshot".to_owned(),
+                _ => "a list".to_owned(),
+            }
+        }
+    }
+}
+
+/// Whether a row stands in two of the lists, or twice in one. Shared rows would let a small file demand much work.
+fn overlap(lists: &[Rows]) -> bool {
+    let mut spans: Vec<(usize, usize)> = Vec::new();
+    for rows in lists {
+        match rows {
+            Rows::Run { first, length } => spans.push((*first, first + length)),
+            Rows::Scattered(rows) => spans.extend(rows.iter().map(|&row| (row, row + 1))),
+        }
+    }
+    spans.sort_unstable();
+    spans.iter().zip(spans.iter().skip(1)).any(|(one, next)| next.0 < one.1)
+}
+
+/// Copies the rows of a list out of their table.
+fn take<T: Copy>(table: &[T], rows: &Rows) -> Vec<T> {
+    match rows {
+        Rows::Run { first, length } => table.get(*first..first + length).unwrap_or_default().to_vec(),
+        Rows::Scattered(rows) => rows.iter().filter_map(|&row| table.get(row).copied()).collect(),
+    }
+}
+
+/// Gives each device its events; the one device of most files gets the table itself.
+fn distribute(events: Vec<Event>, traces: &[Rows]) -> Vec<DeviceTrace> {
+    let whole = Rows::Run { first: 0, length: events.len() };
+    if traces.contains(&whole) && !events.is_empty() {
+        let mut events = Some(events);
+        return traces
+            .iter()
+            .map(|rows| DeviceTrace {
+                events: if *rows == whole { events.take().unwrap_or_default() } else { Vec::new() },
+            })
+            .collect();
+    }
+    traces.iter().map(|rows| DeviceTrace { events: take(&events, rows) }).collect()
+}
+
+fn fill_segments(rows: Vec<super::records::SegmentRow>, table: &[Block], runs: &[Rows]) -> Vec<Segment> {
+    let mut segments = Vec::with_capacity(rows.len());
+    for (row, blocks) in rows.into_iter().zip(runs) {
+        let mut segment = row.segment;
+        segment.blocks = take(table, blocks);
+        locate_blocks(&mut segment);
+        segments.push(segment);
+    }
+    segments.sort_by_key(|segment| (segment.device, segment.address));
+    segments
+}
+
+/// Before PyTorch 2.1 blocks had no address: they follow one another from the segment's start.
+fn locate_blocks(segment: &mut Segment) {
+    let mut next = segment.address;
+    for block in &mut segment.blocks {
+        if block.address == 0 {
+            block.address = next;
+        }
+        next = block.address.saturating_add(block.size.get());
+    }
+}
+
+fn list_unknown(
+    gaps: &mut Vec<Gap>,
+    strings: &StringInterner,
+    unknown: BTreeMap<StringId, usize>,
+    gap: impl Fn(Vec<(String, usize)>) -> Gap,
+) {
+    if unknown.is_empty() {
+        return;
+    }
+    let mut listed: Vec<(String, usize)> =
+        unknown.into_iter().map(|(key, count)| (strings.get(key).to_owned(), count)).collect();
+    listed.sort();
+    gaps.push(gap(listed));
+}
+
+fn find_gaps(snapshot: &mut Snapshot, any_frames: bool) {
+    let mut allocs = 0_usize;
+    let (mut timed, mut backwards) = (false, 0);
+    for trace in &snapshot.devices {
+        let mut latest = i64::MIN;
+        for event in &trace.events {
+            allocs += usize::from(event.action == Action::Alloc);
+            timed |= event.time.0 != 0;
+            backwards = backwards.max(latest.saturating_sub(event.time.0));
+            latest = latest.max(event.time.0);
+        }
+    }
+    if allocs > 0 && !any_frames {
+        snapshot.gaps.push(Gap::NoStacks);
+    }
+    if allocs > 0 && !timed {
+        snapshot.gaps.push(Gap::NoTimes);
+    }
+    if backwards > 0 {
+        snapshot.gaps.push(Gap::TimesOutOfOrder(backwards));
+    }
+    let inconsistent = snapshot.segments.iter().filter(|segment| !is_tiled(segment)).count();
+    if inconsistent > 0 {
+        snapshot.gaps.push(Gap::InconsistentSegments(inconsistent));
+    }
+}
+
+/// Whether a segment's blocks follow one another and fill it.
+fn is_tiled(segment: &Segment) -> bool {
+    let mut next = segment.address;
+    for block in &segment.blocks {
+        if block.address != next {
+            return false;
+        }
+        let Some(end) = next.checked_add(block.size.get()) else { return false };
+        next = end;
+    }
+    segment.address.checked_add(segment.total_size.get()) == Some(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_stand_twice_are_seen() {
+        let run = |first, length| Rows::Run { first, length };
+        assert!(!overlap(&[run(3, 2), run(0, 3), Rows::Scattered(vec![7, 5])]));
+        assert!(overlap(&[run(0, 3), run(2, 2)]));
+        assert!(overlap(&[Rows::Scattered(vec![7, 7])]));
+        assert!(!overlap(&[run(0, 0), run(0, 3)]));
+    }
+}
