@@ -8,3 +8,4 @@ pub mod unit;
 pub mod input;
 pub mod pickle;
 pub mod snapshot;
+pub mod timeline;

@@ -1,0 +1,102 @@
+//! Events replayed into allocations with lifetimes, and the curves of requested and reserved bytes.
+//!
+//! In: the snapshot. Out: per device every allocation (born before or during the recording, freed or alive at its end),
+//! the peaks, and how well the trace agrees with the final segments. Requested bytes count from `alloc` to
+//! `free_completed`, as PyTorch's `requested_bytes.all` does; reserved bytes are the driver's segments and mapped pages.
+
+mod replayed;
+
+use crate::snapshot::Snapshot;
+use crate::unit::{AllocationId, Bytes, DeviceIndex, EventIndex, Index, StackId};
+
+/// One device's allocations and curves.
+#[derive(Debug)]
+pub struct Timeline {
+    /// The device.
+    pub device: DeviceIndex,
+    /// Every lifetime, in the order of birth; those born before the recording come first.
+    pub allocations: Vec<Allocation>,
+    /// For each event of the trace the allocation that it begins or ends.
+    pub allocation_of: Vec<Option<AllocationId>>,
+    /// Requested bytes before the first event.
+    pub requested_at_start: Bytes,
+    /// Reserved bytes before the first event.
+    pub reserved_at_start: Bytes,
+    /// The highest requested bytes.
+    pub peak_requested: Peak,
+    /// The highest reserved bytes.
+    pub peak_reserved: Peak,
+    /// Requested bytes after the last event.
+    pub requested_at_end: Bytes,
+    /// Reserved bytes after the last event.
+    pub reserved_at_end: Bytes,
+    /// How the trace agrees with itself and with the final segments.
+    pub agreement: Agreement,
+}
+
+/// A lifetime: one block from the moment it was handed out until it went back to the pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allocation {
+    /// First byte.
+    pub address: u64,
+    /// Requested bytes.
+    pub bytes: Bytes,
+    /// The event that handed it out; `None` if that was before the recording.
+    pub alloc: Option<EventIndex>,
+    /// The event with which the program gave it back.
+    pub free_requested: Option<EventIndex>,
+    /// The event with which it went back to the pool; `None` while alive at the end.
+    pub free: Option<EventIndex>,
+    /// The allocation's stack, where one was recorded.
+    pub stack: Option<StackId>,
+    /// The stream, numbered as in the snapshot.
+    pub stream: u16,
+}
+
+impl Allocation {
+    /// Whether it is alive just after event `at`.
+    pub fn alive_after(&self, at: EventIndex) -> bool {
+        self.alloc.is_none_or(|born| born <= at) && self.free.is_none_or(|died| died > at)
+    }
+}
+
+/// A maximum of a curve.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Peak {
+    /// How high.
+    pub bytes: Bytes,
+    /// The event that reached it first; `None` where it stood before the first event.
+    pub event: Option<EventIndex>,
+}
+
+/// How a trace agrees with itself and with the final segments; all zero in a recording without faults.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Agreement {
+    /// Allocations at an address that was still taken (the free in between is missing).
+    pub lost_frees: usize,
+    /// Frees of a block whose allocation is not in the trace: born before the recording.
+    pub frees_without_alloc: usize,
+    /// Blocks alive in the final segments whose allocation is not in the trace: born before the recording.
+    pub blocks_without_alloc: usize,
+    /// Of these, blocks that carry a stack: their allocation was recorded and pushed out of the ring buffer.
+    pub blocks_evicted: usize,
+    /// Allocations that are alive in the trace, but whose block is not in the final segments.
+    pub allocations_without_block: usize,
+}
+
+impl Timeline {
+    /// Replays a device's trace.
+    pub fn of(snapshot: &Snapshot, device: DeviceIndex) -> Timeline {
+        replayed::replay(snapshot, device)
+    }
+
+    /// The allocation of an id.
+    pub fn allocation(&self, id: AllocationId) -> Option<&Allocation> {
+        self.allocations.get(id.position())
+    }
+
+    /// All allocations with their ids.
+    pub fn iter(&self) -> impl Iterator<Item = (AllocationId, &Allocation)> {
+        self.allocations.iter().enumerate().filter_map(|(at, one)| Some((AllocationId::at(at)?, one)))
+    }
+}

@@ -1,0 +1,227 @@
+//! The replay itself: one pass over the events, with a table of what is alive at which address.
+
+use rustc_hash::FxHashMap;
+
+use super::{Agreement, Allocation, Peak, Timeline};
+use crate::snapshot::{Action, BlockState, Event, Snapshot};
+use crate::unit::{AllocationId, Bytes, DeviceIndex, EventIndex, Index};
+
+/// A level that must never be negative: rises and falls are summed in 128 bits, so that a hostile file cannot wrap it.
+#[derive(Clone, Copy, Default)]
+struct Curve {
+    level: i128,
+    lowest: i128,
+    highest: i128,
+    highest_at: Option<EventIndex>,
+}
+
+impl Curve {
+    fn change(&mut self, by: i128, at: EventIndex) {
+        self.level += by;
+        self.lowest = self.lowest.min(self.level);
+        if self.level > self.highest {
+            self.highest = self.level;
+            self.highest_at = Some(at);
+        }
+    }
+
+    fn peak(&self, start: Bytes) -> Peak {
+        Peak { bytes: above(start, self.highest), event: self.highest_at }
+    }
+}
+
+/// `start` moved by a difference.
+fn above(start: Bytes, difference: i128) -> Bytes {
+    Bytes(u64::try_from((i128::from(start.get()) + difference).max(0)).unwrap_or(u64::MAX))
+}
+
+fn signed(bytes: Bytes) -> i128 {
+    i128::from(bytes.get())
+}
+
+pub(super) fn replay(snapshot: &Snapshot, device: DeviceIndex) -> Timeline {
+    let events = snapshot.devices.get(device.position()).map_or(&[][..], |trace| &trace.events);
+    let mut replay = Replay::new(events);
+    for (position, event) in events.iter().enumerate() {
+        let Some(at) = EventIndex::at(position) else { break };
+        replay.step(at, event);
+    }
+    replay.finish(snapshot, device)
+}
+
+struct Replay {
+    /// What is alive at an address.
+    alive: FxHashMap<u64, AllocationId>,
+    allocations: Vec<Allocation>,
+    allocation_of: Vec<Option<AllocationId>>,
+    requested: Curve,
+    reserved: Curve,
+    agreement: Agreement,
+    /// Files recorded with `skip_actions` have only one kind of free; whichever there is ends a lifetime.
+    completes: bool,
+}
+
+impl Replay {
+    fn new(events: &[Event]) -> Self {
+        let births = events.iter().filter(|event| event.action == Action::Alloc).count();
+        Replay {
+            alive: FxHashMap::default(),
+            allocations: Vec::with_capacity(births),
+            allocation_of: vec![None; events.len()],
+            requested: Curve::default(),
+            reserved: Curve::default(),
+            agreement: Agreement::default(),
+            completes: events.iter().any(|event| event.action == Action::FreeCompleted),
+        }
+    }
+
+    fn step(&mut self, at: EventIndex, event: &Event) {
+        match event.action {
+            Action::Alloc => self.begin(at, event),
+            Action::FreeRequested => self.give_back(at, event),
+            Action::FreeCompleted => self.end(at, event),
+            Action::SegmentAlloc | Action::SegmentMap => self.reserved.change(signed(event.size), at),
+            Action::SegmentFree | Action::SegmentUnmap => self.reserved.change(-signed(event.size), at),
+            Action::Snapshot | Action::OutOfMemory | Action::Other => {}
+        }
+    }
+
+    fn begin(&mut self, at: EventIndex, event: &Event) {
+        if let Some(lost) = self.alive.get(&event.address).copied() {
+            // The free in between is missing: it ended at the latest when its address was handed out again.
+            self.agreement.lost_frees += 1;
+            self.close(lost, at);
+        }
+        let Some(id) = AllocationId::at(self.allocations.len()) else { return };
+        self.allocations.push(Allocation {
+            address: event.address,
+            bytes: event.size,
+            alloc: Some(at),
+            free_requested: None,
+            free: None,
+            stack: event.stack,
+            stream: event.stream,
+        });
+        self.alive.insert(event.address, id);
+        self.note(at, id);
+        self.requested.change(signed(event.size), at);
+    }
+
+    fn give_back(&mut self, at: EventIndex, event: &Event) {
+        let Some(id) = self.alive_or_older(event) else { return };
+        self.note(at, id);
+        if let Some(allocation) = self.allocations.get_mut(id.position()) {
+            allocation.free_requested = Some(at);
+        }
+        if !self.completes {
+            self.alive.remove(&event.address);
+            self.close(id, at);
+        }
+    }
+
+    fn end(&mut self, at: EventIndex, event: &Event) {
+        let Some(id) = self.alive_or_older(event) else { return };
+        self.note(at, id);
+        self.alive.remove(&event.address);
+        self.close(id, at);
+    }
+
+    /// The allocation that a free belongs to: one seen before, or one born before the recording.
+    fn alive_or_older(&mut self, event: &Event) -> Option<AllocationId> {
+        if let Some(&id) = self.alive.get(&event.address) {
+            return Some(id);
+        }
+        self.agreement.frees_without_alloc += 1;
+        let id = AllocationId::at(self.allocations.len())?;
+        self.allocations.push(Allocation {
+            address: event.address,
+            bytes: event.size,
+            alloc: None,
+            free_requested: None,
+            free: None,
+            stack: None,
+            stream: event.stream,
+        });
+        self.alive.insert(event.address, id);
+        Some(id)
+    }
+
+    fn close(&mut self, id: AllocationId, at: EventIndex) {
+        if let Some(allocation) = self.allocations.get_mut(id.position()) {
+            allocation.free = Some(at);
+            let bytes = allocation.bytes;
+            self.requested.change(-signed(bytes), at);
+        }
+    }
+
+    fn note(&mut self, at: EventIndex, id: AllocationId) {
+        if let Some(place) = self.allocation_of.get_mut(at.position()) {
+            *place = Some(id);
+        }
+    }
+
+    fn finish(mut self, snapshot: &Snapshot, device: DeviceIndex) -> Timeline {
+        let mut held = Bytes::ZERO;
+        for segment in snapshot.segments_of(device.position()) {
+            held += segment.total_size;
+            for block in segment.blocks.iter().filter(|block| block.state != BlockState::Inactive) {
+                if self.alive.remove(&block.address).is_some() {
+                    continue;
+                }
+                self.agreement.blocks_without_alloc += 1;
+                let recorded = block.stack.is_some_and(|stack| !snapshot.stacks.get(stack).is_empty());
+                self.agreement.blocks_evicted += usize::from(recorded);
+                self.allocations.push(Allocation {
+                    address: block.address,
+                    bytes: block.requested,
+                    alloc: None,
+                    free_requested: None,
+                    free: None,
+                    stack: block.stack.filter(|_| recorded),
+                    stream: segment.stream,
+                });
+            }
+        }
+        self.agreement.allocations_without_block = self.alive.len();
+        self.order_by_birth();
+        let requested_at_start =
+            self.allocations.iter().filter(|one| one.alloc.is_none()).map(|one| one.bytes).sum();
+        // What the segments hold at the end, less what the trace added, was held before; never less than what the
+        // trace itself needs in order not to go below zero (a trace without segments, or a damaged one).
+        let reserved_at_start =
+            above(held, -self.reserved.level).max(above(Bytes::ZERO, -self.reserved.lowest));
+        Timeline {
+            device,
+            requested_at_start,
+            reserved_at_start,
+            peak_requested: self.requested.peak(requested_at_start),
+            peak_reserved: self.reserved.peak(reserved_at_start),
+            requested_at_end: above(requested_at_start, self.requested.level),
+            reserved_at_end: above(reserved_at_start, self.reserved.level),
+            allocations: self.allocations,
+            allocation_of: self.allocation_of,
+            agreement: self.agreement,
+        }
+    }
+
+    /// Puts those born before the recording first and renumbers; the others are in order already.
+    fn order_by_birth(&mut self) {
+        let older = self.allocations.iter().filter(|one| one.alloc.is_none()).count();
+        if older == 0 {
+            return;
+        }
+        let (mut next_older, mut next_younger) = (0, older);
+        let mut places = Vec::with_capacity(self.allocations.len());
+        for allocation in &self.allocations {
+            let next = if allocation.alloc.is_none() { &mut next_older } else { &mut next_younger };
+            places.push(AllocationId::at(*next));
+            *next += 1;
+        }
+        self.allocations.sort_by_key(|one| one.alloc.is_some());
+        for id in self.allocation_of.iter_mut().flatten() {
+            if let Some(Some(place)) = places.get(id.position()) {
+                *id = *place;
+            }
+        }
+    }
+}
