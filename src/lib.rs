@@ -9,3 +9,6 @@ pub mod input;
 pub mod pickle;
 pub mod snapshot;
 pub mod timeline;
+pub mod program;
+pub mod role;
+pub mod finding;

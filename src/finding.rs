@@ -1,0 +1,129 @@
+//! A finding: what a rule says, with everything that a report may show of it.
+//!
+//! Rules make findings; the engine levels, filters and sorts them; reports only read them. Evidence is numbers with
+//! names, so that nobody has to parse a message.
+
+use crate::unit::{Bytes, Confidence, DeviceIndex};
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Worth knowing; nothing to mend.
+    Info,
+    /// Costs memory.
+    Warning,
+    /// A defect: a leak, a crash, a verdict that cannot be trusted.
+    Error,
+}
+
+/// The family of a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Group {
+    /// Memory that is never given back.
+    Leak,
+    /// Memory that is given back, but raises the peak.
+    Peak,
+    /// What the caching allocator makes of the requests.
+    Allocator,
+    /// Mixed precision.
+    Amp,
+    /// What the recording itself lacks.
+    Input,
+}
+
+/// One thing that is wrong, at one place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finding {
+    /// The rule's name, such as `missing-zero-grad`.
+    pub rule: &'static str,
+    /// The rule's group.
+    pub group: Group,
+    /// How bad it is.
+    pub severity: Severity,
+    /// How sure the rule is.
+    pub confidence: Confidence,
+    /// One phrase that stands alone: lower-case start, no final stop, fewer than 80 characters.
+    pub message: String,
+    /// One remedy in the imperative, with the code to write.
+    pub help: String,
+    /// The device whose trace shows it.
+    pub device: Option<DeviceIndex>,
+    /// The line that a person would edit or look at first.
+    pub location: Option<Location>,
+    /// What the primary location's label says: "allocated here in iteration 1, added to in place ever since".
+    pub label: String,
+    /// Other places that explain it, most helpful first.
+    pub related: Vec<Related>,
+    /// Named measures, in the order in which they are shown.
+    pub evidence: Vec<Measure>,
+    /// What mending it would save.
+    pub impact: Impact,
+    /// The recorded stack of the guilty allocation, innermost first.
+    pub stack: Vec<Location>,
+}
+
+/// A line of a recorded file.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Location {
+    /// The file as recorded.
+    pub file: String,
+    /// 1-based.
+    pub line: u32,
+    /// The function's bare name; empty where it is not known.
+    pub function: String,
+}
+
+/// A place that helps to understand a finding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Related {
+    /// Where.
+    pub location: Location,
+    /// What is to be seen there: "the healthy ones are freed here".
+    pub message: String,
+}
+
+/// A named number.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measure {
+    /// kebab-case, the key in JSON: `alive-at-boundaries`.
+    pub name: &'static str,
+    /// The number.
+    pub value: Value,
+    /// The clause that shows it to a person: "alive at 4 of 4 iteration boundaries". Empty where only machines want it.
+    pub text: String,
+}
+
+/// The number of a [`Measure`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// Bytes.
+    Bytes(Bytes),
+    /// A count.
+    Count(u64),
+    /// A share or a statistic without unit.
+    Ratio(f64),
+    /// A name.
+    Text(String),
+    /// Bytes at each iteration.
+    Series(Vec<Bytes>),
+}
+
+/// What mending a finding would save.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Impact {
+    /// Bytes off the peak of requested bytes (of reserved bytes for allocator rules), by computing it again.
+    pub peak: Option<Bytes>,
+    /// Bytes off what stays resident at the end of an iteration.
+    pub resident: Option<Bytes>,
+    /// Bytes by which every iteration grows.
+    pub per_iteration: Option<Bytes>,
+}
+
+/// A rule that could not run, and what the snapshot lacks for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// The rule's name.
+    pub rule: &'static str,
+    /// Why, in words for a person.
+    pub reason: String,
+}
