@@ -4,11 +4,11 @@
 //! Data flows one way through the modules below; a module uses only modules that stand before it in this list (a test
 //! holds it to that).
 
-pub mod unit;
+pub mod finding;
 pub mod input;
 pub mod pickle;
-pub mod snapshot;
-pub mod timeline;
 pub mod program;
 pub mod role;
-pub mod finding;
+pub mod snapshot;
+pub mod timeline;
+pub mod unit;
