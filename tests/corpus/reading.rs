@@ -1,5 +1,6 @@
 //! Reading and replaying: nothing is lost, and the sums are PyTorch's.
 
+use memlint::replay::Replay;
 use memlint::snapshot::{Action, BlockState, Gap, Snapshot};
 use memlint::timeline::Timeline;
 use memlint::unit::{Bytes, DeviceIndex, Index};
@@ -16,6 +17,28 @@ fn peaks_equal_pytorchs_statistics_to_the_byte() {
             let peaks = [
                 ("requested_bytes.all.peak", timeline.peak_requested.bytes),
                 ("reserved_bytes.all.peak", timeline.peak_reserved.bytes),
+            ];
+            for (name, ours) in peaks {
+                let theirs = case.statistic(device.position(), name).expect("the truth holds it");
+                assert_eq!(ours, Bytes(theirs), "{}: {name}", case.name);
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared >= 2 * 40, "only {compared} peaks were compared");
+}
+
+#[test]
+fn block_sizes_give_pytorchs_allocated_and_active_peaks() {
+    let mut compared = 0;
+    for case in case::all().into_iter().filter(case::Case::is_whole) {
+        let snapshot = case.snapshot();
+        for (device, _) in snapshot.active_devices() {
+            let timeline = Timeline::of(&snapshot, device);
+            let replay = Replay::of(&snapshot, &timeline);
+            let peaks = [
+                ("allocated_bytes.all.peak", replay.peak_allocated.bytes),
+                ("active_bytes.all.peak", replay.peak_active.bytes),
             ];
             for (name, ours) in peaks {
                 let theirs = case.statistic(device.position(), name).expect("the truth holds it");
