@@ -20,7 +20,7 @@ impl Case {
     /// Reads the recording.
     pub(crate) fn snapshot(&self) -> Snapshot {
         let bytes = self.bytes();
-        Snapshot::read(&bytes, &pickle::Limits::default())
+        Snapshot::read(bytes.as_slice(), &pickle::Limits::default())
             .unwrap_or_else(|error| panic!("{}: {error}", self.name))
     }
 
