@@ -26,6 +26,24 @@ pub enum Role {
     Unknown,
 }
 
+impl Role {
+    /// The name in every machine-readable format: `optimizer-state`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Role::Parameter => "parameter",
+            Role::Buffer => "buffer",
+            Role::Gradient => "gradient",
+            Role::OptimizerState => "optimizer-state",
+            Role::Activation => "activation",
+            Role::Input => "input",
+            Role::Temporary => "temporary",
+            Role::Workspace => "workspace",
+            Role::Communication => "communication",
+            Role::Unknown => "unknown",
+        }
+    }
+}
+
 /// The role of each allocation of a timeline, by its id.
 #[derive(Debug, Default)]
 pub struct Roles {
