@@ -4,11 +4,13 @@
 //! Data flows one way through the modules below; a module uses only modules that stand before it in this list (a test
 //! holds it to that).
 
+pub mod engine;
 pub mod finding;
 pub mod input;
 pub mod pickle;
 pub mod program;
 pub mod role;
 pub mod snapshot;
+pub mod source;
 pub mod timeline;
 pub mod unit;
