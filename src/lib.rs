@@ -9,6 +9,7 @@ pub mod finding;
 pub mod input;
 pub mod pickle;
 pub mod program;
+pub mod replay;
 pub mod role;
 pub mod snapshot;
 pub mod source;
