@@ -10,6 +10,7 @@ pub mod input;
 pub mod pickle;
 pub mod program;
 pub mod replay;
+pub mod report;
 pub mod role;
 pub mod snapshot;
 pub mod source;

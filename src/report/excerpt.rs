@@ -45,8 +45,10 @@ pub(super) fn on_one_line(file: &SourceFile, line: u32) -> Option<Span> {
     let span = file.expression_at(line)?;
     let code = file.text().get(whole.clone())?;
     let blank = code.len() - code.trim_start().len();
-    let clipped =
-        Span { start: span.start.max(whole.start + blank), end: span.end.min(whole.start + code.trim_end().len()) };
+    let clipped = Span {
+        start: span.start.max(whole.start + blank),
+        end: span.end.min(whole.start + code.trim_end().len()),
+    };
     (clipped.start < clipped.end).then_some(clipped)
 }
 

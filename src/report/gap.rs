@@ -37,10 +37,20 @@ pub(super) fn disagreements(agreement: &Agreement) -> Vec<(&'static str, String)
     let older = agreement.blocks_without_alloc - agreement.blocks_evicted.min(agreement.blocks_without_alloc);
     [
         (older, "born-before", "alive at the end", "older than the recording"),
-        (agreement.blocks_evicted, "history-evicted", "alive at the end", "recorded once, but pushed out of the history"),
+        (
+            agreement.blocks_evicted,
+            "history-evicted",
+            "alive at the end",
+            "recorded once, but pushed out of the history",
+        ),
         (agreement.frees_without_alloc, "frees-without-alloc", "freed", "older than what the history holds"),
         (agreement.lost_frees, "lost-frees", "overwritten", "freed at a moment that is not in the history"),
-        (agreement.allocations_without_block, "no-block", "alive in the history", "not in the final segments"),
+        (
+            agreement.allocations_without_block,
+            "no-block",
+            "alive in the history",
+            "not in the final segments",
+        ),
     ]
     .into_iter()
     .filter(|(blocks, ..)| *blocks > 0)
@@ -49,7 +59,8 @@ pub(super) fn disagreements(agreement: &Agreement) -> Vec<(&'static str, String)
 }
 
 fn listed(names: &[(String, usize)]) -> String {
-    let mut shown: Vec<String> = names.iter().take(5).map(|(name, times)| format!("`{name}` ({times}x)")).collect();
+    let mut shown: Vec<String> =
+        names.iter().take(5).map(|(name, times)| format!("`{name}` ({times}x)")).collect();
     if names.len() > shown.len() {
         shown.push(format!("{} more", names.len() - shown.len()));
     }

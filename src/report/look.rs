@@ -68,7 +68,11 @@ impl Look {
 
     /// `  name        text`, wrapped; lines of the text that begin with a blank are code and stay as they are.
     pub(super) fn attribute(&self, out: &mut String, name: &str, text: &str) {
-        let mut head = format!("  {}{}", self.paint(Ink::Strong, name), " ".repeat((INDENT - 2).saturating_sub(name.len())));
+        let mut head = format!(
+            "  {}{}",
+            self.paint(Ink::Strong, name),
+            " ".repeat((INDENT - 2).saturating_sub(name.len()))
+        );
         for line in text.lines() {
             if line.starts_with(' ') {
                 let _ = writeln!(out, "{head}{line}");
@@ -95,7 +99,11 @@ mod tests {
     #[test]
     fn attributes_hang_and_keep_code_as_it_is() {
         let mut out = String::new();
-        PLAIN.attribute(&mut out, "help", "clear them once in every iteration:\n  optimizer.zero_grad(set_to_none=True)");
+        PLAIN.attribute(
+            &mut out,
+            "help",
+            "clear them once in every iteration:\n  optimizer.zero_grad(set_to_none=True)",
+        );
         assert_eq!(
             out,
             "  help        clear them once in every\n              iteration:\n                optimizer.zero_grad(set_to_none=True)\n"

@@ -11,8 +11,8 @@ mod syntax;
 pub use search::{PathMap, SourceMap};
 pub use syntax::{Span, ZeroGrad};
 
-use std::cell::OnceCell;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use syntax::Syntax;
 
@@ -24,7 +24,7 @@ pub struct SourceFile {
     text: String,
     /// The byte at which each line begins.
     starts: Vec<usize>,
-    syntax: OnceCell<Option<Syntax>>,
+    syntax: OnceLock<Option<Syntax>>,
 }
 
 impl SourceFile {
@@ -32,7 +32,7 @@ impl SourceFile {
     pub fn new(name: String, text: String) -> SourceFile {
         let after_breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
         let starts = std::iter::once(0).chain(after_breaks.filter(|at| *at < text.len())).collect();
-        SourceFile { name, text, starts, syntax: OnceCell::new() }
+        SourceFile { name, text, starts, syntax: OnceLock::new() }
     }
 
     /// How messages name it.
