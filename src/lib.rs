@@ -4,12 +4,14 @@
 //! Data flows one way through the modules below; a module uses only modules that stand before it in this list (a test
 //! holds it to that).
 
+pub mod facts;
 pub mod finding;
 pub mod input;
 pub mod pickle;
 pub mod program;
 pub mod replay;
 pub mod role;
+pub mod rules;
 pub mod snapshot;
 pub mod timeline;
 pub mod unit;
