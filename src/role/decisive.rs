@@ -28,7 +28,7 @@ fn by_requester(life: &Life) -> Option<Verdict> {
     Some((role, Evidence::Requester))
 }
 
-/// DDP, FSDP and DeepSpeed: what they make in the backward pass and leave behind is the reduced gradient, what they
+/// DDP, FSDP and `DeepSpeed`: what they make in the backward pass and leave behind is the reduced gradient, what they
 /// make during setup and keep is the shard of a parameter; the rest is gathered parameters and buckets.
 fn by_wrapper(scene: &Scene<'_>, life: &Life) -> Option<Verdict> {
     if life.made.origin != Origin::Distributed {

@@ -36,7 +36,7 @@ pub(super) enum FrameKind {
     Copy,
     /// Python: a checkpoint is read.
     Load,
-    /// Python: wrappers for several ranks (DDP, FSDP, DeepSpeed).
+    /// Python: wrappers for several ranks (DDP, FSDP, `DeepSpeed`).
     Distributed,
     /// Python: the rest of PyTorch.
     Torch,

@@ -78,8 +78,6 @@ pub(super) struct Scene<'a> {
     pub(super) first_work: usize,
     /// Whether there is a backward pass.
     pub(super) trains: bool,
-    /// Whether an optimizer's steps are seen.
-    pub(super) steps: bool,
     /// Whether any event has a stack.
     pub(super) has_stacks: bool,
 }
@@ -105,8 +103,7 @@ impl<'a> Scene<'a> {
             forwards: forwards(&phases),
             first_work: phases.iter().position(is_work).or_else(release).unwrap_or(events.len()),
             trains: phases.contains(&Phase::Backward),
-            steps: phases.contains(&Phase::OptimizerStep),
-            has_stacks: !snapshot.stacks.is_empty(),
+            has_stacks: snapshot.stacks.ids().any(|stack| !snapshot.stacks.get(stack).is_empty()),
             stretches,
             phases,
         }

@@ -8,6 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::scene::{Life, Scene, Side, is_forward};
 use super::{Evidence, Role, Verdicts};
+use crate::program::Phase;
 use crate::unit::{Bytes, StackId};
 
 /// How many blocks there are of each size. Never iterated where order could show.
@@ -52,59 +53,67 @@ fn is_handle_workspace(bytes: Bytes) -> bool {
 }
 
 /// A handle belongs to a thread and a stream, is made at the first matrix product there and never released. So only the
-/// first block of such a size that is kept for good can be one. In the backward pass the same may hold of a gradient:
-/// there must be one block more than the gradients of that size.
+/// first block of such a size that is kept for good can be one (the first two, where no stack tells the threads apart).
+/// In the backward pass the same may hold of a gradient: there must be one block more than the gradients of that size.
 pub(super) fn settle_workspaces(scene: &Scene<'_>, verdicts: &mut Verdicts) {
-    let mut found: FxHashSet<(Bytes, bool, u16)> = FxHashSet::default();
+    let threads = if scene.has_stacks { 1 } else { 2 };
+    let mut found: FxHashMap<(Bytes, bool, u16), usize> = FxHashMap::default();
     let gradients = GradientCounts::of(scene, verdicts);
     verdicts.settle(scene, |life| {
         let born = life.born.filter(|_| life.died.is_none() && BLAS_WORKSPACES.contains(&life.bytes))?;
-        let phase = life.born_phase?;
         let in_backward = scene.side(born) == Side::Backward;
-        let can_be = !life.made.native && (in_backward || is_forward(phase) || !scene.has_stacks);
-        let spare = !in_backward || gradients.leave_one_over(scene.stretch(born), life.bytes);
-        let one = can_be && spare && found.insert((life.bytes, in_backward, life.stream));
-        one.then_some((Role::Workspace, Evidence::Sizes))
+        let computing = !matches!(life.born_phase?, Phase::Setup | Phase::Input);
+        if life.made.native || (scene.has_stacks && !computing) {
+            return None;
+        }
+        if in_backward && !gradients.leave_one_over(scene.stretch(born), life.bytes) {
+            return None;
+        }
+        let count = found.entry((life.bytes, in_backward, life.stream)).or_default();
+        *count += 1;
+        (*count <= threads).then_some((Role::Workspace, Evidence::Sizes))
     });
 }
 
 /// How many blocks of the workspaces' sizes each backward pass leaves behind.
+#[derive(Default)]
 struct GradientCounts {
-    /// By size and stretch.
-    left: FxHashMap<(Bytes, usize), usize>,
+    /// By size: each backward pass (its stretch) and how many blocks it leaves, in order.
+    left: FxHashMap<Bytes, Vec<(usize, usize)>>,
     /// The parameters that could have a gradient of that size.
     parameters: Sizes,
 }
 
 impl GradientCounts {
     fn of(scene: &Scene<'_>, verdicts: &Verdicts) -> GradientCounts {
-        let mut left: FxHashMap<(Bytes, usize), usize> = FxHashMap::default();
-        let mut parameters = Sizes::default();
+        let mut counts = GradientCounts::default();
         for (life, role) in verdicts.lives(scene).filter(|(life, _)| BLAS_WORKSPACES.contains(&life.bytes)) {
-            let open_or_gradient = matches!(role, None | Some(Role::Gradient));
-            match life.born {
-                Some(born) if scene.side(born) == Side::Backward && open_or_gradient => {
-                    *left.entry((life.bytes, scene.stretch(born))).or_default() += 1;
-                }
-                None if role.is_none() => _ = parameters.add(life.bytes),
-                _ if role == Some(Role::Parameter) => _ = parameters.add(life.bytes),
+            let by_backward = life.born.filter(|&born| scene.side(born) == Side::Backward);
+            match (by_backward, role) {
+                (Some(born), None | Some(Role::Gradient)) => counts.add(scene.stretch(born), life.bytes),
+                (None, Some(Role::Parameter)) => _ = counts.parameters.add(life.bytes),
+                (None, None) if life.born.is_none() => _ = counts.parameters.add(life.bytes),
                 _ => {}
             }
         }
-        GradientCounts { left, parameters }
+        counts
+    }
+
+    fn add(&mut self, stretch: usize, bytes: Bytes) {
+        let passes = self.left.entry(bytes).or_default();
+        match passes.last_mut() {
+            Some((last, count)) if *last == stretch => *count += 1,
+            _ => passes.push((stretch, 1)),
+        }
     }
 
     /// Whether a backward pass leaves more blocks of a size than there are gradients of it. Other passes show how many
     /// those are, where they make their gradients anew; otherwise there are at most as many as parameters.
     fn leave_one_over(&self, stretch: usize, bytes: Bytes) -> bool {
-        let here = self.left.get(&(bytes, stretch)).copied().unwrap_or(0);
-        let others = self.left.iter().filter(|((size, other), _)| *size == bytes && *other != stretch);
-        let most = others.map(|(_, &count)| count).max();
-        match most {
-            Some(most) if most < here => true,
-            Some(_) => false,
-            None => here > self.parameters.of(bytes),
-        }
+        let passes = self.left.get(&bytes).map_or(&[][..], Vec::as_slice);
+        let most = |own: bool| passes.iter().filter(|(at, _)| (*at == stretch) == own).map(|&(_, n)| n).max();
+        let here = most(true).unwrap_or(0);
+        here > most(false).unwrap_or_else(|| self.parameters.of(bytes))
     }
 }
 
@@ -130,7 +139,7 @@ pub(super) fn settle_weight_copies(scene: &Scene<'_>, verdicts: &mut Verdicts) {
         *alike += usize::from(parameters.has(life.bytes));
         *bytes += life.bytes;
     }
-    let copies: FxHashSet<StackId> = allocations
+    let chosen: FxHashSet<StackId> = allocations
         .iter()
         .filter_map(|allocation| allocation.stack)
         .filter(|stack| {
@@ -139,22 +148,19 @@ pub(super) fn settle_weight_copies(scene: &Scene<'_>, verdicts: &mut Verdicts) {
         })
         .collect();
     for (allocation, verdict) in allocations.iter().zip(&mut verdicts.0) {
-        let copied = allocation.stack.is_some_and(|stack| copies.contains(&stack));
-        if copied && may_be(&scene.life(allocation), verdict.map(|(role, _)| role)) {
+        let at_site = allocation.stack.is_some_and(|stack| chosen.contains(&stack));
+        if at_site && may_be(&scene.life(allocation), verdict.map(|(role, _)| role)) {
             *verdict = Some((Role::Parameter, Evidence::Sizes));
         }
     }
 }
 
 /// Blocks from before the recording that nothing has settled yet. One that the backward pass lets go of was saved for
-/// it. Of those that stay, as many of a size as one backward pass makes gradients are parameters; if steps are taken
-/// and none made state, a surplus of the same bytes again is the optimizer's state.
+/// it. Of those that stay, as many of a size as one backward pass makes gradients are parameters; if the program trains
+/// and made no state, a surplus of the same bytes again is the optimizer's state.
 pub(super) fn settle_earlier(scene: &Scene<'_>, verdicts: &mut Verdicts) {
     let gradients = gradients_of_one_pass(scene, verdicts);
-    let open: Vec<Life> =
-        verdicts.lives(scene).filter(|(_, role)| role.is_none()).map(|(life, _)| life).collect();
-    let staying = Sizes::count(open.iter().filter(|life| life.died.is_none()).map(|life| (*life, ())));
-    let has_state = holds_state(scene, verdicts, &gradients, &staying);
+    let has_state = holds_state(scene, verdicts, &gradients);
     let held = Sizes::count(verdicts.lives(scene).filter(|(life, role)| {
         life.died.is_none() && matches!(role, Some(Role::Activation | Role::Unknown))
     }));
@@ -195,20 +201,23 @@ fn gradients_of_one_pass(scene: &Scene<'_>, verdicts: &Verdicts) -> Sizes {
     most
 }
 
-/// Whether the blocks from before the recording hold an optimizer's state: steps are taken, none made any, and beyond
-/// the parameters there are nearly as many bytes again in blocks of their sizes.
-fn holds_state(scene: &Scene<'_>, verdicts: &Verdicts, gradients: &Sizes, staying: &Sizes) -> bool {
-    let made = verdicts.lives(scene).any(|(_, role)| role == Some(Role::OptimizerState));
-    if made || !scene.steps {
-        return false;
+/// Whether the blocks from before the recording hold an optimizer's state: the program trains without making nearly
+/// any, and beyond the parameters there are nearly as many bytes again in blocks of their sizes. (Steps need not show:
+/// in the steady state a fused optimizer allocates nothing.)
+fn holds_state(scene: &Scene<'_>, verdicts: &Verdicts, gradients: &Sizes) -> bool {
+    let (mut made, mut parameters, mut surplus) = (Bytes::ZERO, Bytes::ZERO, Bytes::ZERO);
+    let mut seen = Sizes::default();
+    for (life, role) in verdicts.lives(scene) {
+        match role {
+            Some(Role::OptimizerState) => made += life.bytes,
+            None if life.died.is_none() && gradients.has(life.bytes) => {
+                let first = seen.add(life.bytes) <= gradients.of(life.bytes);
+                *(if first { &mut parameters } else { &mut surplus }) += life.bytes;
+            }
+            _ => {}
+        }
     }
-    let (mut parameters, mut surplus) = (Bytes::ZERO, Bytes::ZERO);
-    for (&bytes, &count) in &gradients.0 {
-        let present = staying.of(bytes);
-        parameters += bytes.times(present.min(count) as u64);
-        surplus += bytes.times(present.saturating_sub(count) as u64);
-    }
-    surplus.share_of(parameters) >= 0.9
+    scene.trains && made.share_of(parameters) < 0.1 && surplus.share_of(parameters) >= 0.9
 }
 
 /// How many cuBLAS handles can have been made before the recording: one for the forward pass, one for the backward
