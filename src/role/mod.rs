@@ -33,6 +33,8 @@ mod lifetime;
 mod scene;
 mod sizes;
 mod stacks;
+#[cfg(test)]
+mod tests;
 
 use crate::program::Program;
 use crate::snapshot::Snapshot;
