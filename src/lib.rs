@@ -4,6 +4,7 @@
 //! Data flows one way through the modules below; a module uses only modules that stand before it in this list (a test
 //! holds it to that).
 
+pub mod engine;
 pub mod facts;
 pub mod finding;
 pub mod input;
@@ -13,5 +14,6 @@ pub mod replay;
 pub mod role;
 pub mod rules;
 pub mod snapshot;
+pub mod source;
 pub mod timeline;
 pub mod unit;

@@ -66,7 +66,7 @@ impl Code {
 }
 
 /// A frame as the place of a finding.
-pub fn location(snapshot: &Snapshot, frame: FrameId) -> Option<Location> {
+pub(super) fn location(snapshot: &Snapshot, frame: FrameId) -> Option<Location> {
     let frame = snapshot.stacks.frame(frame)?;
     let (file, function) = (snapshot.text(frame.file).to_owned(), snapshot.text(frame.name).to_owned());
     Some(Location { file, line: frame.line, function })

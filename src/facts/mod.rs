@@ -20,7 +20,7 @@ pub use growth::Growth;
 pub use impact::{Change, Changes};
 pub use trend::{Trend, trend};
 
-use crate::finding::Location;
+use crate::finding::{Location, StackFrame};
 use crate::program::{Phase, Program};
 use crate::replay::Replay;
 use crate::role::{Role, Roles};
@@ -168,7 +168,11 @@ impl<'a> Facts<'a> {
     }
 
     /// A stack as places, innermost first, Python frames only.
-    pub fn shown_stack(&self, stack: StackId) -> Vec<Location> {
-        self.code.python(stack).iter().rev().filter_map(|frame| self.location(*frame)).collect()
+    pub fn shown_stack(&self, stack: StackId) -> Vec<StackFrame> {
+        let one = |frame: &FrameId| {
+            let user = self.code.owner(*frame) == Owner::User;
+            Some(StackFrame { location: self.location(*frame)?, user })
+        };
+        self.code.python(stack).iter().rev().filter_map(one).collect()
     }
 }

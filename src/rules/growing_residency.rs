@@ -79,6 +79,8 @@ fn report(facts: &Facts, sites: &[&Growth]) -> Finding {
     let guilty = facts.guilty(alive.iter().copied());
     let blamed = facts.blame().past_forwards(&guilty);
     finding.location = blamed.and_then(|frame| facts.location(frame));
+    let first = alive.first().and_then(|id| facts.timeline.allocation(*id)?.alloc);
+    finding.phase = first.map(|event| facts.phase(event)).unwrap_or_default();
     finding.label = format!("{} made here are still alive at the end", count(alive.len(), "tensor"));
     finding.related = related(facts, sites, blamed);
     let through_blamed = guilty.iter().rev().find(|one| {

@@ -39,6 +39,7 @@ impl LazyOptimizerInit {
         let help = "choose the batch size by an iteration after this one: the first fits where the next may not";
         let mut finding = Self::META.finding(facts, message, help);
         finding.confidence = Confidence::High;
+        finding.phase = Phase::OptimizerStep;
         let guilty = facts.guilty(state.iter().map(|(id, _)| *id));
         let blamed = facts.blame().narrowest(&guilty).or_else(|| facts.user_frame(guilty.first()?.stack));
         finding.location = blamed.and_then(|frame| facts.location(frame));

@@ -150,6 +150,7 @@ fn report(facts: &Facts, kept: &[Kept], cause: Cause, steps: &[Span], zeroed: us
         finding.confidence = Confidence::High;
     }
     locate(facts, kept, &mut finding);
+    finding.phase = Phase::Backward;
     finding.label = format!("allocated here in iteration {}, added to in place ever since", born + 1);
     if let Some(related) = step_line(facts, steps, zeroed) {
         finding.related.push(related);

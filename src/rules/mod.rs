@@ -14,7 +14,7 @@ mod truncated_history;
 
 use crate::facts::Facts;
 use crate::finding::{Finding, Group, Impact, Measure, Severity, Value};
-use crate::program::FoundBy;
+use crate::program::{FoundBy, Phase};
 use crate::unit::Confidence;
 
 /// A detection with its description.
@@ -81,6 +81,8 @@ impl Meta {
     /// A finding of this rule on the facts' device: the rule's level, medium confidence, nothing else.
     pub fn finding(&self, facts: &Facts, message: String, help: &str) -> Finding {
         Finding {
+            input: 0,
+            phase: Phase::Other,
             rule: self.name,
             group: self.group,
             severity: self.level,
