@@ -16,21 +16,21 @@
 //! ```
 
 /// What to do, in order; loops are not unrolled.
-pub struct Script {
-    pub stacks: Stacks,
-    pub annotations: bool,
-    pub statements: Vec<Statement>,
+pub(crate) struct Script {
+    pub(crate) stacks: Stacks,
+    pub(crate) annotations: bool,
+    pub(crate) statements: Vec<Statement>,
 }
 
 /// Which stacks the recording keeps.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Stacks {
+pub(crate) enum Stacks {
     All,
     Python,
     None,
 }
 
-pub enum Statement {
+pub(crate) enum Statement {
     Phase(Phase, Vec<Place>),
     Loop(u32, Vec<Statement>),
     Alloc { name: String, bytes: u64, when: When },
@@ -40,7 +40,7 @@ pub enum Statement {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
+pub(crate) enum Phase {
     Setup,
     Input,
     Forward,
@@ -52,21 +52,21 @@ pub enum Phase {
 
 /// A line of the user's program.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Place {
-    pub file: String,
-    pub line: u32,
-    pub function: String,
+pub(crate) struct Place {
+    pub(crate) file: String,
+    pub(crate) line: u32,
+    pub(crate) function: String,
 }
 
 /// In which iterations a statement acts.
 #[derive(Clone, Copy)]
-pub enum When {
+pub(crate) enum When {
     Between(u32, u32),
     Every(u32),
 }
 
 impl When {
-    pub fn holds(self, iteration: u32) -> bool {
+    pub(crate) fn holds(self, iteration: u32) -> bool {
         match self {
             When::Between(first, last) => (first..=last).contains(&iteration),
             When::Every(period) => iteration > 0 && iteration.is_multiple_of(period),
@@ -75,12 +75,12 @@ impl When {
 }
 
 /// What the rule is expected to say.
-pub enum Expected {
+pub(crate) enum Expected {
     Silent,
     Finding { severity: String, place: Option<(String, u32)>, details: Vec<(String, String)> },
 }
 
-pub fn script(text: &str) -> Result<Script, String> {
+pub(crate) fn script(text: &str) -> Result<Script, String> {
     let mut script = Script { stacks: Stacks::Python, annotations: true, statements: Vec::new() };
     let mut open: Vec<(u32, Vec<Statement>)> = Vec::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -114,7 +114,7 @@ pub fn script(text: &str) -> Result<Script, String> {
     if open.is_empty() { Ok(script) } else { Err("`loop` without `end`".to_owned()) }
 }
 
-pub fn expected(text: &str) -> Result<Expected, String> {
+pub(crate) fn expected(text: &str) -> Result<Expected, String> {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().ok_or("an empty expect block")?;
     if first == "silent" {

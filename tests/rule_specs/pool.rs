@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 #[derive(Default)]
-pub struct Pool {
+pub(crate) struct Pool {
     /// Base address and size.
     segments: BTreeMap<u64, u64>,
     /// Address, size and whether in use; the blocks tile the segments.
@@ -18,10 +18,10 @@ const MIB: u64 = 1 << 20;
 
 impl Pool {
     /// A segment that serves requests up to 1 MiB.
-    pub const SMALL_SEGMENT: u64 = 2 * MIB;
+    pub(crate) const SMALL_SEGMENT: u64 = 2 * MIB;
 
     /// The address of a new block and, if one was needed, the segment made for it.
-    pub fn take(&mut self, bytes: u64) -> (u64, Option<(u64, u64)>) {
+    pub(crate) fn take(&mut self, bytes: u64) -> (u64, Option<(u64, u64)>) {
         let size = bytes.max(1).next_multiple_of(512);
         let fits = |(&address, &(free, used)): (&u64, &(u64, bool))| {
             let small = self.segment_of(address).is_some_and(|(_, total)| total == Self::SMALL_SEGMENT);
@@ -47,7 +47,7 @@ impl Pool {
     }
 
     /// Frees the block at an address and joins it with free neighbours.
-    pub fn give_back(&mut self, address: u64) {
+    pub(crate) fn give_back(&mut self, address: u64) {
         let Some(&(mut size, _)) = self.blocks.get(&address) else { return };
         let base = self.segment_of(address).map(|(base, _)| base);
         let mut start = address;
@@ -69,7 +69,7 @@ impl Pool {
     }
 
     /// Every segment with its blocks (address and size).
-    pub fn segments(&self) -> impl Iterator<Item = (u64, u64, impl Iterator<Item = (u64, u64)>)> {
+    pub(crate) fn segments(&self) -> impl Iterator<Item = (u64, u64, impl Iterator<Item = (u64, u64)>)> {
         self.segments.iter().map(|(&base, &total)| {
             let blocks = self.blocks.range(base..base + total).map(|(&address, &(size, _))| (address, size));
             (base, total, blocks)

@@ -100,7 +100,7 @@ struct Machine {
 }
 
 /// The pickle of the snapshot that the script's program leaves behind.
-pub fn pickle(script: &Script) -> Result<Vec<u8>, String> {
+pub(crate) fn pickle(script: &Script) -> Result<Vec<u8>, String> {
     let mut machine = Machine {
         stacks: script.stacks,
         annotations_on: script.annotations,
