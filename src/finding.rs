@@ -79,6 +79,9 @@ pub struct Finding {
     pub phase: Phase,
     /// The line that a person would edit or look at first.
     pub location: Option<Location>,
+    /// A call to look for in the program's source, where the recording cannot know its line: the location is then a
+    /// stand-in until the source is read.
+    pub seek: Option<&'static str>,
     /// What the primary location's label says: "allocated here in iteration 1, added to in place ever since".
     pub label: String,
     /// Other places that explain it, most helpful first.

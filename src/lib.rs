@@ -5,6 +5,7 @@
 //! holds it to that).
 
 pub mod engine;
+pub mod facts;
 pub mod finding;
 pub mod input;
 pub mod pickle;
@@ -12,6 +13,7 @@ pub mod program;
 pub mod replay;
 pub mod report;
 pub mod role;
+pub mod rules;
 pub mod snapshot;
 pub mod source;
 pub mod timeline;
