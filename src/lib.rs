@@ -16,6 +16,7 @@
 //! | [`role`] | what each allocation holds |
 //! | [`finding`] | what a rule says |
 
+pub mod cli;
 pub mod engine;
 pub mod facts;
 pub mod finding;

@@ -37,8 +37,7 @@ impl Calls {
         let zero_grads = annotated(snapshot, trace, "Optimizer.zero_grad#");
         let backwards = backward_entries(snapshot, trace, code);
         if steps.is_empty() && zero_grads.is_empty() {
-            let (steps, zero_grads) =
-                (runs(program, Phase::OptimizerStep), runs(program, Phase::ZeroGrad));
+            let (steps, zero_grads) = (runs(program, Phase::OptimizerStep), runs(program, Phase::ZeroGrad));
             return Calls { steps, zero_grads, annotated: false, backwards };
         }
         Calls { steps, zero_grads, annotated: true, backwards }

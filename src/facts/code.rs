@@ -37,8 +37,7 @@ impl Code {
     pub fn of(snapshot: &Snapshot) -> Code {
         let frames: Vec<Frame> =
             snapshot.stacks.frame_ids().filter_map(|id| snapshot.stacks.frame(id)).collect();
-        let mut owners: Vec<Owner> =
-            frames.iter().map(|frame| owner(snapshot.text(frame.file))).collect();
+        let mut owners: Vec<Owner> = frames.iter().map(|frame| owner(snapshot.text(frame.file))).collect();
         keep_scripts_of_temporary_folders(snapshot, &frames, &mut owners);
         let is_python = |id: &FrameId| owners.get(id.position()) != Some(&Owner::Native);
         let python = snapshot
@@ -128,7 +127,10 @@ mod tests {
 
     #[test]
     fn paths_tell_their_owner() {
-        assert_eq!(owner("/opt/torch/.venv/lib/python3.12/site-packages/torch/nn/modules/module.py"), Owner::Torch);
+        assert_eq!(
+            owner("/opt/torch/.venv/lib/python3.12/site-packages/torch/nn/modules/module.py"),
+            Owner::Torch
+        );
         assert_eq!(owner("/venv/lib/python3.12/site-packages/transformers/trainer.py"), Owner::Library);
         assert_eq!(owner("/usr/lib/python3.12/contextlib.py"), Owner::Standard);
         assert_eq!(owner("/home/me/torch/project/train.py"), Owner::User);

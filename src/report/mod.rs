@@ -4,7 +4,6 @@
 //! the engine decided, their data types are their own, and equal reports give equal bytes.
 
 mod closing;
-mod excerpt;
 mod fingerprint;
 mod gap;
 pub mod json;

@@ -87,7 +87,8 @@ impl Pool {
             _ => size.next_multiple_of(2 * MIB),
         };
         // A gap between segments, so that no two of them touch.
-        let base = self.segments.last_key_value().map_or(0x7f00_0000_0000, |(&base, &total)| base + total + MIB);
+        let base =
+            self.segments.last_key_value().map_or(0x7f00_0000_0000, |(&base, &total)| base + total + MIB);
         self.segments.insert(base, total);
         self.blocks.insert(base, (total, false));
         (base, total)

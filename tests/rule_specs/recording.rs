@@ -160,7 +160,8 @@ impl Machine {
         self.annotate("START");
         if phase == Phase::Backward {
             // The gradient of the loss itself: made on the calling thread, before the engine's thread starts.
-            let entry = self.frames(&[("autograd/__init__.py", 150, "_make_grads"), BACKWARD[0], BACKWARD[1]]);
+            let entry =
+                self.frames(&[("autograd/__init__.py", 150, "_make_grads"), BACKWARD[0], BACKWARD[1]]);
             let (address, segment) = self.pool.take(4);
             self.segment(segment, &entry);
             self.event("alloc", address, 4, &entry);
@@ -263,7 +264,10 @@ impl Machine {
     fn engine(&self) -> Vec<Frame> {
         let library = format!("{TORCH}/lib/libtorch_cpu.so");
         let names = ["torch::autograd::AccumulateGrad::apply", "torch::autograd::Engine::thread_main"];
-        names.iter().map(|name| Frame { name: (*name).to_owned(), filename: library.clone(), line: 0 }).collect()
+        names
+            .iter()
+            .map(|name| Frame { name: (*name).to_owned(), filename: library.clone(), line: 0 })
+            .collect()
     }
 
     fn snapshot(mut self) -> Snapshot {
@@ -287,9 +291,7 @@ impl Machine {
                         state: "active_allocated",
                         frames: if keep_stacks { live.frames.clone() } else { Vec::new() },
                     },
-                    None => {
-                        Block { address, size, requested_size: 0, state: "inactive", frames: Vec::new() }
-                    }
+                    None => Block { address, size, requested_size: 0, state: "inactive", frames: Vec::new() },
                 })
                 .collect(),
         });

@@ -39,6 +39,7 @@ struct CheckedDevice {
     #[serde(rename = "loop")]
     main_loop: Option<Loop>,
     peak_requested_bytes: u64,
+    peak_allocated_bytes: u64,
     peak_reserved_bytes: u64,
     peak_phase: &'static str,
     roles_at_peak: BTreeMap<&'static str, u64>,
@@ -156,6 +157,7 @@ impl CheckedDevice {
             iterations_confidence: device.program.confidence.name(),
             main_loop: Loop::of(input, device, sources),
             peak_requested_bytes: device.timeline.peak_requested.bytes.get(),
+            peak_allocated_bytes: device.replay.peak_allocated.bytes.get(),
             peak_reserved_bytes: device.timeline.peak_reserved.bytes.get(),
             peak_phase: device.profile.peak_phase.name(),
             roles_at_peak: by_role(device),

@@ -5,7 +5,7 @@ use std::fmt;
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode, SpanContents};
 use miette::{MietteError, MietteSpanContents, SourceSpan, ThemeCharacters, ThemeStyles};
 
-use super::look::Look;
+use crate::report::look::Look;
 use crate::source::{SourceFile, Span};
 
 /// A part of a line and what is said of it.

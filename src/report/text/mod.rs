@@ -1,9 +1,11 @@
 //! The report for people: each finding with its lines of source, then how far to trust it all.
 
+mod excerpt;
+
 use std::fmt::Write;
 
+use self::excerpt::Mark;
 use super::closing;
-use super::excerpt::{self, Mark};
 use super::look::{Detail, Ink, Look};
 use super::place::Place;
 use crate::engine::{Device, Report};
