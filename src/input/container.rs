@@ -35,6 +35,23 @@ pub(super) fn open(raw: Vec<u8>, limits: &Limits) -> Result<Vec<u8>, ContainerEr
     }
 }
 
+/// Whether the first bytes of a file are those of a pickle, or decompress to them.
+pub(super) fn begins_like_a_snapshot(head: &[u8]) -> bool {
+    let mut first = [0; 2];
+    let read = match head {
+        [0x80, 2..=5, ..] => return true,
+        [0x1f, 0x8b, ..] => flate2::read::MultiGzDecoder::new(head).read_exact(&mut first),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => {
+            zstd::Decoder::new(head).and_then(|mut decoder| decoder.read_exact(&mut first))
+        }
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
+            liblzma::read::XzDecoder::new_multi_decoder(head).read_exact(&mut first)
+        }
+        _ => return false,
+    };
+    read.is_ok() && matches!(first, [0x80, 2..=5])
+}
+
 fn decompress(
     kind: &'static str,
     compressed: usize,

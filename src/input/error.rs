@@ -21,9 +21,18 @@ pub enum InputError {
         name: String,
     },
     /// A folder that holds no snapshots.
+    #[error("the folder `{name}` holds no snapshots")]
+    #[diagnostic(help(
+        "only files directly inside it are looked at, and told by their content; name the snapshots themselves, or the folder that they are in"
+    ))]
+    NoSnapshots {
+        /// The path as given.
+        name: String,
+    },
+    /// A folder where one snapshot is wanted.
     #[error("`{name}` is a folder, not a snapshot")]
     #[diagnostic(help("name the snapshot file itself"))]
-    NoSnapshots {
+    Folder {
         /// The path as given.
         name: String,
     },

@@ -5,6 +5,7 @@
 
 mod container;
 mod error;
+mod folder;
 
 pub use error::InputError;
 
@@ -51,6 +52,17 @@ impl Source {
         }
     }
 
+    /// The snapshots that it stands for: a folder's files by name, anything else itself.
+    ///
+    /// # Errors
+    /// Where a folder cannot be listed or holds no snapshot.
+    pub fn expand(self) -> Result<Vec<Source>, InputError> {
+        match &self {
+            Source::File(path) if path.is_dir() => folder::snapshots_in(path),
+            _ => Ok(vec![self]),
+        }
+    }
+
     /// Reads it, decompressed.
     ///
     /// # Errors
@@ -68,7 +80,7 @@ impl Source {
                 let file = File::open(path).map_err(|source| error::opening(&name, source))?;
                 let metadata = file.metadata().map_err(failed)?;
                 if metadata.is_dir() {
-                    return Err(InputError::NoSnapshots { name });
+                    return Err(InputError::Folder { name });
                 }
                 (Box::new(file), metadata.len())
             }
