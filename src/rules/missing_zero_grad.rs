@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{declare_rule, measure};
-use crate::facts::{Change, Changes, Facts, Span};
+use crate::facts::{Change, Changes, Facts};
 use crate::finding::{Finding, Impact, Related, Severity, Value};
-use crate::program::Phase;
+use crate::program::{Phase, Step};
 use crate::role::Role;
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, Index, count};
@@ -43,8 +43,8 @@ impl MissingZeroGrad {
         let Some(first) = kept.first().and_then(|one| one.allocation.alloc).filter(|_| kept.len() >= 2) else {
             return Vec::new();
         };
-        let steps: Vec<Span> = after(&facts.calls.steps, first);
-        let zeroed = after(&facts.calls.zero_grads, first).len();
+        let steps: Vec<Step> = after(&facts.program.steps, first);
+        let zeroed = after(&facts.program.zero_grads, first).len();
         if steps.len() < 2 {
             return Vec::new();
         }
@@ -59,9 +59,9 @@ impl MissingZeroGrad {
     }
 }
 
-/// The spans that begin after an event.
-fn after(spans: &[Span], event: EventIndex) -> Vec<Span> {
-    spans.iter().copied().filter(|span| span.start > event.position()).collect()
+/// The calls that begin after an event.
+fn after(calls: &[Step], event: EventIndex) -> Vec<Step> {
+    calls.iter().copied().filter(|call| call.start > event).collect()
 }
 
 /// Gradients that outlive at least two iterations and the loop, and that later backward passes are seen to add to.
@@ -115,16 +115,16 @@ fn dies_in_its_iteration(facts: &Facts, id: AllocationId) -> bool {
 
 /// How many gradients live over a step and are freed.
 fn cleared_gradients(facts: &Facts) -> usize {
-    let steps = &facts.calls.steps;
+    let steps = &facts.program.steps;
     let over_a_step = |allocation: &Allocation| {
         let (Some(born), Some(died)) = (allocation.alloc, allocation.free) else { return false };
-        let next = steps.partition_point(|step| step.start <= born.position());
-        steps.get(next).is_some_and(|step| step.start < died.position())
+        let next = steps.partition_point(|step| step.start <= born);
+        steps.get(next).is_some_and(|step| step.start < died)
     };
     facts.with_role(Role::Gradient).filter(|(_, allocation)| over_a_step(allocation)).count()
 }
 
-fn report(facts: &Facts, kept: &[Kept], cause: Cause, steps: &[Span], zeroed: usize) -> Finding {
+fn report(facts: &Facts, kept: &[Kept], cause: Cause, steps: &[Step], zeroed: usize) -> Finding {
     let bytes: Bytes = kept.iter().map(|one| one.allocation.bytes).sum();
     let tensors = count(kept.len(), "tensor");
     let born = kept.first().and_then(|one| facts.born_in(one.allocation)).map_or(0, Index::position);
@@ -175,9 +175,9 @@ fn locate(facts: &Facts, kept: &[Kept], finding: &mut Finding) {
     }
 }
 
-fn step_line(facts: &Facts, steps: &[Span], zeroed: usize) -> Option<Related> {
-    let in_step = |step: &Span| (step.start..step.end).filter_map(EventIndex::at);
-    let stack = facts.calls.steps.iter().flat_map(in_step).find_map(|event| facts.seen_stack(event))?;
+fn step_line(facts: &Facts, steps: &[Step], zeroed: usize) -> Option<Related> {
+    let in_step = |step: &Step| (step.start.position()..step.end.position()).filter_map(EventIndex::at);
+    let stack = facts.program.steps.iter().flat_map(in_step).find_map(|event| facts.seen_stack(event))?;
     let location = facts.location(facts.user_frame(stack)?)?;
     let message = match zeroed {
         0 => format!("{} and not one zero_grad after them", count(steps.len(), "step")),
@@ -186,7 +186,7 @@ fn step_line(facts: &Facts, steps: &[Span], zeroed: usize) -> Option<Related> {
     Some(Related { location, message })
 }
 
-fn evidence(facts: &Facts, kept: &[Kept], steps: &[Span], zeroed: usize) -> Vec<crate::finding::Measure> {
+fn evidence(facts: &Facts, kept: &[Kept], steps: &[Step], zeroed: usize) -> Vec<crate::finding::Measure> {
     let ends = facts.iteration_ends().len();
     let outlived = kept.iter().map(|one| facts.ends_outlived(one.allocation)).min().unwrap_or(0);
     let cleared = cleared_gradients(facts);
@@ -213,12 +213,13 @@ fn evidence(facts: &Facts, kept: &[Kept], steps: &[Span], zeroed: usize) -> Vec<
 
 /// The lifetimes as they would be: each gradient ends with its iteration's last step, and in later iterations the
 /// temporary takes its place until that iteration's last step.
-fn cleared_after_each_step(facts: &Facts, kept: &[Kept], steps: &[Span]) -> Changes {
+fn cleared_after_each_step(facts: &Facts, kept: &[Kept], steps: &[Step]) -> Changes {
     let last_step = |born: EventIndex| {
         let iteration = facts.program.iteration_of(born)?;
         let end = facts.iteration_ends().get(iteration.position())?;
-        let inside = steps.iter().filter(|step| step.start > born.position() && step.start < *end);
-        EventIndex::at(inside.map(|step| step.end).max().unwrap_or(*end).min(facts.trace.events.len()).saturating_sub(1))
+        let inside = steps.iter().filter(|step| step.start > born && step.start.position() < *end);
+        let after = inside.map(|step| step.end.position()).max().unwrap_or(*end);
+        EventIndex::at(after.saturating_sub(1))
     };
     let mut changes = Changes::default();
     for one in kept {
