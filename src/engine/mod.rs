@@ -65,7 +65,7 @@ impl Input {
             .active_devices()
             .map(|(device, _)| {
                 let timeline = Timeline::of(&snapshot, device);
-                let program = Program::default();
+                let program = Program::of(&snapshot, &timeline);
                 let roles = Roles::infer(&snapshot, &timeline, &program);
                 let replay = Replay::of(&snapshot, &timeline);
                 let profile = Profile::of(&timeline, &program, &roles);

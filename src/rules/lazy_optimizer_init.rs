@@ -26,7 +26,7 @@ impl LazyOptimizerInit {
         let ends = facts.iteration_ends();
         let iteration = facts.program.iteration_of(last).map(Index::position);
         let followed = iteration.map_or(!ends.is_empty(), |iteration| iteration + 1 < ends.len())
-            || facts.calls.steps.iter().filter(|step| step.start > last.position()).count() > 0;
+            || facts.program.steps.iter().any(|step| step.start > last);
         let share = bytes.share_of(facts.peak());
         if !followed || share < SHARE {
             return Vec::new();
