@@ -260,12 +260,12 @@ fn sharded_wrappers_make_communication_shards_and_reduced_gradients() {
     let shard = trace.alloc(Phase::Setup, 2, gathers);
     let gathered = trace.alloc(Phase::Forward, 8, gathers);
     trace.free(Phase::Backward, gathered, ENGINE);
-    let reduced = trace.alloc(Phase::Backward, 2, reduces);
-    trace.free(Phase::OptimizerStep, reduced, USER);
+    let summed = trace.alloc(Phase::Backward, 2, reduces);
+    trace.free(Phase::OptimizerStep, summed, USER);
     let role = trace.roles();
     assert_eq!(role(shard), Role::Parameter);
     assert_eq!(role(gathered), Role::Communication);
-    assert_eq!(role(reduced), Role::Gradient);
+    assert_eq!(role(summed), Role::Gradient);
 }
 
 #[test]
