@@ -74,7 +74,9 @@ pub(super) struct Scene<'a> {
     laps: Vec<usize>,
     /// Runs of events of a forward pass: first and last.
     forwards: Vec<(usize, usize)>,
-    /// The first event of a forward or backward pass; where none is known, the first release.
+    /// The first addresses of the segments, ascending.
+    segments: Vec<u64>,
+    /// The first event of a forward or backward pass; where none is known, of what follows setup or the first release.
     pub(super) first_work: usize,
     /// Whether there is a backward pass.
     pub(super) trains: bool,
@@ -93,7 +95,9 @@ impl<'a> Scene<'a> {
         };
         let stretches = stretches(events.len(), &phases);
         let is_work = |phase: &Phase| is_forward(*phase) || *phase == Phase::Backward;
-        let release = || events.iter().position(|event| event.action == Action::FreeRequested);
+        let mut segments: Vec<u64> =
+            snapshot.segments_of(timeline.device.position()).map(|segment| segment.address).collect();
+        segments.sort_unstable();
         Scene {
             timeline,
             events,
@@ -101,7 +105,8 @@ impl<'a> Scene<'a> {
             borrowed,
             laps: laps(program, &stretches),
             forwards: forwards(&phases),
-            first_work: phases.iter().position(is_work).or_else(release).unwrap_or(events.len()),
+            first_work: phases.iter().position(is_work).unwrap_or_else(|| end_of_setup(events, &phases)),
+            segments,
             trains: phases.contains(&Phase::Backward),
             has_stacks: snapshot.stacks.ids().any(|stack| !snapshot.stacks.get(stack).is_empty()),
             stretches,
@@ -129,6 +134,12 @@ impl<'a> Scene<'a> {
 
     fn phase(&self, at: usize) -> Phase {
         self.phases.get(at).copied().unwrap_or_default()
+    }
+
+    /// The first address of the segment that held an address at the end; 0 where it was released since.
+    pub(super) fn segment_of(&self, address: u64) -> u64 {
+        let after = self.segments.partition_point(|&start| start <= address);
+        after.checked_sub(1).and_then(|at| self.segments.get(at)).copied().unwrap_or(0)
     }
 
     /// The number of the stretch that holds an event.
@@ -190,6 +201,14 @@ fn frees_borrow_stacks(snapshot: &Snapshot, events: &[Event], timeline: &Timelin
         }
     }
     both > 0 && same * 100 >= both * 95
+}
+
+/// Where a recording without forward or backward passes gets to work: after the last event of setup or, if none is
+/// known, at the first release.
+fn end_of_setup(events: &[Event], phases: &[Phase]) -> usize {
+    let setup = phases.iter().rposition(|&phase| phase == Phase::Setup).map(|last| last + 1);
+    let release = || events.iter().position(|event| event.action == Action::FreeRequested);
+    setup.or_else(release).unwrap_or(events.len())
 }
 
 /// Phases for recordings whose free events say nothing: each event takes the phase of the last allocation before it.
