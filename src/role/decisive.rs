@@ -82,7 +82,7 @@ fn within_backward(scene: &Scene<'_>, life: &Life) -> Option<Verdict> {
     }
     let recomputed =
         life.born_phase == Some(Phase::Recomputation) && life.died_phase == Some(Phase::Backward);
-    if life.freed.releases_saved || (recomputed && !life.made.native) {
+    if life.was_saved() || (recomputed && !life.made.native) {
         Some((Role::Activation, Evidence::Release))
     } else {
         Some((Role::Temporary, Evidence::Lifetime))

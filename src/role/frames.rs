@@ -20,6 +20,8 @@ pub(super) enum FrameKind {
     Collective,
     /// C++: a saved tensor is let go by the autograd graph.
     SavedVariable,
+    /// C++: a gradient is added to the one that is there.
+    Accumulation,
     /// C++: anything else.
     Native,
     /// Python: `zero_grad`.
@@ -58,6 +60,8 @@ fn native_kind(name: &str) -> FrameKind {
         FrameKind::Allocator
     } else if any(&["SavedVariable", "release_variables"]) {
         FrameKind::SavedVariable
+    } else if name.contains("AccumulateGrad") {
+        FrameKind::Accumulation
     } else if any(&["c10d::", "nccl", "NCCL"]) {
         FrameKind::Collective
     } else if any(&["gpu_reduce_kernel", "cub::", "thrust::", "segmented_sort", "nonzero_cuda"]) {

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use super::stacks::{Origin, StackTraits, TraitTable};
+use super::stacks::{Graph, Origin, StackTraits, TraitTable};
 use crate::program::{Phase, Program};
 use crate::snapshot::{Action, Event, Snapshot};
 use crate::timeline::{Allocation, Timeline};
@@ -56,6 +56,16 @@ impl Life {
     /// Whether `zero_grad` gave it back.
     pub(super) fn cleared(&self) -> bool {
         self.died_phase == Some(Phase::ZeroGrad) || self.freed.origin == Origin::ZeroGrad
+    }
+
+    /// Whether the autograd graph let it go as a saved tensor.
+    pub(super) fn was_saved(&self) -> bool {
+        self.freed.graph == Graph::Releases
+    }
+
+    /// Whether it was a gradient that was added to one that was there.
+    pub(super) fn was_added(&self) -> bool {
+        self.freed.graph == Graph::Accumulates
     }
 }
 
@@ -160,6 +170,12 @@ impl<'a> Scene<'a> {
     /// How many laps begin in an allocation's lifetime; one that is held at the end outlives the last.
     pub(super) fn laps_lived(&self, born: usize, died: Option<usize>) -> usize {
         died.map_or(self.laps.len() + 1, |at| self.lap(at)).saturating_sub(self.lap(born))
+    }
+
+    /// Where the next stretch of a side begins after an event.
+    pub(super) fn next_start(&self, side: Side, at: usize) -> Option<usize> {
+        let next = self.stretches.get(self.stretch(at)..)?;
+        next.iter().find(|&&(_, of)| of == side).map(|&(start, _)| start)
     }
 
     /// Whether both events lie in one stretch.

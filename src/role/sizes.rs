@@ -24,6 +24,17 @@ impl Sizes {
         sizes
     }
 
+    /// Counts gradients and states.
+    pub(super) fn trained(scene: &Scene<'_>, verdicts: &Verdicts) -> Sizes {
+        let trained = |role: Option<Role>| matches!(role, Some(Role::Gradient | Role::OptimizerState));
+        Sizes::count(verdicts.lives(scene).filter(|(_, role)| trained(*role)))
+    }
+
+    /// Whether there is none at all.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Counts one more; how many there are now.
     pub(super) fn add(&mut self, bytes: Bytes) -> usize {
         let count = self.0.entry(bytes).or_default();

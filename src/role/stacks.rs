@@ -43,6 +43,18 @@ pub(super) enum Origin {
     Plain,
 }
 
+/// What the autograd graph is doing, by the C++ frames.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Graph {
+    /// It lets a saved tensor go.
+    Releases,
+    /// It adds a gradient to the one that is there.
+    Accumulates,
+    /// Neither, or the frames do not say.
+    #[default]
+    Unseen,
+}
+
 /// What a stack says about memory.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct StackTraits {
@@ -50,8 +62,7 @@ pub(super) struct StackTraits {
     pub(super) origin: Origin,
     /// Whether a constructor of the user's or of a package is being run.
     pub(super) in_constructor: bool,
-    /// Whether the autograd graph lets a saved tensor go.
-    pub(super) releases_saved: bool,
+    pub(super) graph: Graph,
     /// Whether there are C++ frames.
     pub(super) native: bool,
 }
@@ -91,14 +102,27 @@ fn traits_of(kinds: &[FrameKind]) -> StackTraits {
         requester: requester(kinds),
         origin: origin(kinds),
         in_constructor: kinds.contains(&FrameKind::Constructor),
-        releases_saved: kinds.contains(&FrameKind::SavedVariable),
+        graph: graph(kinds),
         native: kinds.iter().any(|&kind| is_native(kind)),
     }
 }
 
+fn graph(kinds: &[FrameKind]) -> Graph {
+    if kinds.contains(&FrameKind::SavedVariable) {
+        Graph::Releases
+    } else if kinds.contains(&FrameKind::Accumulation) {
+        Graph::Accumulates
+    } else {
+        Graph::Unseen
+    }
+}
+
 fn is_native(kind: FrameKind) -> bool {
-    use FrameKind::{Algorithm, Allocator, Collective, Native, SavedVariable, Storage, Vendor};
-    matches!(kind, Allocator | Storage | Vendor | Algorithm | Collective | SavedVariable | Native)
+    use FrameKind::{Accumulation, Algorithm, Allocator, Collective, Native, SavedVariable, Storage, Vendor};
+    matches!(
+        kind,
+        Accumulation | Allocator | Storage | Vendor | Algorithm | Collective | SavedVariable | Native
+    )
 }
 
 /// The allocator's frames are the innermost ones; within the three frames above them a library shows its name (the

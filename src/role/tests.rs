@@ -321,6 +321,23 @@ fn blocks_from_before_the_recording_are_counted_against_the_gradients() {
 }
 
 #[test]
+fn gradients_from_before_the_recording_are_those_that_a_pass_adds_to() {
+    let adds = &[
+        ("", "c10::cuda::CUDACachingAllocator::Native::DeviceCachingAllocator::free(Block*)"),
+        ("", "torch::autograd::AccumulateGrad::apply(std::vector<at::Tensor>&&)"),
+    ];
+    let mut trace = Trace::default();
+    let blocks = [10; 4].map(|mib| trace.earlier(mib));
+    trace.alloc(Phase::Forward, 2, TENSOR);
+    let added = trace.alloc(Phase::Backward, 10, TENSOR);
+    trace.free(Phase::Backward, added, adds);
+    let role = trace.roles();
+    let count = |wanted| blocks.iter().filter(|&&block| role(block) == wanted).count();
+    assert_eq!(role(added), Role::Temporary);
+    assert_eq!((count(Role::Parameter), count(Role::Gradient), count(Role::OptimizerState)), (1, 1, 2));
+}
+
+#[test]
 fn without_stacks_steps_and_sizes_remain() {
     let mut trace = Trace::default();
     let weights = [4, 9, 5].map(|mib| trace.alloc(Phase::Other, mib, ENGINE));
