@@ -5,6 +5,7 @@
 
 use super::scene::{Life, Scene, Side, is_forward};
 use super::sizes::Sizes;
+use super::stacks::Maker;
 use super::{Evidence, Role, Verdict, Verdicts};
 use crate::program::Phase;
 use crate::unit::Bytes;
@@ -57,8 +58,8 @@ fn by_release(scene: &Scene<'_>, life: &Life) -> Option<Verdict> {
     (by_backward || life.was_saved()).then_some((Role::Activation, Evidence::Release))
 }
 
-/// Made by the user's own code before the work began, and kept: a weight if something of its size is trained, a
-/// module's buffer if a constructor ran, else data.
+/// Made before the work began, and kept: a weight if something of its size is trained, a module's buffer if a
+/// constructor ran, a weight if a package made it (a loader), else data.
 fn from_setup(scene: &Scene<'_>, life: &Life, born: usize, trained: &Sizes) -> Option<Verdict> {
     let kept = match life.died {
         None => true,
@@ -70,7 +71,11 @@ fn from_setup(scene: &Scene<'_>, life: &Life, born: usize, trained: &Sizes) -> O
     if trained.has(life.bytes) {
         return Some((Role::Parameter, Evidence::Sizes));
     }
-    let role = if life.made.in_constructor { Role::Buffer } else { Role::Input };
+    let role = match life.made.maker {
+        Maker::Constructor => Role::Buffer,
+        Maker::Package => Role::Parameter,
+        Maker::User => Role::Input,
+    };
     Some((role, Evidence::Lifetime))
 }
 
