@@ -87,7 +87,7 @@ fn run_stats(stats: &Stats, arguments: &Arguments) -> Result<ExitCode, CliError>
 /// Reads and understands one snapshot.
 fn read(source: &Source, reading: &Reading) -> Result<Input, CliError> {
     let bytes = source.read(&reading.limits.of_input())?;
-    let snapshot = Snapshot::read(&bytes, &reading.limits.of_pickle())
+    let snapshot = Snapshot::read(bytes.as_slice(), &reading.limits.of_pickle())
         .map_err(|error| CliError::Snapshot { name: source.name(), error })?;
     Ok(Input::of(source.name(), snapshot))
 }

@@ -113,7 +113,8 @@ impl Blame<'_> {
             graph.update_edge(from, sink, ());
         }
         let dominators = simple_fast(&graph, root);
-        let mut frames = dominators.dominators(sink)?.filter_map(|node| graph.node_weight(node).copied().flatten());
+        let mut frames =
+            dominators.dominators(sink)?.filter_map(|node| graph.node_weight(node).copied().flatten());
         frames.find(|frame| self.code.is_own(*frame))
     }
 
@@ -125,7 +126,8 @@ impl Blame<'_> {
     /// Whether an allocation is the last that the forward at `depth` of its stack makes: its output.
     fn is_output(&self, guilty: &Guilty, depth: usize) -> bool {
         let python = self.code.python(guilty.stack);
-        let Some((caller, event)) = depth.checked_sub(1).and_then(|outer| python.get(outer)).zip(guilty.event)
+        let Some((caller, event)) =
+            depth.checked_sub(1).and_then(|outer| python.get(outer)).zip(guilty.event)
         else {
             return false;
         };
@@ -157,7 +159,8 @@ impl Blame<'_> {
 fn longest(mut paths: Vec<Vec<FrameId>>) -> Vec<Vec<FrameId>> {
     paths.sort();
     paths.dedup();
-    let extended = |path: &Vec<FrameId>| paths.iter().any(|other| other.len() > path.len() && other.starts_with(path));
+    let extended =
+        |path: &Vec<FrameId>| paths.iter().any(|other| other.len() > path.len() && other.starts_with(path));
     let kept: Vec<bool> = paths.iter().map(|path| !extended(path)).collect();
     paths.into_iter().zip(kept).filter_map(|(path, kept)| kept.then_some(path)).collect()
 }
