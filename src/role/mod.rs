@@ -147,8 +147,8 @@ impl Roles {
         let scene = Scene::new(snapshot, timeline, program);
         let mut verdicts = Verdicts::open(timeline.allocations.len());
         decisive::settle(&scene, &mut verdicts);
-        sizes::settle_workspaces(&scene, &mut verdicts);
         unframed::settle(&scene, &mut verdicts);
+        sizes::settle_workspaces(&scene, &mut verdicts);
         lifetime::settle_gradients(&scene, &mut verdicts);
         lifetime::settle_rest(&scene, &mut verdicts);
         sizes::settle_weight_copies(&scene, &mut verdicts);
