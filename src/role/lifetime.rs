@@ -5,7 +5,7 @@
 
 use super::scene::{Life, Scene, Side, is_forward};
 use super::sizes::Sizes;
-use super::stacks::Maker;
+use super::stacks::{Maker, Origin};
 use super::{Evidence, Role, Verdict, Verdicts};
 use crate::program::Phase;
 use crate::unit::Bytes;
@@ -39,6 +39,30 @@ pub(super) fn settle_gradients(scene: &Scene<'_>, verdicts: &mut Verdicts) {
             Some((Role::Gradient, Evidence::Lifetime))
         }
     });
+}
+
+/// With `gradient_as_bucket_view=True` DDP's buckets are the gradients. Then the backward pass leaves next to nothing of
+/// its own behind, although the buckets that stay hold half of the parameters' bytes or more.
+pub(super) fn settle_bucket_views(scene: &Scene<'_>, verdicts: &mut Verdicts) {
+    let (mut parameters, mut gradients, mut buckets) = (Bytes::ZERO, Bytes::ZERO, Bytes::ZERO);
+    let is_bucket = |life: &Life| life.made.origin == Origin::Replicated && life.died.is_none();
+    for (life, role) in verdicts.lives(scene) {
+        match role {
+            Some(Role::Parameter) => parameters += life.bytes,
+            Some(Role::Gradient) => gradients += life.bytes,
+            Some(Role::Communication) if is_bucket(&life) => buckets += life.bytes,
+            None if life.born.is_none() && life.died.is_none() => parameters += life.bytes,
+            _ => {}
+        }
+    }
+    if !scene.trains || buckets.share_of(parameters) < 0.5 || gradients.share_of(buckets) > 0.1 {
+        return;
+    }
+    for (allocation, verdict) in scene.timeline.allocations.iter().zip(&mut verdicts.0) {
+        if scene.life(allocation).made.origin == Origin::Replicated {
+            *verdict = Some((Role::Gradient, Evidence::Lifetime));
+        }
+    }
 }
 
 /// Everything else that was born during the recording.
