@@ -9,8 +9,8 @@
 //!
 //! - leaving a `with` block jumps back to the `with` line, and the call in an expression of several lines has a lower line
 //!   than its arguments. Then the next move goes past the line that the jump came from; in a loop it stays inside the
-//!   body. An edge counts once the next move confirms it, or if another edge between the same lines is confirmed, or its
-//!   target is a re-entry's.
+//!   body. An edge counts once the next move confirms it; without that if something was allocated after it, and
+//!   another edge between the same lines is confirmed or its target is a re-entry's.
 //! - A loop whose body is one call shows no move at all in the looping function, but in the callee, which seems to run
 //!   backwards. If anything happened in the caller in between (locals freed on return), the callee is seen to be called
 //!   anew: an edge from the caller's line to itself, of the kind [`EdgeKind::Reentry`].
@@ -82,6 +82,8 @@ pub(super) struct Edge {
     /// How it shows.
     pub(super) kind: EdgeKind,
     confirmed: bool,
+    /// Whether anything was allocated before the next move. Leaving a `with` block allocates nothing.
+    used: bool,
 }
 
 /// Everything that the walk found.
@@ -99,6 +101,16 @@ pub(super) struct Loops {
     pub(super) first: Option<usize>,
 }
 
+impl Loops {
+    /// Judges an edge by what came before the next move of its call, and by that move, if there is one.
+    fn resolve(&mut self, pending: Option<Pending>, allocated: usize, to: Option<u32>) {
+        let Some(pending) = pending else { return };
+        let Some(edge) = self.edges.get_mut(pending.edge) else { return };
+        edge.used = allocated > pending.allocated;
+        edge.confirmed = to.is_some_and(|to| to > edge.to && to <= pending.came_from);
+    }
+}
+
 /// Walks over a device's events. `moments` are event positions, ascending: [`Loops::running`] tells what ran just before
 /// each of them.
 pub(super) fn walk(
@@ -108,8 +120,13 @@ pub(super) fn walk(
     frees: bool,
     moments: &[usize],
 ) -> Loops {
-    let mut walker =
-        Walker { vocabulary, live: Vec::new(), nodes: FxHashMap::default(), found: Loops::default() };
+    let mut walker = Walker {
+        vocabulary,
+        live: Vec::new(),
+        nodes: FxHashMap::default(),
+        found: Loops::default(),
+        allocated: 0,
+    };
     let mut before = None;
     for (at, event) in events.iter().enumerate() {
         walker.answer(moments, at);
@@ -165,8 +182,17 @@ struct Live {
     leading: usize,
     /// Allocations that the line made by itself since it last called anything.
     own: Vec<usize>,
-    /// The last edge, while no move has confirmed it: its position and the line it came from.
-    pending: Option<(usize, u32)>,
+    /// The last edge, until the call moves again.
+    pending: Option<Pending>,
+}
+
+/// An edge that no move has confirmed or refuted yet.
+#[derive(Clone, Copy)]
+struct Pending {
+    edge: usize,
+    came_from: u32,
+    /// Allocations seen when it was made.
+    allocated: usize,
 }
 
 struct Walker<'a> {
@@ -174,6 +200,8 @@ struct Walker<'a> {
     live: Vec<Live>,
     nodes: FxHashMap<(u32, u32, FunctionId), u32>,
     found: Loops,
+    /// Allocations of the main thread so far.
+    allocated: usize,
 }
 
 impl Walker<'_> {
@@ -218,6 +246,7 @@ impl Walker<'_> {
             if let Some(activation) = self.found.activations.get_mut(call.id as usize) {
                 activation.end = Some(at);
             }
+            self.found.resolve(call.pending, self.allocated, None);
         }
         let gone = self.live.get(depth).map(|call| (call.key, call.highest));
         self.live.truncate(depth);
@@ -235,11 +264,7 @@ impl Walker<'_> {
         let Some(call) = self.live.get_mut(depth) else { return };
         let from = call.line;
         let pending = call.pending.take();
-        if let Some((edge, came_from)) =
-            pending.and_then(|(at, line)| Some((self.found.edges.get_mut(at)?, line)))
-        {
-            edge.confirmed = to > edge.to && to <= came_from;
-        }
+        self.found.resolve(pending, self.allocated, Some(to));
         call.called.clear();
         call.own.clear();
         call.leading = 0;
@@ -250,7 +275,8 @@ impl Walker<'_> {
         }
         if to < from && !call.foreign {
             let highest = call.highest;
-            call.pending = Some((self.found.edges.len(), highest));
+            call.pending =
+                Some(Pending { edge: self.found.edges.len(), came_from: highest, allocated: self.allocated });
             call.highest = to;
             let (activation, node) = (call.id, call.node);
             self.found.edges.push(Edge {
@@ -264,6 +290,7 @@ impl Walker<'_> {
                 highest,
                 kind: EdgeKind::Back,
                 confirmed: false,
+                used: false,
             });
         } else {
             call.highest = call.highest.max(to);
@@ -345,6 +372,7 @@ impl Walker<'_> {
 
     /// The innermost call allocates by itself.
     fn allocate(&mut self, at: usize) {
+        self.allocated += 1;
         if let Some(call) = self.live.last_mut().filter(|call| !call.foreign) {
             call.leading += usize::from(call.called.is_empty());
             // More than it led with is never asked for.
@@ -381,10 +409,14 @@ impl Walker<'_> {
             highest: call.highest,
             kind: EdgeKind::Reentry,
             confirmed: true,
+            used: true,
         });
     }
 
     fn finish(mut self) -> Loops {
+        for call in &self.live {
+            self.found.resolve(call.pending, self.allocated, None);
+        }
         let mut sure: Vec<(u32, u32, Option<u32>)> = Vec::new();
         for edge in self.found.edges.iter().filter(|edge| edge.confirmed) {
             // A line that is seen to call again is the head of a loop from wherever it is reached.
@@ -395,7 +427,7 @@ impl Walker<'_> {
         sure.dedup();
         self.found.edges.retain(|edge| {
             let known = |from| sure.binary_search(&(edge.node, edge.to, from)).is_ok();
-            edge.confirmed || known(Some(edge.from)) || known(None)
+            edge.confirmed || (edge.used && (known(Some(edge.from)) || known(None)))
         });
         self.found.edges.sort_by_key(|edge| edge.event);
         self.found

@@ -33,6 +33,8 @@ mod phases;
 mod signs;
 mod stepless;
 mod tally;
+#[cfg(test)]
+mod tests;
 
 pub use frames::{Meaning, Origin, Vocabulary};
 

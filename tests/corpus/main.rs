@@ -4,4 +4,5 @@
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod case;
+mod programs;
 mod reading;
