@@ -34,7 +34,10 @@ mod signs;
 mod stepless;
 mod tally;
 #[cfg(test)]
+mod tape;
+#[cfg(test)]
 mod tests;
+mod walk;
 
 pub use frames::{Meaning, Origin, Vocabulary};
 
@@ -165,7 +168,7 @@ impl Program {
         let marks = Marks::of(snapshot, events, &signs, frees);
         let paths = Paths::of(snapshot, vocabulary, events);
         let moments: Vec<usize> = marks.steps.iter().map(|step| step.end).collect();
-        let loops = loops::walk(vocabulary, &paths, events, frees, &moments);
+        let loops = walk::walk(vocabulary, &paths, events, frees, &moments);
         let (cut, found_by) = find(snapshot, timeline.device, events, &marks, &paths, &loops);
         let scene = phases::Scene { events, signs: &signs, paths: &paths, marks: &marks, cut: &cut, frees };
         let phases = phases::assign(&scene);

@@ -34,7 +34,7 @@ pub(super) struct Paths {
     of_stack: Vec<Option<u32>>,
     /// Whether a stack is a hook's that the autograd engine called on its own thread.
     is_hook: Vec<bool>,
-    paths: Vec<Path>,
+    distinct: Vec<Path>,
 }
 
 impl Paths {
@@ -46,7 +46,7 @@ impl Paths {
         let mut sites: FxHashMap<Vec<FrameId>, u32> = FxHashMap::default();
         let stacks = snapshot.stacks.len();
         let mut made =
-            Paths { of_stack: vec![None; stacks], is_hook: vec![false; stacks], paths: Vec::new() };
+            Paths { of_stack: vec![None; stacks], is_hook: vec![false; stacks], distinct: Vec::new() };
         for stack in snapshot.stacks.ids() {
             let used = weights.get(stack.position()).is_some_and(|&weight| weight > 0);
             if !used {
@@ -62,10 +62,10 @@ impl Paths {
             callers.truncate(path.frames.len() - usize::from(path.calls_module));
             let next = u32::try_from(sites.len()).unwrap_or(u32::MAX);
             path.site = *sites.entry(callers).or_insert(next);
-            let Ok(next) = u32::try_from(made.paths.len()) else { break };
+            let Ok(next) = u32::try_from(made.distinct.len()) else { break };
             let id = *known.entry((path.frames.clone(), path.leaf)).or_insert(next);
             if id == next {
-                made.paths.push(path);
+                made.distinct.push(path);
             }
             if let Some(slot) = made.of_stack.get_mut(stack.position()) {
                 *slot = Some(id);
@@ -85,7 +85,7 @@ impl Paths {
     }
 
     pub(super) fn get(&self, id: u32) -> Option<&Path> {
-        self.paths.get(id as usize)
+        self.distinct.get(id as usize)
     }
 
     /// Where an event happened, as seen by the user: its path without the module call at its end. Less than
@@ -95,12 +95,12 @@ impl Paths {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.paths.len()
+        self.distinct.len()
     }
 
     /// Whether no stack has a path: there are no Python frames.
     pub(super) fn is_empty(&self) -> bool {
-        self.paths.is_empty()
+        self.distinct.is_empty()
     }
 }
 

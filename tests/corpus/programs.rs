@@ -15,7 +15,7 @@ fn program(snapshot: &Snapshot) -> (DeviceIndex, Program) {
         let program = Program::of(snapshot, &Timeline::of(snapshot, device));
         (device, program)
     });
-    programs.max_by_key(|(_, program)| program.iterations.len()).expect("a device was used")
+    programs.max_by_key(|(_, program)| program.iterations.len()).unwrap()
 }
 
 /// The times of optimizer steps that really ran.
