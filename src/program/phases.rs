@@ -4,7 +4,8 @@
 //!
 //! A stack with only user code on it (`x.cuda()`, `loss * scale`) says nothing; its place does: before the first module
 //! call of an iteration it brings input, between forward and backward it belongs to the loss, outside the loop it is
-//! set-up. Events without a context take the phase of the one before.
+//! set-up. On another thread than the main one it is a hook's that the autograd engine called (FSDP gathers and scatters
+//! there). Events without a context take the phase of the one before.
 //!
 //! Evaluation looks like forward. It is told by
 //! - a framework's evaluation loop on the stack,
@@ -30,6 +31,8 @@ pub(super) struct Scene<'a> {
     pub(super) paths: &'a Paths,
     pub(super) marks: &'a Marks,
     pub(super) cut: &'a Cut,
+    /// Whether frees carry stacks of their own, and not the allocation's.
+    pub(super) frees: bool,
 }
 
 /// Where a stretch of events lies.
@@ -66,7 +69,12 @@ pub(super) fn assign(scene: &Scene<'_>) -> Vec<Phase> {
 
 impl Scene<'_> {
     fn sign(&self, event: &Event) -> Option<Sign> {
-        event.stack.and_then(|stack| self.signs.get(stack.position())).copied()
+        if !self.frees && matches!(event.action, Action::FreeRequested | Action::FreeCompleted) {
+            return None;
+        }
+        let sign = event.stack.and_then(|stack| self.signs.get(stack.position())).copied()?;
+        let hook = sign.phase.is_none() && self.paths.in_hook(event);
+        Some(if hook { Sign { phase: Some(Phase::Backward), ..sign } } else { sign })
     }
 
     fn phase(&self, event: &Event) -> Option<Phase> {

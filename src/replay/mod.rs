@@ -1,0 +1,249 @@
+//! The caching allocator replayed at the recorded addresses: how large every block really was, and when the driver was
+//! asked for more although enough lay free.
+//!
+//! In: the snapshot and the timeline. Out: the block size of every allocation, the peaks of allocated and active bytes,
+//! and the misses. The addresses are known, so no search for a fit is needed: a block ends where rounding and splitting
+//! say (`c10/cuda/CUDACachingAllocator.cpp`, PyTorch 2.11). Allocated bytes end when the program gives a block back,
+//! active bytes when it returns to the pool; on every recording of the corpus made from the start both peaks equal
+//! PyTorch's `allocated_bytes.all.peak` and `active_bytes.all.peak` to the byte.
+//!
+//! Where it can fail: blocks born before the recording and freed in it have no known block size; they count as their
+//! rounded request.
+
+mod layout;
+mod rounding;
+
+use layout::{Extent, Home, Layout};
+use rustc_hash::FxHashMap;
+
+use crate::snapshot::{Action, BlockState, Event, Segment, Snapshot};
+use crate::timeline::{Peak, Timeline};
+use crate::unit::{AllocationId, Bytes, EventIndex, Index};
+
+/// What the replay of one device's allocator shows.
+#[derive(Debug)]
+pub struct Replay {
+    /// The bytes that each allocation occupied, by its id.
+    pub block_sizes: Vec<Bytes>,
+    /// The highest allocated bytes: block sizes until the program gives them back.
+    pub peak_allocated: Peak,
+    /// The highest active bytes: block sizes until they return to the pool.
+    pub peak_active: Peak,
+    /// The driver calls that were made although enough bytes lay free in smaller pieces.
+    pub misses: Vec<Miss>,
+}
+
+/// A driver call for more memory while enough was cached, but in pieces that did not fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Miss {
+    /// The `segment_alloc` or `segment_map` event.
+    pub event: EventIndex,
+    /// Bytes got from the driver.
+    pub segment: Bytes,
+    /// Bytes that lay free at that moment.
+    pub free: Bytes,
+}
+
+impl Replay {
+    /// Replays a device's allocator.
+    pub fn of(snapshot: &Snapshot, timeline: &Timeline) -> Replay {
+        let events =
+            snapshot.devices.get(timeline.device.position()).map_or(&[][..], |trace| trace.events.as_slice());
+        let mut machine = Machine::new(snapshot, timeline, events);
+        for (position, event) in events.iter().enumerate() {
+            let Some(at) = EventIndex::at(position) else { break };
+            machine.step(at, event);
+        }
+        machine.finish()
+    }
+}
+
+struct Machine<'a> {
+    snapshot: &'a Snapshot,
+    timeline: &'a Timeline,
+    layout: Layout,
+    extents: Vec<Option<Extent>>,
+    block_sizes: Vec<Bytes>,
+    allocated: Level,
+    active: Level,
+    reserved: Bytes,
+    misses: Vec<Miss>,
+}
+
+/// A level and the highest that it reached.
+#[derive(Debug, Default)]
+struct Level {
+    now: Bytes,
+    peak: Peak,
+}
+
+impl Level {
+    fn start(now: Bytes) -> Level {
+        Level { now, peak: Peak { bytes: now, event: None } }
+    }
+
+    fn rise(&mut self, by: u64, at: EventIndex) {
+        self.now += Bytes(by);
+        if self.now > self.peak.bytes {
+            self.peak = Peak { bytes: self.now, event: Some(at) };
+        }
+    }
+
+    fn fall(&mut self, by: u64) {
+        self.now -= Bytes(by);
+    }
+}
+
+impl<'a> Machine<'a> {
+    fn new(snapshot: &'a Snapshot, timeline: &'a Timeline, events: &[Event]) -> Self {
+        let count = timeline.allocations.len();
+        let mut machine = Machine {
+            snapshot,
+            timeline,
+            layout: Layout::default(),
+            extents: vec![None; count],
+            block_sizes: vec![Bytes::ZERO; count],
+            allocated: Level::default(),
+            active: Level::default(),
+            reserved: timeline.reserved_at_start,
+            misses: Vec::new(),
+        };
+        for (start, size, home) in ranges_at_start(snapshot, timeline, events) {
+            machine.layout.release(start, size, home);
+        }
+        machine.place_older_blocks();
+        machine
+    }
+
+    /// Puts the blocks that were alive before the first event in their places.
+    fn place_older_blocks(&mut self) {
+        let mut known: FxHashMap<u64, Bytes> = FxHashMap::default();
+        for segment in self.snapshot.segments_of(self.timeline.device.position()) {
+            let active = segment.blocks.iter().filter(|block| block.state != BlockState::Inactive);
+            known.extend(active.map(|block| (block.address, block.size)));
+        }
+        let mut total = Bytes::ZERO;
+        for (id, allocation) in self.timeline.iter().take_while(|(_, one)| one.alloc.is_none()) {
+            let size = known.get(&allocation.address).filter(|_| allocation.free.is_none()).copied();
+            let rounded = rounding::round(allocation.bytes, &self.snapshot.settings);
+            let extent = self.layout.take_exactly(allocation.address, size.map_or(rounded, Bytes::get));
+            total += Bytes(extent.size);
+            self.settle(id, extent);
+        }
+        self.allocated = Level::start(total);
+        self.active = Level::start(total);
+    }
+
+    fn settle(&mut self, id: AllocationId, extent: Extent) {
+        if let Some(place) = self.extents.get_mut(id.position()) {
+            *place = Some(extent);
+        }
+        if let Some(place) = self.block_sizes.get_mut(id.position()) {
+            *place = Bytes(extent.size);
+        }
+    }
+
+    fn step(&mut self, at: EventIndex, event: &Event) {
+        let (address, size) = (event.address, event.size);
+        match event.action {
+            Action::SegmentAlloc => {
+                self.note_miss(at, size);
+                let home = Home::Segment { base: address, small: size == Bytes(rounding::SMALL_SEGMENT) };
+                self.layout.release(address, size.get(), home);
+                self.reserved += size;
+            }
+            Action::SegmentMap => {
+                self.note_miss(at, size);
+                self.layout.release(address, size.get(), Home::Expandable);
+                self.reserved += size;
+            }
+            Action::SegmentFree | Action::SegmentUnmap => {
+                self.layout.withdraw(address, size.get());
+                self.reserved -= size;
+            }
+            Action::Alloc | Action::FreeRequested | Action::FreeCompleted => self.step_block(at, event),
+            Action::Snapshot | Action::OutOfMemory | Action::Other => {}
+        }
+    }
+
+    fn step_block(&mut self, at: EventIndex, event: &Event) {
+        let Some(id) = self.timeline.allocation_of.get(at.position()).copied().flatten() else { return };
+        let Some(allocation) = self.timeline.allocation(id) else { return };
+        if allocation.alloc == Some(at) {
+            let extent = self.layout.take(event.address, event.size, &self.snapshot.settings);
+            self.allocated.rise(extent.size, at);
+            self.active.rise(extent.size, at);
+            self.settle(id, extent);
+            return;
+        }
+        let Some(extent) = self.extents.get(id.position()).copied().flatten() else { return };
+        // A free without its request (recorded with `skip_actions`) ends both.
+        if allocation.free_requested.unwrap_or(at) == at {
+            self.allocated.fall(extent.size);
+        }
+        if allocation.free == Some(at) {
+            self.active.fall(extent.size);
+            self.layout.give_back(event.address, extent);
+        }
+    }
+
+    fn note_miss(&mut self, at: EventIndex, segment: Bytes) {
+        let free = self.reserved - self.active.now;
+        if free >= segment {
+            self.misses.push(Miss { event: at, segment, free });
+        }
+    }
+
+    fn finish(self) -> Replay {
+        Replay {
+            block_sizes: self.block_sizes,
+            peak_allocated: self.allocated.peak,
+            peak_active: self.active.peak,
+            misses: self.misses,
+        }
+    }
+}
+
+/// The ranges that the allocator held before the first event: the final segments, with the segment events undone from
+/// the last to the first.
+fn ranges_at_start(snapshot: &Snapshot, timeline: &Timeline, events: &[Event]) -> Vec<(u64, u64, Home)> {
+    let mut ranges: FxHashMap<u64, (u64, Home)> = FxHashMap::default();
+    let mut pages = Layout::default();
+    for segment in snapshot.segments_of(timeline.device.position()) {
+        let (address, size) = (segment.address, segment.total_size.get());
+        match home_of(segment) {
+            Home::Expandable => pages.release(address, size, Home::Expandable),
+            home @ Home::Segment { .. } => {
+                ranges.insert(address, (size, home));
+            }
+        }
+    }
+    for event in events.iter().rev() {
+        let (address, size) = (event.address, event.size.get());
+        match event.action {
+            Action::SegmentAlloc => {
+                ranges.remove(&address);
+            }
+            Action::SegmentFree => {
+                let home = Home::Segment { base: address, small: size == rounding::SMALL_SEGMENT };
+                ranges.insert(address, (size, home));
+            }
+            Action::SegmentMap => pages.withdraw(address, size),
+            Action::SegmentUnmap => pages.release(address, size, Home::Expandable),
+            _ => {}
+        }
+    }
+    let mut all: Vec<(u64, u64, Home)> =
+        ranges.into_iter().map(|(address, (size, home))| (address, size, home)).collect();
+    all.extend(pages.into_ranges());
+    all.sort_unstable_by_key(|&(address, ..)| address);
+    all
+}
+
+fn home_of(segment: &Segment) -> Home {
+    if segment.expandable {
+        Home::Expandable
+    } else {
+        Home::Segment { base: segment.address, small: segment.small_pool }
+    }
+}

@@ -1,0 +1,8 @@
+//! The recordings of `snapshots/`, each with its labels and with the truth that was taken inside the recorded process:
+//! every one must read, add up, and agree with PyTorch's own statistics.
+
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod case;
+mod programs;
+mod reading;
