@@ -157,6 +157,7 @@ impl Roles {
         lifetime::settle_gradients(&scene, &mut verdicts);
         lifetime::settle_bucket_views(&scene, &mut verdicts);
         lifetime::settle_rest(&scene, &mut verdicts);
+        lifetime::settle_last_lap(&scene, &mut verdicts);
         sizes::settle_weight_copies(&scene, &mut verdicts);
         earlier::settle(&scene, &mut verdicts);
         let settled = |verdict: &Option<Verdict>| verdict.unwrap_or_default();

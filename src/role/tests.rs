@@ -340,6 +340,21 @@ fn batches_outputs_and_caches_differ_by_when_they_live() {
 }
 
 #[test]
+fn the_end_of_the_program_makes_nothing_temporary() {
+    let mut trace = Trace::default();
+    let mut last = None;
+    for _ in 0..3 {
+        trace.iteration();
+        let output = trace.alloc(Phase::Forward, 5, USER);
+        if let Some(before) = last.replace(output) {
+            trace.free(Phase::Forward, before, USER);
+        }
+    }
+    trace.free(Phase::Forward, last.unwrap(), USER);
+    assert_eq!(trace.roles()(last.unwrap()), Role::Activation);
+}
+
+#[test]
 fn copies_of_the_weights_in_plain_tensors_are_weights() {
     let mut trace = Trace::default();
     let sizes = [3, 5, 7, 11];
