@@ -231,6 +231,20 @@ fn two_optimizers_make_one_iteration() {
 }
 
 #[test]
+fn a_critic_trained_in_a_loop_of_its_own_belongs_to_the_outer_iteration() {
+    let mut tape = Tape::default();
+    for _ in 0..4 {
+        tape.alloc("main:8");
+        for _ in 0..3 {
+            tape.train("", "main", 10);
+        }
+        tape.train("", "main", 20);
+    }
+    let program = tape.program();
+    assert_eq!(starts(&program), [0, 25, 50, 75]);
+}
+
+#[test]
 fn a_recording_that_begins_inside_the_loop_has_an_incomplete_iteration() {
     let mut tape = Tape::default();
     tape.alloc("main:12 @backward");
