@@ -319,7 +319,7 @@ fn a_closure_inside_an_optimizer_is_what_it_runs() {
     let loss = tape.alloc("fit:9 @hook @adam closure:31");
     let backward = tape.alloc("fit:9 @hook @adam closure:32 @backward");
     let state = tape.alloc("fit:9 @hook @adam");
-    let own = tape.alloc("fit:9 @hook step:50");
+    let own = tape.alloc("fit:9 @hook @decorator step:50 orthogonalize:70");
     let program = tape.program();
     let phase = |at: usize| program.phases.get(at).copied().unwrap();
     assert_eq!([phase(forward), phase(loss)], [Phase::Forward; 2]);
