@@ -128,6 +128,21 @@ pub enum FoundBy {
     Nothing,
 }
 
+impl FoundBy {
+    /// The name in every machine-readable format: `loop-back-edges`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            FoundBy::ProfilerSteps => "profiler-steps",
+            FoundBy::Annotations => "annotations",
+            FoundBy::OptimizerSteps => "optimizer-steps",
+            FoundBy::LoopBackEdges => "loop-back-edges",
+            FoundBy::LoopAndOptimizer => "loop-and-optimizer",
+            FoundBy::Periodicity => "periodicity",
+            FoundBy::Nothing => "nothing",
+        }
+    }
+}
+
 /// What the program was doing when an event happened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
@@ -152,6 +167,24 @@ pub enum Phase {
     /// Anything else, or not known.
     #[default]
     Other,
+}
+
+impl Phase {
+    /// The name in every machine-readable format: `optimizer-step`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Phase::Setup => "setup",
+            Phase::Input => "input",
+            Phase::Forward => "forward",
+            Phase::Recomputation => "recomputation",
+            Phase::Backward => "backward",
+            Phase::Clipping => "clipping",
+            Phase::OptimizerStep => "optimizer-step",
+            Phase::ZeroGrad => "zero-grad",
+            Phase::Evaluation => "evaluation",
+            Phase::Other => "other",
+        }
+    }
 }
 
 impl Program {

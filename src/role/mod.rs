@@ -1,4 +1,49 @@
 //! What each allocation is: parameter, gradient, optimizer state, activation and so on.
+//!
+//! In: a snapshot, one device's timeline and what the program was doing. Out: one [`Role`] an allocation, and the kind
+//! of [`Evidence`] it rests on. Every allocation gets exactly one role; where nothing can be shown it is
+//! [`Role::Unknown`].
+//!
+//! No recording says what a block is for. Four kinds of evidence do, taken in this order; the first that applies
+//! decides.
+//!
+//! 1. *Who asked the allocator* (C++ frames, [`stacks`]). If the frame above the allocator is no maker of tensors, the
+//!    block is a library's own scratch memory: cuDNN and cuBLAS workspaces, buffers of reductions and sorts.
+//! 2. *Which code of PyTorch asked or let go* (Python frames and phases, [`decisive`]). `zero_grad` lets go of gradients
+//!    and of nothing else; what the optimizer makes and keeps is its state; `Module.to`, constructors of layers,
+//!    `deepcopy` and `torch.load` make weights.
+//! 3. *When it lives* ([`decisive`], [`lifetime`]). What the backward pass makes and leaves behind is a gradient; what
+//!    it lets go of and did not make was saved for it: an activation. What dies in the stretch that made it is temporary.
+//! 4. *How large it is* ([`sizes`], [`earlier`]). A gradient has the bytes of its parameter, an optimizer's state the same once or
+//!    twice. This settles what frames and lifetimes leave open: weights written as plain tensors, copies of weights
+//!    (moving averages), blocks that were there before the recording, recordings without stacks ([`unframed`]), and cuBLAS workspaces
+//!    where the C++ frames are missing.
+//!
+//! Where it goes wrong: sizes cannot tell a buffer from a frozen parameter, nor a copy of the weights from the weights;
+//! a result of `torch.autograd.grad` that has the size of a parameter counts as a gradient; a gradient that is a view of
+//! a DDP bucket counts as communication; with Python stacks alone, a gradient that is never released and has exactly the
+//! size of a cuBLAS workspace can take its place; an output that is kept on purpose is an activation in a program that
+//! trains.
+//!
+//! The work is one look at each distinct stack and a few passes over the allocations, each with a binary search or two.
+
+mod decisive;
+mod earlier;
+mod frames;
+mod lifetime;
+mod scene;
+mod sizes;
+mod stacks;
+#[cfg(test)]
+mod tests;
+mod unframed;
+
+use crate::program::Program;
+use crate::snapshot::Snapshot;
+use crate::timeline::Timeline;
+use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, Index};
+
+use scene::{Life, Scene};
 
 /// What an allocation holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -11,9 +56,9 @@ pub enum Role {
     Gradient,
     /// What the optimizer keeps from step to step.
     OptimizerState,
-    /// Saved for the backward pass.
+    /// Saved for the backward pass, or an output that outlives its forward pass.
     Activation,
-    /// A batch of data.
+    /// A batch of data, or data that stays on the device.
     Input,
     /// Dead before the phase that made it ends.
     Temporary,
@@ -26,9 +71,139 @@ pub enum Role {
     Unknown,
 }
 
+impl Role {
+    /// All roles, in the order in which compositions are shown.
+    pub const ALL: [Role; 10] = [
+        Role::Parameter,
+        Role::Buffer,
+        Role::Gradient,
+        Role::OptimizerState,
+        Role::Activation,
+        Role::Input,
+        Role::Temporary,
+        Role::Workspace,
+        Role::Communication,
+        Role::Unknown,
+    ];
+
+    /// The name in reports and JSON: `optimizer-state`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Role::Parameter => "parameter",
+            Role::Buffer => "buffer",
+            Role::Gradient => "gradient",
+            Role::OptimizerState => "optimizer-state",
+            Role::Activation => "activation",
+            Role::Input => "input",
+            Role::Temporary => "temporary",
+            Role::Workspace => "workspace",
+            Role::Communication => "communication",
+            Role::Unknown => "unknown",
+        }
+    }
+}
+
+/// What a role rests on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Evidence {
+    /// The C++ frame that asked the allocator.
+    Requester,
+    /// The Python code that made it.
+    Frames,
+    /// The code that let it go.
+    Release,
+    /// When it was made and how long it lived.
+    Lifetime,
+    /// Its size, against those of parameters, gradients and states.
+    Sizes,
+    /// Nothing.
+    #[default]
+    Nothing,
+}
+
+impl Evidence {
+    /// How far a role that rests on this can be trusted.
+    pub const fn confidence(self) -> Confidence {
+        match self {
+            Evidence::Requester | Evidence::Frames | Evidence::Release => Confidence::High,
+            Evidence::Lifetime => Confidence::Medium,
+            Evidence::Sizes | Evidence::Nothing => Confidence::Low,
+        }
+    }
+}
+
 /// The role of each allocation of a timeline, by its id.
 #[derive(Debug, Default)]
 pub struct Roles {
     /// The roles.
     pub of: Vec<Role>,
+    /// What each rests on.
+    pub evidence: Vec<Evidence>,
+}
+
+impl Roles {
+    /// Infers the roles of a timeline's allocations.
+    pub fn infer(snapshot: &Snapshot, timeline: &Timeline, program: &Program) -> Roles {
+        let scene = Scene::new(snapshot, timeline, program);
+        let mut verdicts = Verdicts::open(timeline.allocations.len());
+        decisive::settle(&scene, &mut verdicts);
+        sizes::settle_workspaces(&scene, &mut verdicts);
+        unframed::settle(&scene, &mut verdicts);
+        lifetime::settle_gradients(&scene, &mut verdicts);
+        lifetime::settle_rest(&scene, &mut verdicts);
+        sizes::settle_weight_copies(&scene, &mut verdicts);
+        earlier::settle(&scene, &mut verdicts);
+        let settled = |verdict: &Option<Verdict>| verdict.unwrap_or_default();
+        let (of, evidence) = verdicts.0.iter().map(settled).unzip();
+        Roles { of, evidence }
+    }
+
+    /// The role of an allocation.
+    pub fn get(&self, id: AllocationId) -> Role {
+        self.of.get(id.position()).copied().unwrap_or_default()
+    }
+
+    /// The requested bytes alive just after event `at` (before the first event for `None`) by role, in the order of
+    /// [`Role::ALL`].
+    pub fn composition(
+        &self,
+        timeline: &Timeline,
+        at: Option<EventIndex>,
+    ) -> [(Role, Bytes); Role::ALL.len()] {
+        let mut parts = Role::ALL.map(|role| (role, Bytes::ZERO));
+        for (allocation, &role) in timeline.allocations.iter().zip(&self.of) {
+            let alive = at.map_or(allocation.alloc.is_none(), |at| allocation.alive_after(at));
+            if let Some((_, bytes)) = parts.iter_mut().find(|(of, _)| alive && *of == role) {
+                *bytes += allocation.bytes;
+            }
+        }
+        parts
+    }
+}
+
+type Verdict = (Role, Evidence);
+
+/// What is settled so far, by allocation.
+#[derive(Debug)]
+struct Verdicts(Vec<Option<Verdict>>);
+
+impl Verdicts {
+    fn open(allocations: usize) -> Verdicts {
+        Verdicts(vec![None; allocations])
+    }
+
+    /// Asks `judge` about every allocation that is still open.
+    fn settle(&mut self, scene: &Scene<'_>, mut judge: impl FnMut(&Life) -> Option<Verdict>) {
+        for (allocation, verdict) in scene.timeline.allocations.iter().zip(&mut self.0) {
+            if verdict.is_none() {
+                *verdict = judge(&scene.life(allocation));
+            }
+        }
+    }
+
+    /// The lives of all allocations, with what is settled of each.
+    fn lives<'s>(&'s self, scene: &'s Scene<'_>) -> impl Iterator<Item = (Life, Option<Role>)> + 's {
+        let lives = scene.timeline.allocations.iter().map(|allocation| scene.life(allocation));
+        lives.zip(self.0.iter().map(|verdict| verdict.map(|(role, _)| role)))
+    }
 }

@@ -1,0 +1,113 @@
+//! Roles that birth and death settle, where no single frame does.
+//!
+//! In: the scene and what is settled already. Out: gradients (made by the backward pass, left behind by it), activations
+//! (let go by it), inputs, temporaries. Allocations from before the recording stay open.
+
+use super::scene::{Life, Scene, Side, is_forward};
+use super::sizes::Sizes;
+use super::stacks::Maker;
+use super::{Evidence, Role, Verdict, Verdicts};
+use crate::program::Phase;
+use crate::unit::Bytes;
+
+/// What the backward pass leaves behind is a gradient. Results of `torch.autograd.grad` and gradients of inputs are
+/// left behind, too; they are told by their size, but only where sizes explain nearly all the rest (90 % of the bytes),
+/// so that a model whose parameters are not all known loses nothing.
+pub(super) fn settle_gradients(scene: &Scene<'_>, verdicts: &mut Verdicts) {
+    let left_behind = |life: &Life| life.born.is_some_and(|born| scene.side(born) == Side::Backward);
+    let known = Sizes::count(verdicts.lives(scene).filter(|(life, role)| match role {
+        Some(role) => matches!(role, Role::Parameter | Role::Gradient | Role::OptimizerState),
+        None => life.born.is_none(),
+    }));
+    let (mut total, mut explained) = (Bytes::ZERO, Bytes::ZERO);
+    for (life, _) in verdicts.lives(scene).filter(|(life, role)| role.is_none() && left_behind(life)) {
+        total += life.bytes;
+        explained += if known.has(life.bytes) { life.bytes } else { Bytes::ZERO };
+    }
+    let sizes_explain = explained.share_of(total) >= 0.9;
+    verdicts.settle(scene, |life| {
+        if !left_behind(life) {
+            return None;
+        }
+        let released_by_backward = life.died.is_some_and(|died| scene.side(died) == Side::Backward);
+        let stranger = !known.has(life.bytes);
+        if released_by_backward && (life.was_saved() || stranger) {
+            Some((Role::Activation, Evidence::Release))
+        } else if sizes_explain && stranger && life.died.is_some() {
+            Some((Role::Temporary, Evidence::Sizes))
+        } else {
+            Some((Role::Gradient, Evidence::Lifetime))
+        }
+    });
+}
+
+/// Everything else that was born during the recording.
+pub(super) fn settle_rest(scene: &Scene<'_>, verdicts: &mut Verdicts) {
+    let trained = Sizes::trained(scene, verdicts);
+    verdicts.settle(scene, |life| {
+        let born = life.born?;
+        by_release(scene, life)
+            .or_else(|| from_setup(scene, life, born, &trained))
+            .or_else(|| from_forward(scene, life, born))
+            .or_else(|| Some(from_elsewhere(scene, life, born)))
+    });
+}
+
+fn by_release(scene: &Scene<'_>, life: &Life) -> Option<Verdict> {
+    let by_backward = life.died.is_some_and(|died| scene.side(died) == Side::Backward);
+    (by_backward || life.was_saved()).then_some((Role::Activation, Evidence::Release))
+}
+
+/// Made before the work began, and kept: a weight if something of its size is trained, a module's buffer if a
+/// constructor ran, a weight if a package made it (a loader), else data.
+fn from_setup(scene: &Scene<'_>, life: &Life, born: usize, trained: &Sizes) -> Option<Verdict> {
+    let kept = match life.died {
+        None => true,
+        Some(died) => died > scene.first_work && scene.laps_lived(born, life.died) > 1,
+    };
+    if born >= scene.first_work || !kept {
+        return None;
+    }
+    if trained.has(life.bytes) {
+        return Some((Role::Parameter, Evidence::Sizes));
+    }
+    let role = match life.made.maker {
+        Maker::Constructor => Role::Buffer,
+        Maker::Package => Role::Parameter,
+        Maker::User => Role::Input,
+    };
+    Some((role, Evidence::Lifetime))
+}
+
+/// Made by a forward pass, or by the user's code after one in the same stretch (the loss). Without a backward pass
+/// nothing is saved: what is held for longer than to the next lap is then a cache, which has no role of its own.
+fn from_forward(scene: &Scene<'_>, life: &Life, born: usize) -> Option<Verdict> {
+    let phase = life.born_phase?;
+    let in_forward = is_forward(phase) || phase == Phase::Recomputation;
+    if !in_forward && (phase == Phase::Input || !scene.forward_has_begun(born)) {
+        return None;
+    }
+    let laps = scene.laps_lived(born, life.died);
+    let role = if scene.same_stretch(born, life.died) && laps == 0 {
+        Role::Temporary
+    } else if scene.trains || laps <= 1 {
+        Role::Activation
+    } else {
+        Role::Unknown
+    };
+    Some((role, Evidence::Lifetime))
+}
+
+/// Made outside of forward, backward and step: a batch, if a forward pass of the same lap sees it.
+fn from_elsewhere(scene: &Scene<'_>, life: &Life, born: usize) -> Verdict {
+    let next = scene.next_forward(born);
+    let seen = next
+        .is_some_and(|next| scene.lap(next) == scene.lap(born) && life.died.is_none_or(|died| died > next));
+    if seen || (life.born_phase == Some(Phase::Input) && !scene.same_stretch(born, life.died)) {
+        (Role::Input, Evidence::Lifetime)
+    } else if life.died.is_some() && scene.laps_lived(born, life.died) == 0 {
+        (Role::Temporary, Evidence::Lifetime)
+    } else {
+        (Role::Unknown, Evidence::Nothing)
+    }
+}

@@ -1,0 +1,278 @@
+//! The stage on which lifetimes are judged: which stretch of the program each event belongs to.
+//!
+//! In: a timeline, the program's phases and iterations, the traits of the stacks. Out: a [`Life`] for each allocation,
+//! and answers about order: same stretch, same iteration, a forward pass in between. Stretches are maximal runs of
+//! events of one [`Side`]; they are few, so that a binary search over their starts replaces a table over the events.
+
+use std::borrow::Cow;
+
+use super::stacks::{Graph, Origin, StackTraits, TraitTable};
+use crate::program::{Phase, Program};
+use crate::snapshot::{Action, Event, Snapshot};
+use crate::timeline::{Allocation, Timeline};
+use crate::unit::{Bytes, Index};
+
+/// The part of a training step that an event belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    /// The backward pass, recomputation included.
+    Backward,
+    /// The optimizer's step.
+    Optimizer,
+    /// Clearing gradients.
+    ZeroGrad,
+    /// Everything else.
+    Main,
+}
+
+impl Side {
+    fn of(phase: Phase) -> Side {
+        match phase {
+            Phase::Backward | Phase::Recomputation => Side::Backward,
+            Phase::OptimizerStep => Side::Optimizer,
+            Phase::ZeroGrad => Side::ZeroGrad,
+            _ => Side::Main,
+        }
+    }
+}
+
+/// An allocation as the rules of this module see it. Events are positions in the trace.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Life {
+    pub(super) bytes: Bytes,
+    pub(super) stream: u16,
+    pub(super) born: Option<usize>,
+    /// When the program gave it back; `None` while it is held at the end.
+    pub(super) died: Option<usize>,
+    pub(super) born_phase: Option<Phase>,
+    pub(super) died_phase: Option<Phase>,
+    /// What the stack says that asked for it.
+    pub(super) made: StackTraits,
+    /// What the stack says that gave it back.
+    pub(super) freed: StackTraits,
+}
+
+impl Life {
+    /// Whether `zero_grad` gave it back.
+    pub(super) fn cleared(&self) -> bool {
+        self.died_phase == Some(Phase::ZeroGrad) || self.freed.origin == Origin::ZeroGrad
+    }
+
+    /// Whether the autograd graph let it go as a saved tensor.
+    pub(super) fn was_saved(&self) -> bool {
+        self.freed.graph == Graph::Releases
+    }
+
+    /// Whether it was a gradient that was added to one that was there.
+    pub(super) fn was_added(&self) -> bool {
+        self.freed.graph == Graph::Accumulates
+    }
+}
+
+/// The stage.
+#[derive(Debug)]
+pub(super) struct Scene<'a> {
+    pub(super) timeline: &'a Timeline,
+    events: &'a [Event],
+    phases: Cow<'a, [Phase]>,
+    traits: TraitTable,
+    /// Whether free events carry the stack of their allocation (`context="alloc"`) and say nothing of the release.
+    borrowed: bool,
+    /// Where each stretch begins, and its side.
+    stretches: Vec<(usize, Side)>,
+    /// The first event of each lap after the first: an iteration, or what stands in for it.
+    laps: Vec<usize>,
+    /// Runs of events of a forward pass: first and last.
+    forwards: Vec<(usize, usize)>,
+    /// The first addresses of the segments, ascending.
+    segments: Vec<u64>,
+    /// The first event of a forward or backward pass; where none is known, of what follows setup or the first release.
+    pub(super) first_work: usize,
+    /// Whether there is a backward pass.
+    pub(super) trains: bool,
+    /// Whether any event has a stack.
+    pub(super) has_stacks: bool,
+}
+
+impl<'a> Scene<'a> {
+    pub(super) fn new(snapshot: &'a Snapshot, timeline: &'a Timeline, program: &'a Program) -> Scene<'a> {
+        let events = snapshot.devices.get(timeline.device.position()).map_or(&[][..], |trace| &trace.events);
+        let borrowed = frees_borrow_stacks(snapshot, events, timeline);
+        let phases = if borrowed {
+            Cow::Owned(phases_of_allocs(events, program))
+        } else {
+            Cow::Borrowed(&program.phases[..])
+        };
+        let stretches = stretches(events.len(), &phases);
+        let is_work = |phase: &Phase| is_forward(*phase) || *phase == Phase::Backward;
+        let mut segments: Vec<u64> =
+            snapshot.segments_of(timeline.device.position()).map(|segment| segment.address).collect();
+        segments.sort_unstable();
+        Scene {
+            timeline,
+            events,
+            traits: TraitTable::of(snapshot),
+            borrowed,
+            laps: laps(program, &stretches),
+            forwards: forwards(&phases),
+            first_work: phases.iter().position(is_work).unwrap_or_else(|| end_of_setup(events, &phases)),
+            segments,
+            trains: phases.contains(&Phase::Backward),
+            has_stacks: snapshot.stacks.ids().any(|stack| !snapshot.stacks.get(stack).is_empty()),
+            stretches,
+            phases,
+        }
+    }
+
+    /// The allocation as the rules see it.
+    pub(super) fn life(&self, allocation: &Allocation) -> Life {
+        let born = allocation.alloc.map(Index::position);
+        let died = allocation.free_requested.or(allocation.free).map(Index::position);
+        let freed =
+            died.filter(|_| !self.borrowed).and_then(|at| self.events.get(at)).and_then(|event| event.stack);
+        Life {
+            bytes: allocation.bytes,
+            stream: allocation.stream,
+            born,
+            died,
+            born_phase: born.map(|at| self.phase(at)),
+            died_phase: died.map(|at| self.phase(at)),
+            made: self.traits.get(allocation.stack),
+            freed: self.traits.get(freed),
+        }
+    }
+
+    fn phase(&self, at: usize) -> Phase {
+        self.phases.get(at).copied().unwrap_or_default()
+    }
+
+    /// The first address of the segment that held an address at the end; 0 where it was released since.
+    pub(super) fn segment_of(&self, address: u64) -> u64 {
+        let after = self.segments.partition_point(|&start| start <= address);
+        after.checked_sub(1).and_then(|at| self.segments.get(at)).copied().unwrap_or(0)
+    }
+
+    /// The number of the stretch that holds an event.
+    pub(super) fn stretch(&self, at: usize) -> usize {
+        self.stretches.partition_point(|&(start, _)| start <= at)
+    }
+
+    /// The side of an event.
+    pub(super) fn side(&self, at: usize) -> Side {
+        Side::of(self.phase(at))
+    }
+
+    /// The number of the lap that holds an event.
+    pub(super) fn lap(&self, at: usize) -> usize {
+        self.laps.partition_point(|&start| start <= at)
+    }
+
+    /// How many laps begin in an allocation's lifetime; one that is held at the end outlives the last.
+    pub(super) fn laps_lived(&self, born: usize, died: Option<usize>) -> usize {
+        died.map_or(self.laps.len() + 1, |at| self.lap(at)).saturating_sub(self.lap(born))
+    }
+
+    /// Where the next stretch of a side begins after an event.
+    pub(super) fn next_start(&self, side: Side, at: usize) -> Option<usize> {
+        let next = self.stretches.get(self.stretch(at)..)?;
+        next.iter().find(|&&(_, of)| of == side).map(|&(start, _)| start)
+    }
+
+    /// Whether both events lie in one stretch.
+    pub(super) fn same_stretch(&self, born: usize, died: Option<usize>) -> bool {
+        died.is_some_and(|died| self.stretch(born) == self.stretch(died))
+    }
+
+    /// The first event of a forward pass at or after an event.
+    pub(super) fn next_forward(&self, at: usize) -> Option<usize> {
+        let run = self.forwards.partition_point(|&(_, last)| last < at);
+        self.forwards.get(run).map(|&(first, _)| first.max(at))
+    }
+
+    /// Whether a forward pass has begun before an event, in the same lap and stretch.
+    pub(super) fn forward_has_begun(&self, at: usize) -> bool {
+        let run = self.forwards.partition_point(|&(first, _)| first < at);
+        let last = run.checked_sub(1).and_then(|run| self.forwards.get(run)).map(|&(_, last)| last.min(at));
+        last.is_some_and(|last| self.lap(last) == self.lap(at) && self.stretch(last) == self.stretch(at))
+    }
+}
+
+/// Whether a phase is a forward pass of its own.
+pub(super) fn is_forward(phase: Phase) -> bool {
+    matches!(phase, Phase::Forward | Phase::Evaluation)
+}
+
+/// With `context="alloc"` a free event repeats the stack of its allocation. Otherwise nearly no release happens at the
+/// very stack that allocated (empty stacks apart: the autograd engine's thread has no others).
+fn frees_borrow_stacks(snapshot: &Snapshot, events: &[Event], timeline: &Timeline) -> bool {
+    let (mut both, mut same) = (0_usize, 0_usize);
+    for allocation in &timeline.allocations {
+        let Some(made) = allocation.stack.filter(|&stack| !snapshot.stacks.get(stack).is_empty()) else {
+            continue;
+        };
+        let freed = allocation.free_requested.and_then(|at| events.get(at.position()));
+        if let Some(freed) = freed.and_then(|event| event.stack) {
+            both += 1;
+            same += usize::from(made == freed);
+        }
+    }
+    both > 0 && same * 100 >= both * 95
+}
+
+/// Where a recording without forward or backward passes gets to work: after the last event of setup or, if none is
+/// known, at the first release.
+fn end_of_setup(events: &[Event], phases: &[Phase]) -> usize {
+    let setup = phases.iter().rposition(|&phase| phase == Phase::Setup).map(|last| last + 1);
+    let release = || events.iter().position(|event| event.action == Action::FreeRequested);
+    setup.or_else(release).unwrap_or(events.len())
+}
+
+/// Phases for recordings whose free events say nothing: each event takes the phase of the last allocation before it.
+fn phases_of_allocs(events: &[Event], program: &Program) -> Vec<Phase> {
+    let mut current = Phase::default();
+    events
+        .iter()
+        .zip(&program.phases)
+        .map(|(event, &phase)| {
+            if !matches!(event.action, Action::FreeRequested | Action::FreeCompleted) {
+                current = phase;
+            }
+            current
+        })
+        .collect()
+}
+
+fn stretches(events: usize, phases: &[Phase]) -> Vec<(usize, Side)> {
+    let mut found: Vec<(usize, Side)> = Vec::new();
+    for (at, &phase) in phases.iter().take(events).enumerate() {
+        let side = Side::of(phase);
+        if found.last().is_none_or(|&(_, last)| last != side) {
+            found.push((at, side));
+        }
+    }
+    found
+}
+
+/// The starts of the iterations after the first; without iterations, what follows each optimizer step or, failing
+/// that, each backward pass.
+fn laps(program: &Program, stretches: &[(usize, Side)]) -> Vec<usize> {
+    if program.iterations.len() > 1 {
+        return program.iterations.iter().map(|iteration| iteration.start.position()).collect();
+    }
+    let after = |side: Side| -> Vec<usize> {
+        stretches.windows(2).filter(|pair| pair[0].1 == side).map(|pair| pair[1].0).collect()
+    };
+    let steps = after(Side::Optimizer);
+    if steps.is_empty() { after(Side::Backward) } else { steps }
+}
+
+fn forwards(phases: &[Phase]) -> Vec<(usize, usize)> {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for (at, _) in phases.iter().enumerate().filter(|(_, phase)| is_forward(**phase)) {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == at => *last = at,
+            _ => runs.push((at, at)),
+        }
+    }
+    runs
+}

@@ -1,0 +1,379 @@
+//! Hand-made traces: one program a test, as short as the rule allows.
+
+use super::*;
+use crate::program::Phase;
+use crate::snapshot::{Action, Block, BlockState, DeviceTrace, Event, Frame, Segment};
+use crate::unit::{DeviceIndex, FrameId, Micros, StackId};
+
+const MODULE: &str = "/site-packages/torch/nn/modules/module.py";
+const ADAM: &str = "/site-packages/torch/optim/adam.py";
+
+/// Frames of a C++ stack from the allocator outwards.
+const CUDNN: &[(&str, &str)] = &[
+    ("", "c10::cuda::CUDACachingAllocator::Native::NativeCachingAllocator::allocate(unsigned long)"),
+    ("", "at::native::run_conv_plan(cudnnContext*, at::Tensor const&)"),
+];
+const REDUCTION: &[(&str, &str)] = &[
+    ("", "c10::cuda::CUDACachingAllocator::Native::NativeCachingAllocator::allocate(unsigned long)"),
+    ("", "void at::native::gpu_reduce_kernel<float, float>(at::TensorIterator&)"),
+];
+const TENSOR: &[(&str, &str)] = &[
+    ("", "c10::cuda::CUDACachingAllocator::Native::NativeCachingAllocator::allocate(unsigned long)"),
+    ("", "at::detail::empty_generic(c10::ArrayRef<long>, c10::Allocator*)"),
+    ("", "at::native::cudnn_convolution(at::Tensor const&)"),
+];
+const MOVE: &[(&str, &str)] =
+    &[(MODULE, "convert"), (MODULE, "_apply"), (MODULE, "to"), ("train.py", "main")];
+const USER: &[(&str, &str)] = &[("train.py", "main")];
+const ENGINE: &[(&str, &str)] = &[];
+
+/// A trace that is written down event by event. Each allocation has an address of its own; its name is its position.
+#[derive(Default)]
+struct Trace {
+    snapshot: Snapshot,
+    events: Vec<Event>,
+    phases: Vec<Phase>,
+    iterations: Vec<usize>,
+    next: u64,
+}
+
+impl Trace {
+    fn stack(&mut self, frames: &[(&str, &str)]) -> Option<StackId> {
+        let ids: Vec<FrameId> = frames
+            .iter()
+            .map(|(file, name)| {
+                let (file, name) = (
+                    self.snapshot.strings.intern(file).unwrap(),
+                    self.snapshot.strings.intern(name).unwrap(),
+                );
+                self.snapshot.stacks.intern_frame(Frame { name, file, line: 1 }).unwrap()
+            })
+            .collect();
+        self.snapshot.stacks.intern(&ids)
+    }
+
+    fn push(&mut self, phase: Phase, action: Action, address: u64, mib: u64, stack: Option<StackId>) {
+        let time = Micros(i64::try_from(self.events.len()).unwrap());
+        let size = Bytes::MIB.times(mib);
+        self.events.push(Event {
+            time,
+            address,
+            size,
+            stack,
+            metadata: None,
+            stream: 0,
+            action,
+            compiled: false,
+        });
+        self.phases.push(phase);
+    }
+
+    /// Allocates; gives the address.
+    fn alloc(&mut self, phase: Phase, mib: u64, frames: &[(&str, &str)]) -> u64 {
+        let stack = self.stack(frames);
+        self.next += 1 << 32;
+        self.push(phase, Action::Alloc, self.next, mib, stack);
+        self.next
+    }
+
+    fn free(&mut self, phase: Phase, address: u64, frames: &[(&str, &str)]) {
+        let stack = self.stack(frames);
+        let born = self.events.iter().find(|event| event.address == address);
+        let mib = born.map_or(1, |event| event.size.get() >> 20);
+        self.push(phase, Action::FreeRequested, address, mib, stack);
+        self.push(phase, Action::FreeCompleted, address, mib, stack);
+    }
+
+    fn iteration(&mut self) {
+        self.iterations.push(self.events.len());
+    }
+
+    /// A block that is there from before the recording to its end.
+    fn earlier(&mut self, mib: u64) -> u64 {
+        self.next += 1 << 32;
+        let block = Block {
+            address: self.next,
+            size: Bytes::MIB.times(mib),
+            requested: Bytes::MIB.times(mib),
+            stack: None,
+            state: BlockState::Allocated,
+        };
+        self.snapshot.segments.push(Segment {
+            address: self.next,
+            total_size: block.size,
+            blocks: vec![block],
+            ..Segment::default()
+        });
+        self.next
+    }
+
+    /// The roles, by address.
+    fn roles(mut self) -> impl Fn(u64) -> Role {
+        let index = |at: usize| EventIndex::at(at).unwrap();
+        let ends: Vec<usize> = self.iterations.iter().skip(1).copied().chain([self.events.len()]).collect();
+        let iterations = self.iterations.iter().zip(ends).map(|(&start, end)| crate::program::Iteration {
+            start: index(start),
+            end: index(end),
+            start_time: Micros(0),
+            end_time: Micros(0),
+            complete: true,
+        });
+        let program = Program { iterations: iterations.collect(), phases: self.phases, ..Program::default() };
+        self.snapshot.devices = vec![DeviceTrace { events: self.events }];
+        let timeline = Timeline::of(&self.snapshot, DeviceIndex::at(0).unwrap());
+        let roles = Roles::infer(&self.snapshot, &timeline, &program);
+        move |address| {
+            let found = timeline.iter().find(|(_, allocation)| allocation.address == address);
+            found.map(|(id, _)| roles.get(id)).unwrap()
+        }
+    }
+}
+
+#[test]
+fn what_a_backward_pass_makes_and_leaves_behind_is_a_gradient() {
+    let mut trace = Trace::default();
+    let weight = trace.alloc(Phase::Setup, 4, MOVE);
+    let saved = trace.alloc(Phase::Forward, 8, USER);
+    let brief = trace.alloc(Phase::Backward, 6, ENGINE);
+    let gradient = trace.alloc(Phase::Backward, 4, ENGINE);
+    trace.free(Phase::Backward, brief, ENGINE);
+    trace.free(Phase::Backward, saved, ENGINE);
+    let state = trace.alloc(Phase::OptimizerStep, 4, &[(ADAM, "_init_group"), ("train.py", "main")]);
+    let scratch = trace.alloc(Phase::OptimizerStep, 4, &[(ADAM, "_multi_tensor_adam"), ("train.py", "main")]);
+    trace.free(Phase::OptimizerStep, scratch, USER);
+    let role = trace.roles();
+    assert_eq!(role(weight), Role::Parameter);
+    assert_eq!(role(saved), Role::Activation);
+    assert_eq!(role(brief), Role::Temporary);
+    assert_eq!(role(gradient), Role::Gradient);
+    assert_eq!(role(state), Role::OptimizerState);
+    assert_eq!(role(scratch), Role::Temporary);
+}
+
+#[test]
+fn zero_grad_shows_gradients_from_before_the_recording() {
+    let mut trace = Trace::default();
+    let gradient = 1 << 60;
+    trace.free(Phase::Other, gradient, &[("/x/torch/optim/optimizer.py", "zero_grad"), ("train.py", "main")]);
+    assert_eq!(trace.roles()(gradient), Role::Gradient);
+}
+
+#[test]
+fn a_librarys_scratch_is_no_gradient_though_the_backward_pass_keeps_it() {
+    let mut trace = Trace::default();
+    let convolution = trace.alloc(Phase::Backward, 9, CUDNN);
+    let reduction = trace.alloc(Phase::Backward, 9, REDUCTION);
+    let gradient = trace.alloc(Phase::Backward, 9, TENSOR);
+    let role = trace.roles();
+    assert_eq!(role(convolution), Role::Workspace);
+    assert_eq!(role(reduction), Role::Temporary);
+    assert_eq!(role(gradient), Role::Gradient);
+}
+
+#[test]
+fn a_forward_inside_of_the_optimizers_closure_makes_no_state() {
+    let closure =
+        &[(MODULE, "_call_impl"), ("train.py", "training_step"), (ADAM, "step"), ("train.py", "main")];
+    let mut trace = Trace::default();
+    let output = trace.alloc(Phase::Forward, 5, closure);
+    let loss = trace.alloc(Phase::Forward, 2, &closure[1..]);
+    trace.alloc(Phase::Backward, 1, ENGINE);
+    let role = trace.roles();
+    assert_eq!((role(output), role(loss)), (Role::Activation, Role::Activation));
+}
+
+#[test]
+fn a_cast_during_setup_replaces_the_first_copy() {
+    let mut trace = Trace::default();
+    let single = trace.alloc(Phase::Setup, 8, MOVE);
+    let half = trace.alloc(Phase::Setup, 4, MOVE);
+    trace.free(Phase::Setup, single, MOVE);
+    trace.alloc(Phase::Forward, 1, USER);
+    let role = trace.roles();
+    assert_eq!((role(single), role(half)), (Role::Temporary, Role::Parameter));
+}
+
+#[test]
+fn a_blas_workspace_is_the_one_block_more_than_the_gradients_of_its_size() {
+    let mut trace = Trace::default();
+    trace.alloc(Phase::Setup, 32, MOVE);
+    trace.alloc(Phase::Forward, 1, USER);
+    let workspace = trace.alloc(Phase::Backward, 32, ENGINE);
+    let gradient = trace.alloc(Phase::Backward, 32, ENGINE);
+    let role = trace.roles();
+    assert_eq!((role(workspace), role(gradient)), (Role::Workspace, Role::Gradient));
+
+    let mut trace = Trace::default();
+    trace.alloc(Phase::Setup, 32, MOVE);
+    trace.alloc(Phase::Forward, 1, USER);
+    let gradient = trace.alloc(Phase::Backward, 32, ENGINE);
+    assert_eq!(trace.roles()(gradient), Role::Gradient);
+}
+
+#[test]
+fn the_gradient_of_an_input_is_told_by_its_size() {
+    let mut trace = Trace::default();
+    for mib in [40, 41] {
+        trace.alloc(Phase::Setup, mib, MOVE);
+    }
+    trace.alloc(Phase::Forward, 1, USER);
+    let gradients = [40, 41].map(|mib| trace.alloc(Phase::Backward, mib, ENGINE));
+    let of_input = trace.alloc(Phase::Backward, 3, ENGINE);
+    trace.free(Phase::Forward, of_input, USER);
+    let role = trace.roles();
+    assert_eq!(gradients.map(&role), [Role::Gradient, Role::Gradient]);
+    assert_eq!(role(of_input), Role::Temporary);
+}
+
+#[test]
+fn a_checkpointed_activation_is_made_and_let_go_by_the_backward_pass() {
+    let recomputed = &[(MODULE, "_call_impl"), ("/x/torch/utils/checkpoint.py", "recompute_fn")];
+    let mut trace = Trace::default();
+    let activation = trace.alloc(Phase::Recomputation, 5, recomputed);
+    let brief = trace.alloc(Phase::Recomputation, 5, recomputed);
+    trace.free(Phase::Recomputation, brief, recomputed);
+    trace.free(Phase::Backward, activation, ENGINE);
+    let role = trace.roles();
+    assert_eq!((role(activation), role(brief)), (Role::Activation, Role::Temporary));
+}
+
+#[test]
+fn stacks_that_frees_borrow_from_their_allocations_are_not_believed() {
+    let clears = &[("/x/torch/optim/optimizer.py", "zero_grad"), ("train.py", "main")];
+    let mut trace = Trace::default();
+    trace.alloc(Phase::Forward, 1, USER);
+    let gradient = trace.alloc(Phase::Backward, 4, TENSOR);
+    let borrowed = trace.alloc(Phase::OptimizerStep, 4, clears);
+    trace.free(Phase::Backward, gradient, TENSOR);
+    trace.free(Phase::ZeroGrad, borrowed, clears);
+    let role = trace.roles();
+    assert_eq!(role(gradient), Role::Gradient, "its release has the phase of the step before it");
+    assert_eq!(role(borrowed), Role::Temporary);
+}
+
+#[test]
+fn sharded_wrappers_make_communication_shards_and_reduced_gradients() {
+    let gathers =
+        &[("/x/torch/distributed/fsdp/_fully_shard/_fsdp_param.py", "alloc_storage"), ("train.py", "main")];
+    let reduces = &[("/x/torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py", "allocate")];
+    let mut trace = Trace::default();
+    let shard = trace.alloc(Phase::Setup, 2, gathers);
+    let gathered = trace.alloc(Phase::Forward, 8, gathers);
+    trace.free(Phase::Backward, gathered, ENGINE);
+    let summed = trace.alloc(Phase::Backward, 2, reduces);
+    trace.free(Phase::OptimizerStep, summed, USER);
+    let role = trace.roles();
+    assert_eq!(role(shard), Role::Parameter);
+    assert_eq!(role(gathered), Role::Communication);
+    assert_eq!(role(summed), Role::Gradient);
+}
+
+#[test]
+fn batches_outputs_and_caches_differ_by_when_they_live() {
+    let mut trace = Trace::default();
+    let mut last = None;
+    let mut cached = Vec::new();
+    for _ in 0..4 {
+        trace.iteration();
+        let batch = trace.alloc(Phase::Other, 3, USER);
+        let brief = trace.alloc(Phase::Forward, 2, USER);
+        trace.free(Phase::Forward, brief, USER);
+        let output = trace.alloc(Phase::Forward, 2, USER);
+        cached.push(trace.alloc(Phase::Forward, 7, USER));
+        if let Some((batch, output)) = last.replace((batch, output)) {
+            trace.free(Phase::Forward, batch, USER);
+            trace.free(Phase::Forward, output, USER);
+        }
+    }
+    let (batch, output) = last.unwrap();
+    let role = trace.roles();
+    assert_eq!(role(batch), Role::Input);
+    assert_eq!(role(output), Role::Activation);
+    assert_eq!(role(cached[0]), Role::Unknown);
+}
+
+#[test]
+fn copies_of_the_weights_in_plain_tensors_are_weights() {
+    let mut trace = Trace::default();
+    let sizes = [3, 5, 7, 11];
+    for mib in sizes {
+        trace.alloc(Phase::Setup, mib, MOVE);
+    }
+    let copies =
+        sizes.map(|mib| trace.alloc(Phase::Setup, mib, &[("ema.py", "<dictcomp>"), ("train.py", "main")]));
+    let data = trace.alloc(Phase::Setup, 5, USER);
+    trace.alloc(Phase::Forward, 1, USER);
+    let role = trace.roles();
+    assert_eq!(copies.map(&role), [Role::Parameter; 4]);
+    assert_eq!(role(data), Role::Input);
+}
+
+#[test]
+fn blocks_from_before_the_recording_are_counted_against_the_gradients() {
+    let mut trace = Trace::default();
+    let blocks = [10, 10, 10, 6].map(|mib| trace.earlier(mib));
+    trace.alloc(Phase::Forward, 1, USER);
+    trace.alloc(Phase::Backward, 10, ENGINE);
+    let role = trace.roles();
+    let found = blocks.map(&role);
+    assert_eq!(found.iter().filter(|&&role| role == Role::OptimizerState).count(), 2);
+    assert_eq!(found[3], Role::Parameter);
+}
+
+#[test]
+fn gradients_from_before_the_recording_are_those_that_a_pass_adds_to() {
+    let adds = &[
+        ("", "c10::cuda::CUDACachingAllocator::Native::DeviceCachingAllocator::free(Block*)"),
+        ("", "torch::autograd::AccumulateGrad::apply(std::vector<at::Tensor>&&)"),
+    ];
+    let mut trace = Trace::default();
+    let blocks = [10; 4].map(|mib| trace.earlier(mib));
+    trace.alloc(Phase::Forward, 2, TENSOR);
+    let added = trace.alloc(Phase::Backward, 10, TENSOR);
+    trace.free(Phase::Backward, added, adds);
+    let role = trace.roles();
+    let count = |wanted| blocks.iter().filter(|&&block| role(block) == wanted).count();
+    assert_eq!(role(added), Role::Temporary);
+    assert_eq!((count(Role::Parameter), count(Role::Gradient), count(Role::OptimizerState)), (1, 1, 2));
+}
+
+#[test]
+fn without_stacks_steps_and_sizes_remain() {
+    let mut trace = Trace::default();
+    let weights = [4, 9, 5].map(|mib| trace.alloc(Phase::Other, mib, ENGINE));
+    for event in &mut trace.events {
+        event.stack = None;
+    }
+    let brief = trace.alloc(Phase::Other, 2, ENGINE);
+    trace.free(Phase::Other, brief, ENGINE);
+    let gradients = [5, 4].map(|mib| trace.alloc(Phase::Other, mib, ENGINE));
+    let state = trace.alloc(Phase::OptimizerStep, 4, ENGINE);
+    for gradient in gradients {
+        trace.free(Phase::ZeroGrad, gradient, ENGINE);
+    }
+    let role = trace.roles();
+    assert_eq!(
+        weights.map(&role),
+        [Role::Parameter; 3],
+        "the one without a gradient stands between two with one"
+    );
+    assert_eq!(gradients.map(&role), [Role::Gradient; 2]);
+    assert_eq!(role(state), Role::OptimizerState);
+}
+
+#[test]
+fn a_composition_accounts_for_every_byte_alive() {
+    let mut trace = Trace::default();
+    trace.alloc(Phase::Setup, 4, MOVE);
+    let gone = trace.alloc(Phase::Forward, 8, USER);
+    trace.free(Phase::Forward, gone, USER);
+    trace.alloc(Phase::Forward, 2, USER);
+    trace.snapshot.devices = vec![DeviceTrace { events: trace.events }];
+    let program = Program { phases: trace.phases, ..Program::default() };
+    let timeline = Timeline::of(&trace.snapshot, DeviceIndex::at(0).unwrap());
+    let roles = Roles::infer(&trace.snapshot, &timeline, &program);
+    let total = |at| roles.composition(&timeline, at).iter().map(|&(_, bytes)| bytes).sum::<Bytes>();
+    assert_eq!(total(timeline.peak_requested.event), timeline.peak_requested.bytes);
+    assert_eq!(total(EventIndex::at(4)), timeline.requested_at_end);
+    assert_eq!(total(None), timeline.requested_at_start);
+}
