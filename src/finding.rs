@@ -3,6 +3,7 @@
 //! Rules make findings; the engine levels, filters and sorts them; reports only read them. Evidence is numbers with
 //! names, so that nobody has to parse a message.
 
+use crate::program::Phase;
 use crate::unit::{Bytes, Confidence, DeviceIndex};
 
 /// How bad a finding is.
@@ -31,9 +32,35 @@ pub enum Group {
     Input,
 }
 
+impl Severity {
+    /// `info`, `warning`, `error`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Severity::Info => "info",
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        }
+    }
+}
+
+impl Group {
+    /// `leak`, `peak`, `allocator`, `amp`, `input`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Group::Leak => "leak",
+            Group::Peak => "peak",
+            Group::Allocator => "allocator",
+            Group::Amp => "amp",
+            Group::Input => "input",
+        }
+    }
+}
+
 /// One thing that is wrong, at one place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
+    /// The input that shows it: a position in the list of inputs; the engine fills it in.
+    pub input: usize,
     /// The rule's name, such as `missing-zero-grad`.
     pub rule: &'static str,
     /// The rule's group.
@@ -48,8 +75,13 @@ pub struct Finding {
     pub help: String,
     /// The device whose trace shows it.
     pub device: Option<DeviceIndex>,
+    /// What the program was doing when the guilty memory was allocated.
+    pub phase: Phase,
     /// The line that a person would edit or look at first.
     pub location: Option<Location>,
+    /// A call to look for in the program's source, where the recording cannot know its line: the location is then a
+    /// stand-in until the source is read.
+    pub seek: Option<Seek>,
     /// What the primary location's label says: "allocated here in iteration 1, added to in place ever since".
     pub label: String,
     /// Other places that explain it, most helpful first.
@@ -59,7 +91,25 @@ pub struct Finding {
     /// What mending it would save.
     pub impact: Impact,
     /// The recorded stack of the guilty allocation, innermost first.
-    pub stack: Vec<Location>,
+    pub stack: Vec<StackFrame>,
+}
+
+/// A call to look for in the source of the file that a finding's location names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seek {
+    /// The function's or method's bare name.
+    pub call: &'static str,
+    /// What the finding's label says there.
+    pub label: &'static str,
+}
+
+/// A Python frame of a recorded stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StackFrame {
+    /// Where.
+    pub location: Location,
+    /// Whether it is the user's own code: no library, no generated file.
+    pub user: bool,
 }
 
 /// A line of a recorded file.
@@ -122,6 +172,8 @@ pub struct Impact {
 /// A rule that could not run, and what the snapshot lacks for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
+    /// The input that lacks it, as in [`Finding::input`].
+    pub input: usize,
     /// The rule's name.
     pub rule: &'static str,
     /// Why, in words for a person.

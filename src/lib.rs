@@ -16,12 +16,18 @@
 //! | [`role`] | what each allocation holds |
 //! | [`finding`] | what a rule says |
 
+pub mod cli;
+pub mod engine;
+pub mod facts;
 pub mod finding;
 pub mod input;
 pub mod pickle;
 pub mod program;
 pub mod replay;
+pub mod report;
 pub mod role;
+pub mod rules;
 pub mod snapshot;
+pub mod source;
 pub mod timeline;
 pub mod unit;

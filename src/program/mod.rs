@@ -15,9 +15,10 @@
 //! | an annotation that repeats | [`annotated`] | it marks a part of an iteration: boundaries are shifted |
 //! | the period of the sizes | [`periodicity`] | sizes vary; layers repeat more evenly than iterations |
 //!
-//! With stacks the first two settle nearly every program (in 75 of the 76 recordings with iterations the labelled number,
-//! counting optimizer periods where gradients are accumulated; the other one runs out of memory in its first pass). They
-//! bear losing the annotations, the frees' stacks (`context="alloc"`) or the first third of the recording.
+//! With stacks the first two settle nearly every program: in all 76 recordings of the corpus that go round a loop, the number
+//! of iterations is the labelled one (of micro-batches, where gradients are accumulated), and every optimizer step that
+//! the recording holds falls one to an iteration, or evenly many. Without annotations all of these numbers stay; without
+//! the frees' stacks (`context="alloc"`) or the first third of the events at most four change, by one.
 //!
 //! Phases come from the frames ([`frames`] says what each one means, [`signs`] what a stack says), and from an event's place
 //! where the frames say nothing ([`phases`]).
@@ -127,6 +128,21 @@ pub enum FoundBy {
     Nothing,
 }
 
+impl FoundBy {
+    /// The name in every machine-readable format: `loop-back-edges`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            FoundBy::ProfilerSteps => "profiler-steps",
+            FoundBy::Annotations => "annotations",
+            FoundBy::OptimizerSteps => "optimizer-steps",
+            FoundBy::LoopBackEdges => "loop-back-edges",
+            FoundBy::LoopAndOptimizer => "loop-and-optimizer",
+            FoundBy::Periodicity => "periodicity",
+            FoundBy::Nothing => "nothing",
+        }
+    }
+}
+
 /// What the program was doing when an event happened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
@@ -151,6 +167,24 @@ pub enum Phase {
     /// Anything else, or not known.
     #[default]
     Other,
+}
+
+impl Phase {
+    /// The name in every machine-readable format: `optimizer-step`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Phase::Setup => "setup",
+            Phase::Input => "input",
+            Phase::Forward => "forward",
+            Phase::Recomputation => "recomputation",
+            Phase::Backward => "backward",
+            Phase::Clipping => "clipping",
+            Phase::OptimizerStep => "optimizer-step",
+            Phase::ZeroGrad => "zero-grad",
+            Phase::Evaluation => "evaluation",
+            Phase::Other => "other",
+        }
+    }
 }
 
 impl Program {

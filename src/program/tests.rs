@@ -231,6 +231,20 @@ fn two_optimizers_make_one_iteration() {
 }
 
 #[test]
+fn a_critic_trained_in_a_loop_of_its_own_belongs_to_the_outer_iteration() {
+    let mut tape = Tape::default();
+    for _ in 0..4 {
+        tape.alloc("main:8");
+        for _ in 0..3 {
+            tape.train("", "main", 10);
+        }
+        tape.train("", "main", 20);
+    }
+    let program = tape.program();
+    assert_eq!(starts(&program), [0, 25, 50, 75]);
+}
+
+#[test]
 fn a_recording_that_begins_inside_the_loop_has_an_incomplete_iteration() {
     let mut tape = Tape::default();
     tape.alloc("main:12 @backward");
@@ -305,7 +319,7 @@ fn a_closure_inside_an_optimizer_is_what_it_runs() {
     let loss = tape.alloc("fit:9 @hook @adam closure:31");
     let backward = tape.alloc("fit:9 @hook @adam closure:32 @backward");
     let state = tape.alloc("fit:9 @hook @adam");
-    let own = tape.alloc("fit:9 @hook step:50");
+    let own = tape.alloc("fit:9 @hook @decorator step:50 orthogonalize:70");
     let program = tape.program();
     let phase = |at: usize| program.phases.get(at).copied().unwrap();
     assert_eq!([phase(forward), phase(loss)], [Phase::Forward; 2]);

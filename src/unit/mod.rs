@@ -108,3 +108,14 @@ pub enum Confidence {
     /// Independent signs agree.
     High,
 }
+
+impl Confidence {
+    /// `low`, `medium`, `high`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Confidence::Low => "low",
+            Confidence::Medium => "medium",
+            Confidence::High => "high",
+        }
+    }
+}

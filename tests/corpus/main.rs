@@ -4,5 +4,6 @@
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod case;
+mod findings;
 mod programs;
 mod reading;

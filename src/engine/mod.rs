@@ -1,0 +1,187 @@
+//! From snapshots to a report: understands each device, runs the rules, sorts what they found.
+//!
+//! In: snapshots with their names. Out: a [`Report`], everything that a format may show. Always: no file is opened, and
+//! equal snapshots give equal reports.
+
+mod profile;
+
+pub use profile::{IterationMemory, Profile};
+
+use std::cmp::Ordering;
+
+use crate::facts::{Facts, Inputs};
+use crate::finding::{Finding, Skipped};
+use crate::program::Program;
+use crate::replay::Replay;
+use crate::role::Roles;
+use crate::rules::{self, Rule};
+use crate::snapshot::Snapshot;
+use crate::timeline::Timeline;
+use crate::unit::DeviceIndex;
+
+/// One snapshot, read and understood.
+#[derive(Debug)]
+pub struct Input {
+    /// What messages call it: the path as given, or `<stdin>`.
+    pub name: String,
+    /// The snapshot.
+    pub snapshot: Snapshot,
+    /// Every device that did something, by ordinal.
+    pub devices: Vec<Device>,
+}
+
+/// What is known of one device.
+#[derive(Debug)]
+pub struct Device {
+    /// Its ordinal.
+    pub device: DeviceIndex,
+    /// Its allocations and curves.
+    pub timeline: Timeline,
+    /// Its allocator.
+    pub replay: Replay,
+    /// What the program did on it.
+    pub program: Program,
+    /// What its allocations hold.
+    pub roles: Roles,
+    /// What its peak consists of, and what each iteration needed.
+    pub profile: Profile,
+}
+
+/// Everything that a format may show.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// The snapshots, in the order of the command line.
+    pub inputs: Vec<Input>,
+    /// What the rules found: the worst first, and what saves most first among equals.
+    pub findings: Vec<Finding>,
+    /// Rules that could not run.
+    pub skipped: Vec<Skipped>,
+}
+
+impl Input {
+    /// Understands a snapshot.
+    pub fn of(name: String, snapshot: Snapshot) -> Input {
+        let devices = snapshot
+            .active_devices()
+            .map(|(device, _)| {
+                let timeline = Timeline::of(&snapshot, device);
+                let program = Program::of(&snapshot, &timeline);
+                let roles = Roles::infer(&snapshot, &timeline, &program);
+                let replay = Replay::of(&snapshot, &timeline);
+                let profile = Profile::of(&timeline, &program, &roles);
+                Device { device, timeline, replay, program, roles, profile }
+            })
+            .collect();
+        Input { name, snapshot, devices }
+    }
+}
+
+/// Runs every rule on every device.
+pub fn check(inputs: Vec<Input>) -> Report {
+    check_with(inputs, rules::RULES)
+}
+
+/// Runs some rules on every device. What a rule needs and a device lacks is reported, not passed over.
+pub fn check_with(inputs: Vec<Input>, rules: &[&dyn Rule]) -> Report {
+    let (mut findings, mut skipped) = (Vec::new(), Vec::new());
+    for (position, input) in inputs.iter().enumerate() {
+        for device in &input.devices {
+            let Some(facts) = device.facts(&input.snapshot) else { continue };
+            for rule in rules {
+                match run(*rule, &facts) {
+                    Ok(found) => {
+                        findings.extend(found.into_iter().map(|one| Finding { input: position, ..one }))
+                    }
+                    Err(reason) => skipped.push(Skipped {
+                        input: position,
+                        rule: rule.meta().name,
+                        reason: reason.to_owned(),
+                    }),
+                }
+            }
+        }
+    }
+    findings.sort_by(worst_first);
+    skipped.sort_by(|a, b| (a.rule, a.input, &a.reason).cmp(&(b.rule, b.input, &b.reason)));
+    skipped.dedup();
+    Report { inputs, findings, skipped }
+}
+
+/// What a rule finds, or why it cannot tell.
+fn run(rule: &dyn Rule, facts: &Facts) -> Result<Vec<Finding>, &'static str> {
+    match rule.meta().needs.iter().find_map(|need| need.unmet(facts)) {
+        Some(reason) => Err(reason),
+        None => Ok(rule.check(facts)),
+    }
+}
+
+/// By severity, then by what mending saves (the peak, then what stays), then by rule, place and input.
+fn worst_first(a: &Finding, b: &Finding) -> Ordering {
+    let saves =
+        |finding: &Finding| (finding.impact.peak, finding.impact.resident, finding.impact.per_iteration);
+    let place = |finding: &Finding| (finding.rule, finding.location.clone(), finding.input, finding.device);
+    b.severity.cmp(&a.severity).then_with(|| saves(b).cmp(&saves(a))).then_with(|| place(a).cmp(&place(b)))
+}
+
+impl Device {
+    /// What rules may ask of this device; `snapshot` is the one that it was made from.
+    pub fn facts<'a>(&'a self, snapshot: &'a Snapshot) -> Option<Facts<'a>> {
+        let Device { timeline, replay, program, roles, .. } = self;
+        Facts::of(Inputs { snapshot, timeline, replay, program, roles })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::{Group, Impact, Severity};
+    use crate::program::Phase;
+    use crate::snapshot::{DeviceTrace, Segment};
+    use crate::unit::{Bytes, Confidence};
+
+    fn finding(rule: &'static str, severity: Severity, peak: Option<u64>) -> Finding {
+        Finding {
+            input: 0,
+            rule,
+            group: Group::Leak,
+            severity,
+            confidence: Confidence::High,
+            message: String::new(),
+            help: String::new(),
+            device: None,
+            phase: Phase::Other,
+            location: None,
+            seek: None,
+            label: String::new(),
+            related: Vec::new(),
+            evidence: Vec::new(),
+            impact: Impact { peak: peak.map(Bytes), ..Impact::default() },
+            stack: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_worst_comes_first_and_then_what_saves_most() {
+        let mut findings = vec![
+            finding("note", Severity::Info, Some(9)),
+            finding("unknown", Severity::Error, None),
+            finding("small", Severity::Error, Some(1)),
+            finding("large", Severity::Error, Some(5)),
+            finding("warning", Severity::Warning, Some(7)),
+        ];
+        findings.sort_by(worst_first);
+        let order: Vec<&str> = findings.iter().map(|finding| finding.rule).collect();
+        assert_eq!(order, ["large", "small", "unknown", "warning", "note"]);
+    }
+
+    #[test]
+    fn a_snapshot_without_events_skips_with_a_reason() {
+        let mut snapshot = Snapshot::default();
+        snapshot.devices.push(DeviceTrace::default());
+        snapshot.segments.push(Segment { total_size: Bytes::MIB, ..Segment::default() });
+        let report = check(vec![Input::of("bare".to_owned(), snapshot)]);
+        assert!(report.findings.is_empty());
+        assert_eq!(report.skipped.len(), rules::RULES.len());
+        assert!(report.skipped.iter().all(|skipped| skipped.reason.contains("no events")));
+    }
+}

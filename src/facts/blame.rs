@@ -1,0 +1,166 @@
+//! Which line of the user's code is responsible for a set of allocations.
+//!
+//! In: stacks with weights (bytes). Out: the narrowest of the user's frames through which at least half of the weight
+//! passes. The stacks are laid into one call graph; frames that carry less than half are left out; what remains is
+//! asked for the dominators of its innermost ends (Cooper, Harvey and Kennedy 2001, as in petgraph), so that recursion
+//! and different callers of one line need no special care.
+//!
+//! A module's forward makes its output for whoever called it. Where the guilty tensors are what a forward returns, the
+//! caller is responsible, not the line inside the model ([`Blame::past_forwards`]).
+
+use petgraph::algo::dominators::simple_fast;
+use petgraph::graph::{DiGraph, NodeIndex};
+use rustc_hash::FxHashMap;
+
+use crate::facts::code::Code;
+use crate::program::Meaning;
+use crate::snapshot::{Action, DeviceTrace, Snapshot};
+use crate::unit::{EventIndex, FrameId, Index, StackId};
+
+/// The share of the weight that the responsible line has to carry.
+const SHARE: f64 = 0.5;
+
+/// A guilty stack.
+#[derive(Debug, Clone, Copy)]
+pub struct Guilty {
+    /// The stack.
+    pub stack: StackId,
+    /// The allocation's event, where it is known.
+    pub event: Option<EventIndex>,
+    /// Its weight, usually bytes.
+    pub weight: u64,
+}
+
+/// Finds the responsible line.
+#[derive(Debug, Clone, Copy)]
+pub struct Blame<'a> {
+    /// Strings and stacks.
+    pub snapshot: &'a Snapshot,
+    /// The events among which the guilty ones are.
+    pub trace: &'a DeviceTrace,
+    /// Whose code is whose.
+    pub code: &'a Code,
+}
+
+impl Blame<'_> {
+    /// The narrowest user frame that carries at least half of the weight.
+    pub fn narrowest(&self, guilty: &[Guilty]) -> Option<FrameId> {
+        let mut weights: FxHashMap<FrameId, u64> = FxHashMap::default();
+        let mut total = 0_u64;
+        for one in guilty {
+            let python = self.code.python(one.stack);
+            if python.is_empty() {
+                continue;
+            }
+            total = total.saturating_add(one.weight);
+            for (depth, frame) in python.iter().enumerate() {
+                // A frame that recurs in one stack carries the stack's weight once.
+                if !python.iter().take(depth).any(|before| before == frame) {
+                    let weight = weights.entry(*frame).or_default();
+                    *weight = weight.saturating_add(one.weight);
+                }
+            }
+        }
+        let enough = total as f64 * SHARE;
+        let heavy = |frame: &FrameId| weights.get(frame).is_some_and(|weight| *weight as f64 >= enough);
+        let mut paths: Vec<Vec<FrameId>> = Vec::new();
+        let mut stacks: Vec<StackId> = guilty.iter().map(|one| one.stack).collect();
+        stacks.sort_unstable();
+        stacks.dedup();
+        for stack in stacks {
+            let path: Vec<FrameId> = self.code.python(stack).iter().copied().filter(heavy).collect();
+            if path.iter().any(|frame| self.code.is_own(*frame)) {
+                paths.push(path);
+            }
+        }
+        self.dominating(&longest(paths))
+    }
+
+    /// The narrowest user frame, and from there outward past every forward of a module whose output the guilty
+    /// allocations are.
+    pub fn past_forwards(&self, guilty: &[Guilty]) -> Option<FrameId> {
+        let mut frame = self.narrowest(guilty)?;
+        loop {
+            let inside: Vec<(&Guilty, usize)> =
+                guilty.iter().filter_map(|one| Some((one, self.depth_of(one.stack, frame)?))).collect();
+            let outputs = inside.iter().filter(|(one, depth)| self.is_output(one, *depth)).count();
+            if inside.is_empty() || outputs * 2 < inside.len() {
+                return Some(frame);
+            }
+            let caller = inside.iter().find_map(|(one, depth)| {
+                let outer = self.code.python(one.stack).get(..*depth)?;
+                outer.iter().rev().copied().find(|outer| self.code.is_own(*outer))
+            });
+            match caller {
+                Some(caller) if caller != frame => frame = caller,
+                _ => return Some(frame),
+            }
+        }
+    }
+
+    /// The innermost user frame among the dominators of all paths' ends.
+    fn dominating(&self, paths: &[Vec<FrameId>]) -> Option<FrameId> {
+        let mut graph: DiGraph<Option<FrameId>, ()> = DiGraph::new();
+        let mut nodes: FxHashMap<FrameId, NodeIndex> = FxHashMap::default();
+        let (root, sink) = (graph.add_node(None), graph.add_node(None));
+        for path in paths {
+            let mut from = root;
+            for frame in path {
+                let node = *nodes.entry(*frame).or_insert_with(|| graph.add_node(Some(*frame)));
+                graph.update_edge(from, node, ());
+                from = node;
+            }
+            graph.update_edge(from, sink, ());
+        }
+        let dominators = simple_fast(&graph, root);
+        let mut frames =
+            dominators.dominators(sink)?.filter_map(|node| graph.node_weight(node).copied().flatten());
+        frames.find(|frame| self.code.is_own(*frame))
+    }
+
+    /// Where a frame stands in a stack, counted from the outermost; the innermost place if it recurs.
+    fn depth_of(&self, stack: StackId, frame: FrameId) -> Option<usize> {
+        self.code.python(stack).iter().rposition(|other| *other == frame)
+    }
+
+    /// Whether an allocation is the last that the forward at `depth` of its stack makes: its output.
+    fn is_output(&self, guilty: &Guilty, depth: usize) -> bool {
+        let python = self.code.python(guilty.stack);
+        let Some((caller, event)) =
+            depth.checked_sub(1).and_then(|outer| python.get(outer)).zip(guilty.event)
+        else {
+            return false;
+        };
+        self.is_module_call(*caller) && !self.goes_on(python, depth, event)
+    }
+
+    fn is_module_call(&self, frame: FrameId) -> bool {
+        self.code.vocabulary.meaning(frame) == Meaning::ModuleCall
+    }
+
+    /// Whether the call at `depth` allocates again after an event: the next allocation of that thread has the same
+    /// callers, stands in the same function, and no line further up (that would be the next call).
+    fn goes_on(&self, python: &[FrameId], depth: usize, event: EventIndex) -> bool {
+        let after = self.trace.events.iter().skip(event.position() + 1);
+        let next = after.filter(|event| event.action == Action::Alloc).find_map(|event| event.stack);
+        let Some(next) = next.map(|stack| self.code.python(stack)) else { return false };
+        if next.get(..depth) != python.get(..depth) || next == python {
+            return false;
+        }
+        let frame = |stack: &[FrameId]| stack.get(depth).and_then(|frame| self.snapshot.stacks.frame(*frame));
+        frame(python).zip(frame(next)).is_some_and(|(here, there)| {
+            here.name == there.name && here.file == there.file && there.line >= here.line
+        })
+    }
+}
+
+/// The paths that no other path extends: a stack whose inner frames are light ends higher up, and must not hide the
+/// line that carries the weight.
+fn longest(mut paths: Vec<Vec<FrameId>>) -> Vec<Vec<FrameId>> {
+    paths.sort();
+    paths.dedup();
+    let extended =
+        |path: &Vec<FrameId>| paths.iter().any(|other| other.len() > path.len() && other.starts_with(path));
+    let kept: Vec<bool> = paths.iter().map(|path| !extended(path)).collect();
+    paths.into_iter().zip(kept).filter_map(|(path, kept)| kept.then_some(path)).collect()
+}

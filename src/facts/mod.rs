@@ -1,0 +1,180 @@
+//! What rules may ask of one device, computed once, and where dear, only when a rule asks.
+//!
+//! In: the snapshot with its timeline, replay, program and roles. Out: answers. Facts judge nothing: thresholds belong
+//! to the rules.
+
+mod blame;
+mod calls;
+mod code;
+mod growth;
+mod impact;
+mod pools;
+mod trend;
+
+use std::cell::OnceCell;
+
+pub use blame::{Blame, Guilty};
+pub use calls::Calls;
+pub use code::Code;
+pub use growth::Growth;
+pub use impact::{Change, Changes};
+pub use trend::{Trend, trend};
+
+use crate::finding::{Location, StackFrame};
+use crate::program::{Phase, Program};
+use crate::replay::Replay;
+use crate::role::{Role, Roles};
+use crate::snapshot::{DeviceTrace, Snapshot};
+use crate::timeline::{Allocation, Timeline};
+use crate::unit::{AllocationId, Bytes, DeviceIndex, EventIndex, FrameId, Index, IterationIndex, StackId};
+
+/// One device, as far as it was worked out before the rules run.
+#[derive(Debug, Clone, Copy)]
+pub struct Inputs<'a> {
+    /// The file.
+    pub snapshot: &'a Snapshot,
+    /// The device's lifetimes and curves.
+    pub timeline: &'a Timeline,
+    /// The device's allocator.
+    pub replay: &'a Replay,
+    /// Loops, iterations and phases.
+    pub program: &'a Program,
+    /// What each allocation holds.
+    pub roles: &'a Roles,
+}
+
+/// What rules may ask of one device.
+#[derive(Debug)]
+pub struct Facts<'a> {
+    /// The file.
+    pub snapshot: &'a Snapshot,
+    /// The device.
+    pub device: DeviceIndex,
+    /// The device's events.
+    pub trace: &'a DeviceTrace,
+    /// Lifetimes and curves.
+    pub timeline: &'a Timeline,
+    /// The allocator.
+    pub replay: &'a Replay,
+    /// Loops, iterations and phases.
+    pub program: &'a Program,
+    /// Whose code is whose.
+    pub code: Code,
+    /// Entries to the backward pass.
+    pub calls: Calls,
+    roles: &'a Roles,
+    ends: Vec<usize>,
+    growth: OnceCell<Vec<Growth>>,
+}
+
+impl<'a> Facts<'a> {
+    /// Gathers what is cheap; `None` where the snapshot has no such device.
+    pub fn of(inputs: Inputs<'a>) -> Option<Facts<'a>> {
+        let Inputs { snapshot, timeline, replay, program, roles } = inputs;
+        let trace = snapshot.devices.get(timeline.device.position())?;
+        let code = Code::of(snapshot);
+        let calls = Calls::of(snapshot, trace, &code);
+        let ends = program.iterations.iter().map(|iteration| iteration.end.position()).collect();
+        let growth = OnceCell::new();
+        let device = timeline.device;
+        Some(Facts { snapshot, device, trace, timeline, replay, program, code, calls, roles, ends, growth })
+    }
+
+    /// The role of an allocation.
+    pub fn role(&self, id: AllocationId) -> Role {
+        self.roles.get(id)
+    }
+
+    /// The phase of an event.
+    pub fn phase(&self, event: EventIndex) -> Phase {
+        self.program.phase(event)
+    }
+
+    /// The allocations of a role, oldest first.
+    pub fn with_role(&self, role: Role) -> impl Iterator<Item = (AllocationId, &'a Allocation)> {
+        self.timeline.iter().filter(move |(id, _)| self.role(*id) == role)
+    }
+
+    /// The ends of the iterations: for each the position of the first event after it.
+    pub fn iteration_ends(&self) -> &[usize] {
+        &self.ends
+    }
+
+    /// The iteration in which an allocation was made.
+    pub fn born_in(&self, allocation: &Allocation) -> Option<IterationIndex> {
+        self.program.iteration_of(allocation.alloc?)
+    }
+
+    /// At how many ends of iterations an allocation is alive.
+    pub fn ends_outlived(&self, allocation: &Allocation) -> usize {
+        let born = allocation.alloc.map_or(0, |event| event.position() + 1);
+        let first = self.ends.partition_point(|end| *end < born);
+        let last = allocation
+            .free
+            .map_or(self.ends.len(), |event| self.ends.partition_point(|end| *end <= event.position()));
+        last.saturating_sub(first)
+    }
+
+    /// The highest requested bytes.
+    pub fn peak(&self) -> Bytes {
+        self.timeline.peak_requested.bytes
+    }
+
+    /// The bytes that live on at the ends of iterations, line by line; largest growth first.
+    pub fn growth(&self) -> &[Growth] {
+        self.growth.get_or_init(|| growth::growth(self))
+    }
+
+    /// How far the most that was reserved lies above the most that was in use at once, private pools left out.
+    pub fn reserved_but_never_used(&self) -> Bytes {
+        pools::unused(self)
+    }
+
+    /// The stack that a person would see for an event: its own, or, on the autograd engine's thread, the one under
+    /// which the backward pass was entered.
+    pub fn seen_stack(&self, event: EventIndex) -> Option<StackId> {
+        let own = self.trace.event(event).and_then(|event| event.stack);
+        match own {
+            Some(stack) if !self.code.python(stack).is_empty() => Some(stack),
+            _ if self.phase(event) == Phase::Backward => self.calls.backward_before(event),
+            _ => None,
+        }
+    }
+
+    /// The finder of responsible lines.
+    pub fn blame(&self) -> Blame<'_> {
+        Blame { snapshot: self.snapshot, trace: self.trace, code: &self.code }
+    }
+
+    /// Allocations as guilty stacks, weighed by their bytes.
+    pub fn guilty(&self, allocations: impl IntoIterator<Item = AllocationId>) -> Vec<Guilty> {
+        let one = |id| {
+            let allocation = self.timeline.allocation(id)?;
+            let stack = match allocation.alloc {
+                Some(event) => self.seen_stack(event)?,
+                None => allocation.stack?,
+            };
+            Some(Guilty { stack, event: allocation.alloc, weight: allocation.bytes.get() })
+        };
+        allocations.into_iter().filter_map(one).collect()
+    }
+
+    /// A frame as the place of a finding.
+    pub fn location(&self, frame: FrameId) -> Option<Location> {
+        code::location(self.snapshot, frame)
+    }
+
+    /// The innermost user frame of a stack.
+    pub fn user_frame(&self, stack: StackId) -> Option<FrameId> {
+        self.code.user(stack).next()
+    }
+
+    /// A stack as places, innermost first, Python frames only.
+    pub fn shown_stack(&self, stack: StackId) -> Vec<StackFrame> {
+        let one = |frame: &FrameId| {
+            let user = self.code.is_own(*frame);
+            Some(StackFrame { location: self.location(*frame)?, user })
+        };
+        self.code.python(stack).iter().rev().filter_map(one).collect()
+    }
+}

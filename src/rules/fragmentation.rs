@@ -1,0 +1,82 @@
+//! Reserved memory far above what was ever in use.
+
+use super::{declare_rule, measure};
+use crate::facts::{Facts, Guilty};
+use crate::finding::{Finding, Impact, Severity, Value};
+use crate::unit::{Bytes, Confidence, count, percent};
+
+declare_rule! {
+    /// Reserved memory is far larger than what was ever in use, because free blocks do not fit.
+    Fragmentation = "fragmentation", Allocator, Warning,
+    needs: [History],
+    summary: "reserved memory is far larger than what was ever in use",
+}
+
+/// The share of reserved memory from which holes count. Healthy recordings reach 20 % with small models only.
+const SHARE: f64 = 0.2;
+/// Below this the holes are the allocator's ordinary rounding of segments.
+const NOTED: Bytes = Bytes(256 << 20);
+/// From here on they are worth a change.
+const WARNED: Bytes = Bytes::GIB;
+
+impl Fragmentation {
+    fn detect(facts: &Facts) -> Vec<Finding> {
+        let reserved = facts.timeline.peak_reserved.bytes;
+        let unused = facts.reserved_but_never_used();
+        let share = unused.share_of(reserved);
+        if share < SHARE || unused < NOTED {
+            return Vec::new();
+        }
+        let message = format!("{unused} of {reserved} reserved are holes ({})", percent(share));
+        let help = if facts.snapshot.settings.expandable_segments {
+            "make the requests alike: pad to a few fixed lengths, or allocate a growing buffer once at its final size"
+        } else {
+            "let segments grow: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+        };
+        let mut finding = Self::META.finding(facts, message, help);
+        finding.severity = if unused >= WARNED { Severity::Warning } else { Severity::Info };
+        finding.confidence = Confidence::High;
+        finding.impact = Impact { peak: Some(unused), ..Impact::default() };
+        let misses = misses(facts);
+        let blamed = facts.blame().narrowest(&misses);
+        finding.location = blamed.and_then(|frame| facts.location(frame));
+        "these requests fit into none of the free blocks".clone_into(&mut finding.label);
+        if let Some(one) = misses
+            .iter()
+            .find(|one| blamed.is_some_and(|frame| facts.code.python(one.stack).contains(&frame)))
+        {
+            finding.stack = facts.shown_stack(one.stack);
+        }
+        finding.evidence = evidence(facts, unused, reserved, share);
+        vec![finding]
+    }
+}
+
+/// The requests that made the allocator ask the driver although enough lay free, weighed by what they cost.
+fn misses(facts: &Facts) -> Vec<Guilty> {
+    let one = |miss: &crate::replay::Miss| {
+        let stack = facts.seen_stack(miss.event)?;
+        Some(Guilty { stack, event: None, weight: miss.segment.min(miss.free).get() })
+    };
+    facts.replay.misses.iter().filter_map(one).collect()
+}
+
+fn evidence(facts: &Facts, unused: Bytes, reserved: Bytes, share: f64) -> Vec<crate::finding::Measure> {
+    let active = facts.replay.peak_active.bytes;
+    let misses = facts.replay.misses.len();
+    vec![
+        measure("reserved-peak", Value::Bytes(reserved), format!("at most {reserved} reserved")),
+        measure(
+            "in-use-peak",
+            Value::Bytes(active),
+            format!("at most {active} in use, whole blocks counted"),
+        ),
+        measure("holes", Value::Bytes(unused), String::new()),
+        measure("holes-share", Value::Ratio(share), String::new()),
+        measure(
+            "misses",
+            Value::Count(misses as u64),
+            format!("{} although enough lay free in smaller pieces", count(misses, "driver call")),
+        ),
+    ]
+}

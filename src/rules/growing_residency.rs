@@ -1,0 +1,163 @@
+//! Lines whose tensors pile up from iteration to iteration.
+
+use super::{declare_rule, measure};
+use crate::facts::{Change, Changes, Facts, Growth};
+use crate::finding::{Finding, Impact, Related, Severity, Value};
+use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, Index, count};
+
+declare_rule! {
+    /// Memory allocated at one line grows from iteration to iteration.
+    GrowingResidency = "growing-residency", Leak, Error,
+    needs: [History, Stacks, Iterations],
+    summary: "memory allocated at one line grows from iteration to iteration",
+}
+
+/// The significance level of the trend test.
+const P_VALUE: f64 = 0.05;
+/// Net growth over all movement. Saw-teeth of the garbage collector measure 0.1 to 0.2, requests that come and go 0.2
+/// to 0.4, leaks 1.
+const EFFICIENCY: f64 = 0.6;
+/// The deepest fall over net growth: epochs that free what they collected fall by all of it.
+const DRAWDOWN: f64 = 0.35;
+/// Growth of the last third over the average: a bounded buffer that is full has 0, a cache that saturates little.
+const TAIL: f64 = 0.4;
+/// How much of what the line gains must show in the device's total: what is freed elsewhere in exchange is no growth.
+const SHOWS_IN_TOTAL: f64 = 0.5;
+
+impl GrowingResidency {
+    fn detect(facts: &Facts) -> Vec<Finding> {
+        let growing: Vec<&Growth> = facts.growth().iter().filter(|growth| grows(facts, growth)).collect();
+        let mut statements: Vec<(FrameId, Vec<&Growth>)> = Vec::new();
+        for growth in growing {
+            let statement = statement(facts, growth);
+            match statements.iter_mut().find(|(frame, _)| *frame == statement) {
+                Some((_, sites)) => sites.push(growth),
+                None => statements.push((statement, vec![growth])),
+            }
+        }
+        statements.into_iter().map(|(_, sites)| report(facts, &sites)).collect()
+    }
+}
+
+/// Whether a line's series is a steady growth that matters and that has not come to an end.
+fn grows(facts: &Facts, growth: &Growth) -> bool {
+    let trend = &growth.trend;
+    let few = trend.values < 4;
+    let steady = trend.efficiency >= EFFICIENCY && trend.drawdown <= DRAWDOWN;
+    let significant = trend.p_value < P_VALUE || few;
+    let goes_on = trend.tail >= TAIL && trend.steps_since_rise as f64 <= 1.5 * trend.longest_pause as f64;
+    let repeated = trend.rises >= if few { 2 } else { 3 };
+    // Few values prove little: then each of them has to rise, and by about as much.
+    let regular = (trend.values >= 8 || trend.smallest > 0.2) && (trend.values > 4 || trend.evenness >= 0.7);
+    let shows = growth.device_net >= SHOWS_IN_TOTAL * trend.net;
+    let slope = trend.slope;
+    let matters = slope >= Bytes::MIB.get() as f64
+        || (slope >= 64.0 * Bytes::KIB.get() as f64 && trend.net >= 0.005 * facts.peak().get() as f64);
+    trend.net > 0.0 && steady && significant && goes_on && repeated && regular && shows && matters
+}
+
+/// The statement of the loop's body under which a line allocates: what hangs under one statement is one finding.
+fn statement(facts: &Facts, growth: &Growth) -> FrameId {
+    let stack = growth.alive.first().and_then(|id| facts.timeline.allocation(*id)).and_then(|one| one.stack);
+    let body = facts.program.main_loop.and_then(|main| facts.snapshot.stacks.frame(main.frame));
+    let in_body = |frame: &&FrameId| {
+        facts
+            .snapshot
+            .stacks
+            .frame(**frame)
+            .zip(body)
+            .is_some_and(|(frame, body)| frame.name == body.name && frame.file == body.file)
+    };
+    let found = stack.and_then(|stack| facts.code.python(stack).iter().find(in_body).copied());
+    found.unwrap_or(growth.site)
+}
+
+fn report(facts: &Facts, sites: &[&Growth]) -> Finding {
+    let slope = Bytes(sites.iter().map(|site| site.trend.slope).sum::<f64>() as u64);
+    let net = Bytes(sites.iter().map(|site| site.trend.net).sum::<f64>() as u64);
+    let alive: Vec<AllocationId> = sites.iter().flat_map(|site| site.alive.iter().copied()).collect();
+    let message = format!("memory grows by {slope} in every iteration");
+    let help =
+        "keep numbers instead of tensors: .item(), or .detach().cpu(); give a cache a limit: deque(maxlen=n)";
+    let mut finding = GrowingResidency::META.finding(facts, message, help);
+    let guilty = facts.guilty(alive.iter().copied());
+    let blamed = facts.blame().past_forwards(&guilty);
+    finding.location = blamed.and_then(|frame| facts.location(frame));
+    let first = alive.first().and_then(|id| facts.timeline.allocation(*id)?.alloc);
+    finding.phase = first.map(|event| facts.phase(event)).unwrap_or_default();
+    finding.label = format!("{} made here are still alive at the end", count(alive.len(), "tensor"));
+    finding.related = related(facts, sites, blamed);
+    let through_blamed = guilty
+        .iter()
+        .rev()
+        .find(|one| blamed.is_some_and(|frame| facts.code.python(one.stack).contains(&frame)));
+    if let Some(stack) = through_blamed.map(|one| one.stack) {
+        finding.stack = facts.shown_stack(stack);
+    }
+    let p_value = sites.iter().map(|site| site.trend.p_value).fold(0.0, f64::max);
+    let values = sites.iter().map(|site| site.trend.values).min().unwrap_or(0);
+    finding.confidence = match values {
+        ..=3 => Confidence::Low,
+        _ if p_value < 0.01 => Confidence::High,
+        _ => Confidence::Medium,
+    }
+    .min(facts.program.confidence.max(Confidence::Medium));
+    if finding.confidence == Confidence::Low {
+        finding.severity = Severity::Warning;
+    }
+    finding.evidence = evidence(sites, slope, net, p_value, values, alive.len());
+    let saved = freed_with_their_iteration(facts, &alive).saving(facts.timeline);
+    finding.impact = Impact { peak: Some(saved), resident: Some(net), per_iteration: Some(slope) };
+    finding
+}
+
+/// Where the tensors are made, if that is not the blamed line.
+fn related(facts: &Facts, sites: &[&Growth], blamed: Option<FrameId>) -> Vec<Related> {
+    let others = sites.iter().filter(|site| Some(site.site) != blamed).take(4);
+    let one = |site: &&Growth| {
+        let slope = Bytes(site.trend.slope as u64);
+        let message = format!("{slope} more made here in every iteration");
+        Some(Related { location: facts.location(site.site)?, message })
+    };
+    others.filter_map(one).collect()
+}
+
+fn evidence(
+    sites: &[&Growth],
+    slope: Bytes,
+    net: Bytes,
+    p_value: f64,
+    values: usize,
+    tensors: usize,
+) -> Vec<crate::finding::Measure> {
+    let series = sites.first().map(|site| site.series.clone()).unwrap_or_default();
+    let shown = if p_value < 0.0001 { "p < 0.0001".to_owned() } else { format!("p = {p_value:.4}") };
+    vec![
+        measure(
+            "growth",
+            Value::Bytes(net),
+            format!("grew by {net} over {}", count(values, "iteration end")),
+        ),
+        measure("slope", Value::Bytes(slope), format!("{slope} an iteration (Theil-Sen)")),
+        measure("p-value", Value::Ratio(p_value), format!("{shown} (Mann-Kendall)")),
+        measure("tensors-alive", Value::Count(tensors as u64), String::new()),
+        measure("resident", Value::Series(series), String::new()),
+    ]
+}
+
+/// The lifetimes as they would be if each tensor died with the iteration that made it.
+fn freed_with_their_iteration(facts: &Facts, alive: &[AllocationId]) -> Changes {
+    let mut changes = Changes::default();
+    for id in alive {
+        let end = facts
+            .timeline
+            .allocation(*id)
+            .and_then(|allocation| facts.born_in(allocation))
+            .and_then(|iteration| facts.iteration_ends().get(iteration.position()))
+            .and_then(|end| EventIndex::at(end.saturating_sub(1)));
+        if let Some(end) = end {
+            changes.set(*id, Change::EndAt(end));
+        }
+    }
+    changes
+}

@@ -1,0 +1,250 @@
+//! Gradients of the first backward pass that no `zero_grad` ever clears.
+
+use std::collections::BTreeMap;
+
+use super::{declare_rule, measure};
+use crate::facts::{Change, Changes, Facts};
+use crate::finding::{Finding, Impact, Related, Severity, Value};
+use crate::program::{Phase, Step};
+use crate::role::Role;
+use crate::timeline::Allocation;
+use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, Index, count};
+
+declare_rule! {
+    /// Gradients are never cleared between iterations.
+    MissingZeroGrad = "missing-zero-grad", Leak, Error,
+    needs: [History, Iterations, Optimizer],
+    summary: "gradients are never cleared between iterations",
+}
+
+/// A gradient that stays, with the temporaries that later backward passes added to it.
+struct Kept<'a> {
+    id: AllocationId,
+    allocation: &'a Allocation,
+    added: Vec<AllocationId>,
+}
+
+/// Why the gradients stay.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    /// No `zero_grad` at all.
+    NeverCalled,
+    /// Other gradients are cleared, and fewer `zero_grad` than steps were called.
+    OneOptimizerForgotten,
+    /// Every step has its `zero_grad`, which clears other gradients: no optimizer has these parameters.
+    NotInOptimizer,
+}
+
+impl MissingZeroGrad {
+    fn detect(facts: &Facts) -> Vec<Finding> {
+        let kept = kept_gradients(facts);
+        // A single tensor is rather a library's workspace: cuBLAS makes one on the engine's thread, in the first
+        // backward pass and for good.
+        let Some(first) = kept.first().and_then(|one| one.allocation.alloc).filter(|_| kept.len() >= 2)
+        else {
+            return Vec::new();
+        };
+        let steps: Vec<Step> = after(&facts.program.steps, first);
+        let zeroed = after(&facts.program.zero_grads, first).len();
+        if steps.len() < 2 {
+            return Vec::new();
+        }
+        let cause = match (cleared_gradients(facts), zeroed) {
+            (0, 0) => Cause::NeverCalled,
+            // Called, and yet nothing is ever freed: `set_to_none=False`.
+            (0, _) => return Vec::new(),
+            (_, zeroed) if zeroed + 1 < steps.len() && zeroed > 0 => Cause::OneOptimizerForgotten,
+            _ => Cause::NotInOptimizer,
+        };
+        vec![report(facts, &kept, cause, &steps, zeroed)]
+    }
+}
+
+/// The calls that begin after an event.
+fn after(calls: &[Step], event: EventIndex) -> Vec<Step> {
+    calls.iter().copied().filter(|call| call.start > event).collect()
+}
+
+/// Gradients that outlive at least two iterations and the loop, and that later backward passes are seen to add to.
+fn kept_gradients<'a>(facts: &Facts<'a>) -> Vec<Kept<'a>> {
+    let loop_end = facts.iteration_ends().last().copied().unwrap_or(0);
+    let stays = |allocation: &Allocation| {
+        allocation.alloc.is_some()
+            && allocation.free.is_none_or(|event| event.position() >= loop_end)
+            && facts.ends_outlived(allocation) >= 2
+    };
+    let backward_births = backward_births(facts);
+    let mut kept = Vec::new();
+    for (id, allocation) in facts.with_role(Role::Gradient).filter(|(_, allocation)| stays(allocation)) {
+        let Some(born) = facts.born_in(allocation).map(Index::position) else { continue };
+        let same_size = |iteration: usize| backward_births.get(&(iteration, allocation.bytes));
+        let ordinal =
+            same_size(born).and_then(|births| births.iter().position(|other| *other == id)).unwrap_or(0);
+        let later = born + 1..facts.iteration_ends().len();
+        let expected = later.len();
+        // A backward pass computes the new gradient, adds it to the old one and frees it. The temporary that does so
+        // stands at the same place among those of its size.
+        let added: Vec<AllocationId> = later
+            .filter_map(|iteration| {
+                let births = same_size(iteration)?;
+                births.get(ordinal).or(births.last()).copied()
+            })
+            .filter(|other| dies_in_its_iteration(facts, *other))
+            .collect();
+        if 2 * added.len() >= expected {
+            kept.push(Kept { id, allocation, added });
+        }
+    }
+    kept
+}
+
+/// What backward passes allocate, by iteration and size, in order.
+fn backward_births(facts: &Facts) -> BTreeMap<(usize, Bytes), Vec<AllocationId>> {
+    let mut births: BTreeMap<(usize, Bytes), Vec<AllocationId>> = BTreeMap::new();
+    for (id, allocation) in facts.timeline.iter() {
+        let Some(event) = allocation.alloc.filter(|event| facts.phase(*event) == Phase::Backward) else {
+            continue;
+        };
+        if let Some(iteration) = facts.program.iteration_of(event) {
+            births.entry((iteration.position(), allocation.bytes)).or_default().push(id);
+        }
+    }
+    births
+}
+
+fn dies_in_its_iteration(facts: &Facts, id: AllocationId) -> bool {
+    let allocation = facts.timeline.allocation(id);
+    allocation.is_some_and(|one| one.free.is_some() && facts.ends_outlived(one) == 0)
+}
+
+/// How many gradients live over a step and are freed.
+fn cleared_gradients(facts: &Facts) -> usize {
+    let steps = &facts.program.steps;
+    let over_a_step = |allocation: &Allocation| {
+        let (Some(born), Some(died)) = (allocation.alloc, allocation.free) else { return false };
+        let next = steps.partition_point(|step| step.start <= born);
+        steps.get(next).is_some_and(|step| step.start < died)
+    };
+    facts.with_role(Role::Gradient).filter(|(_, allocation)| over_a_step(allocation)).count()
+}
+
+fn report(facts: &Facts, kept: &[Kept], cause: Cause, steps: &[Step], zeroed: usize) -> Finding {
+    let bytes: Bytes = kept.iter().map(|one| one.allocation.bytes).sum();
+    let tensors = count(kept.len(), "tensor");
+    let born = kept.first().and_then(|one| facts.born_in(one.allocation)).map_or(0, Index::position);
+    let (message, help) = match cause {
+        Cause::NeverCalled => (
+            format!("gradients of iteration {} are never cleared ({bytes}, {tensors})", born + 1),
+            "clear them once per step, directly after it: optimizer.zero_grad(set_to_none=True)",
+        ),
+        Cause::OneOptimizerForgotten => (
+            format!("one optimizer's gradients are never cleared ({bytes}, {tensors})"),
+            "call zero_grad(set_to_none=True) on every optimizer, before its own backward pass",
+        ),
+        Cause::NotInOptimizer => (
+            format!("no optimizer clears the gradients of {tensors} ({bytes})"),
+            "freeze what no optimizer updates: backbone.requires_grad_(False), or clear it with model.zero_grad()",
+        ),
+    };
+    let mut finding = MissingZeroGrad::META.finding(facts, message, help);
+    if cause == Cause::NeverCalled && !facts.calls.annotated {
+        finding.severity = Severity::Warning;
+        finding.confidence = Confidence::Low;
+    } else {
+        finding.confidence = Confidence::High;
+    }
+    locate(facts, kept, &mut finding);
+    finding.phase = Phase::Backward;
+    finding.label = format!("allocated here in iteration {}, added to in place ever since", born + 1);
+    if let Some(related) = step_line(facts, steps, zeroed) {
+        finding.related.push(related);
+    }
+    finding.evidence = evidence(facts, kept, steps, zeroed);
+    let saved = cleared_after_each_step(facts, kept, steps).saving(facts.timeline);
+    finding.impact = Impact { peak: Some(saved), resident: Some(bytes), per_iteration: None };
+    finding
+}
+
+/// The line that called `backward`: the engine's own thread has no Python frames.
+fn locate(facts: &Facts, kept: &[Kept], finding: &mut Finding) {
+    let entries = kept.iter().filter_map(|one| facts.calls.backward_before(one.allocation.alloc?));
+    let stacks: Vec<_> = entries.collect();
+    let own = || kept.iter().find_map(|one| facts.seen_stack(one.allocation.alloc?));
+    let most = stacks.iter().copied().max_by_key(|stack| {
+        (stacks.iter().filter(|other| *other == stack).count(), std::cmp::Reverse(*stack))
+    });
+    if let Some(stack) = most.or_else(own) {
+        finding.location = facts.user_frame(stack).and_then(|frame| facts.location(frame));
+        finding.stack = facts.shown_stack(stack);
+    }
+}
+
+fn step_line(facts: &Facts, steps: &[Step], zeroed: usize) -> Option<Related> {
+    let in_step = |step: &Step| (step.start.position()..step.end.position()).filter_map(EventIndex::at);
+    let stack = facts.program.steps.iter().flat_map(in_step).find_map(|event| facts.seen_stack(event))?;
+    let location = facts.location(facts.user_frame(stack)?)?;
+    let message = match zeroed {
+        0 => format!("{} and not one zero_grad after them", count(steps.len(), "step")),
+        _ => format!("{} and {} of zero_grad", count(steps.len(), "step"), count(zeroed, "call")),
+    };
+    Some(Related { location, message })
+}
+
+fn evidence(facts: &Facts, kept: &[Kept], steps: &[Step], zeroed: usize) -> Vec<crate::finding::Measure> {
+    let ends = facts.iteration_ends().len();
+    let outlived = kept.iter().map(|one| facts.ends_outlived(one.allocation)).min().unwrap_or(0);
+    let cleared = cleared_gradients(facts);
+    vec![
+        measure(
+            "ends-outlived",
+            Value::Count(outlived as u64),
+            format!("alive at {outlived} of {}", count(ends, "iteration end")),
+        ),
+        measure("tensors", Value::Count(kept.len() as u64), count(kept.len(), "tensor")),
+        measure(
+            "optimizer-steps",
+            Value::Count(steps.len() as u64),
+            format!(
+                "{} and {} of zero_grad since",
+                count(steps.len(), "optimizer step"),
+                count(zeroed, "call")
+            ),
+        ),
+        measure("zero-grad-calls", Value::Count(zeroed as u64), String::new()),
+        measure(
+            "cleared-gradients",
+            Value::Count(cleared as u64),
+            if cleared > 0 {
+                format!("{} cleared in the meantime", count(cleared, "other gradient"))
+            } else {
+                String::new()
+            },
+        ),
+    ]
+}
+
+/// The lifetimes as they would be: each gradient ends with its iteration's last step, and in later iterations the
+/// temporary takes its place until that iteration's last step.
+fn cleared_after_each_step(facts: &Facts, kept: &[Kept], steps: &[Step]) -> Changes {
+    let last_step = |born: EventIndex| {
+        let iteration = facts.program.iteration_of(born)?;
+        let end = facts.iteration_ends().get(iteration.position())?;
+        let inside = steps.iter().filter(|step| step.start > born && step.start.position() < *end);
+        let after = inside.map(|step| step.end.position()).max().unwrap_or(*end);
+        EventIndex::at(after.saturating_sub(1))
+    };
+    let mut changes = Changes::default();
+    for one in kept {
+        if let Some(end) = one.allocation.alloc.and_then(last_step) {
+            changes.set(one.id, Change::EndAt(end));
+        }
+        for added in &one.added {
+            let Some(allocation) = facts.timeline.allocation(*added) else { continue };
+            let end = allocation.alloc.and_then(last_step).max(allocation.free);
+            if let Some(end) = end {
+                changes.set(*added, Change::EndAt(end));
+            }
+        }
+    }
+    changes
+}

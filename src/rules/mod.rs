@@ -1,0 +1,159 @@
+//! The rules: facts in, findings out.
+//!
+//! A rule is two files: its detection here and its specification, `rules/<name>.md`, which is at once what
+//! `memlint explain` prints and a test. Rules read no clock, no files and no configuration, and decide no levels but
+//! their own default. What a rule needs from a recording it declares; where that is missing the engine skips it and
+//! says why.
+
+mod fragmentation;
+mod growing_residency;
+mod lazy_optimizer_init;
+mod missing_zero_grad;
+mod no_iterations;
+mod truncated_history;
+
+use crate::facts::Facts;
+use crate::finding::{Finding, Group, Impact, Measure, Severity, Value};
+use crate::program::{FoundBy, Phase};
+use crate::unit::Confidence;
+
+/// A detection with its description.
+pub trait Rule: Sync {
+    /// Name, group, level, needs and specification.
+    fn meta(&self) -> &'static Meta;
+
+    /// What is wrong on one device. Called only where every need is met.
+    fn check(&self, facts: &Facts) -> Vec<Finding>;
+}
+
+/// What a rule is, apart from its detection.
+#[derive(Debug)]
+pub struct Meta {
+    /// The identity: kebab-case, read as "allow <name>".
+    pub name: &'static str,
+    /// The family.
+    pub group: Group,
+    /// The level of its findings, unless they say otherwise.
+    pub level: Severity,
+    /// One line for lists.
+    pub summary: &'static str,
+    /// What a recording must have.
+    pub needs: &'static [Need],
+    /// The specification, Markdown.
+    pub page: &'static str,
+}
+
+/// What a rule asks of a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// Events, not only the final segments.
+    History,
+    /// Stacks on the events.
+    Stacks,
+    /// At least two iterations of a loop.
+    Iterations,
+    /// At least one optimizer step.
+    Optimizer,
+}
+
+impl Need {
+    /// Why a device's recording does not meet the need; `None` if it does.
+    pub fn unmet(self, facts: &Facts) -> Option<&'static str> {
+        let (met, reason) = match self {
+            Need::History => {
+                (!facts.trace.events.is_empty(), "the snapshot has no events, only the final segments")
+            }
+            Need::Stacks => (
+                facts.trace.events.iter().any(|event| event.stack.is_some()),
+                "no event has a stack (recorded with context=None)",
+            ),
+            Need::Iterations => (
+                facts.program.iterations.len() >= 2 && facts.program.found_by != FoundBy::Nothing,
+                "fewer than two iterations were found",
+            ),
+            Need::Optimizer => (!facts.program.steps.is_empty(), "no optimizer step was recorded"),
+        };
+        (!met).then_some(reason)
+    }
+}
+
+impl Meta {
+    /// A finding of this rule on the facts' device: the rule's level, medium confidence, nothing else.
+    pub fn finding(&self, facts: &Facts, message: String, help: &str) -> Finding {
+        Finding {
+            input: 0,
+            phase: Phase::Other,
+            rule: self.name,
+            group: self.group,
+            severity: self.level,
+            confidence: Confidence::Medium,
+            message,
+            help: help.to_owned(),
+            device: Some(facts.device),
+            location: None,
+            seek: None,
+            label: String::new(),
+            related: Vec::new(),
+            evidence: Vec::new(),
+            impact: Impact::default(),
+            stack: Vec::new(),
+        }
+    }
+}
+
+/// A number of the evidence, and how it is shown.
+fn measure(name: &'static str, value: Value, text: String) -> Measure {
+    Measure { name, value, text }
+}
+
+/// Declares a rule: a unit struct with its [`Meta`]. The detection is an `impl` of `fn detect(&Facts) -> Vec<Finding>`.
+macro_rules! declare_rule {
+    (
+        $(#[$doc:meta])*
+        $rule:ident = $name:literal, $group:ident, $level:ident,
+        needs: [$($need:ident),* $(,)?],
+        summary: $summary:literal $(,)?
+    ) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub(super) struct $rule;
+
+        impl $rule {
+            const META: $crate::rules::Meta = $crate::rules::Meta {
+                name: $name,
+                group: $crate::finding::Group::$group,
+                level: $crate::finding::Severity::$level,
+                summary: $summary,
+                needs: &[$($crate::rules::Need::$need),*],
+                page: include_str!(concat!("../../rules/", $name, ".md")),
+            };
+        }
+
+        impl $crate::rules::Rule for $rule {
+            fn meta(&self) -> &'static $crate::rules::Meta {
+                &Self::META
+            }
+
+            fn check(&self, facts: &$crate::facts::Facts) -> Vec<$crate::finding::Finding> {
+                Self::detect(facts)
+            }
+        }
+    };
+}
+
+use declare_rule;
+
+/// Every rule, in the order of groups and, within one, of the catalogue.
+pub static RULES: &[&dyn Rule] = &[
+    &growing_residency::GrowingResidency,
+    &missing_zero_grad::MissingZeroGrad,
+    &lazy_optimizer_init::LazyOptimizerInit,
+    &fragmentation::Fragmentation,
+    &truncated_history::TruncatedHistory,
+    &no_iterations::NoIterations,
+];
+
+/// The rule of a name.
+pub fn named(name: &str) -> Option<&'static dyn Rule> {
+    RULES.iter().copied().find(|rule| rule.meta().name == name)
+}

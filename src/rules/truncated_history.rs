@@ -1,0 +1,65 @@
+//! A recording that has lost its beginning.
+
+use super::{declare_rule, measure};
+use crate::facts::Facts;
+use crate::finding::{Finding, Seek, Value};
+use crate::snapshot::Action;
+use crate::unit::{Confidence, count};
+
+declare_rule! {
+    /// The recording has lost its beginning.
+    TruncatedHistory = "truncated-history", Input, Warning,
+    needs: [History],
+    summary: "the recording has lost its beginning",
+}
+
+impl TruncatedHistory {
+    fn detect(facts: &Facts) -> Vec<Finding> {
+        let evicted = facts.timeline.agreement.blocks_evicted;
+        let events = facts.trace.events.len();
+        // Without any allocation event they were left out on purpose (`skip_actions`).
+        if evicted == 0 || !facts.trace.events.iter().any(|event| event.action == Action::Alloc) {
+            return Vec::new();
+        }
+        let message =
+            format!("the recording lost its beginning: only the last {} are left", count(events, "event"));
+        let help =
+            "record with a larger buffer: torch.cuda.memory._record_memory_history(max_entries=1_000_000)";
+        let mut finding = Self::META.finding(facts, message, help);
+        finding.confidence =
+            if is_a_buffer_size(facts, events) { Confidence::High } else { Confidence::Medium };
+        finding.seek =
+            Some(Seek { call: "_record_memory_history", label: "this buffer was too small for the program" });
+        let older = facts.timeline.allocations.iter().filter(|one| one.alloc.is_none());
+        let stack = older.filter_map(|one| one.stack).find(|stack| facts.user_frame(*stack).is_some());
+        if let Some(stack) = stack {
+            let outermost = facts.code.user(stack).filter(|frame| !is_module(facts, *frame)).last();
+            let frame = outermost.or_else(|| facts.user_frame(stack));
+            finding.location = frame.and_then(|frame| facts.location(frame));
+        }
+        "what this call allocated is in use, and its events are lost".clone_into(&mut finding.label);
+        finding.evidence = vec![
+            measure(
+                "blocks-without-allocation",
+                Value::Count(evicted as u64),
+                format!("{} in use with a stack, but without an allocation event", count(evicted, "block")),
+            ),
+            measure(
+                "events",
+                Value::Count(events as u64),
+                format!("{} in the trace", count(events, "event")),
+            ),
+        ];
+        vec![finding]
+    }
+}
+
+/// Whether the number of events is one that a person sets as a limit, or the same on several devices.
+fn is_a_buffer_size(facts: &Facts, events: usize) -> bool {
+    let full = facts.snapshot.devices.iter().filter(|trace| trace.events.len() == events).count();
+    events.is_multiple_of(1000) || events.is_power_of_two() || full > 1
+}
+
+fn is_module(facts: &Facts, frame: crate::unit::FrameId) -> bool {
+    facts.snapshot.stacks.frame(frame).is_some_and(|frame| facts.snapshot.text(frame.name) == "<module>")
+}

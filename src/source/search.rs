@@ -1,0 +1,123 @@
+//! Finding the local file of a recorded path.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use super::SourceFile;
+
+/// Files larger than this are not read: no program that a person wrote is.
+const MOST_BYTES: u64 = 4 << 20;
+
+/// A prefix of recorded paths and what stands for it here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathMap {
+    /// The recorded prefix: `/opt/job`.
+    pub from: String,
+    /// The local one: `.`.
+    pub to: PathBuf,
+}
+
+impl std::str::FromStr for PathMap {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<PathMap, String> {
+        match text.split_once('=') {
+            Some((from, to)) if !from.is_empty() && !to.is_empty() => {
+                Ok(PathMap { from: from.to_owned(), to: PathBuf::from(to) })
+            }
+            _ => Err("write it as FROM=TO, such as /opt/job=.".to_owned()),
+        }
+    }
+}
+
+/// Where sources are looked for, and those that were read.
+#[derive(Debug, Default)]
+pub struct SourceMap {
+    roots: Vec<PathBuf>,
+    maps: Vec<PathMap>,
+    files: RefCell<BTreeMap<PathBuf, Option<Rc<SourceFile>>>>,
+}
+
+impl SourceMap {
+    /// Looks below `roots`, and where `maps` point first; the longest prefix wins.
+    pub fn new(roots: Vec<PathBuf>, mut maps: Vec<PathMap>) -> SourceMap {
+        maps.sort_by_key(|map| std::cmp::Reverse(map.from.len()));
+        SourceMap { roots, maps, files: RefCell::default() }
+    }
+
+    /// The local file of a recorded line.
+    ///
+    /// Tried in this order: mapped prefixes; the longest ending of the recorded path that exists below a root (of
+    /// several roots the first); the recorded path itself.
+    pub fn find(&self, recorded: &str, line: u32, function: &str) -> Option<Rc<SourceFile>> {
+        self.search(recorded, |file| file.can_hold(line, function).then(|| Rc::clone(file)))
+    }
+
+    /// The line of the first call of `name` in the first local file of a recorded path that has one.
+    pub fn line_of_call(&self, recorded: &str, name: &str) -> Option<u32> {
+        self.search(recorded, |file| file.line_of_call(name))
+    }
+
+    fn search<T>(&self, recorded: &str, fits: impl Fn(&Rc<SourceFile>) -> Option<T>) -> Option<T> {
+        let parts = parts(recorded);
+        if parts.is_empty() || recorded.starts_with('<') {
+            return None;
+        }
+        let mapped = self.maps.iter().filter_map(|map| map.apply(&parts));
+        let below_roots = (0..parts.len()).flat_map(|skipped| {
+            let ending: PathBuf = parts.iter().skip(skipped).collect();
+            self.roots.iter().map(move |root| below(root, &ending))
+        });
+        let itself = Some(PathBuf::from(recorded)).filter(|path| path.is_absolute());
+        mapped
+            .chain(below_roots)
+            .chain(itself)
+            .filter_map(|path| self.read(&path))
+            .find_map(|file| fits(&file))
+    }
+
+    fn read(&self, path: &Path) -> Option<Rc<SourceFile>> {
+        if let Some(known) = self.files.borrow().get(path) {
+            return known.clone();
+        }
+        let file = read(path).map(Rc::new);
+        self.files.borrow_mut().insert(path.to_owned(), file.clone());
+        file
+    }
+}
+
+impl PathMap {
+    fn apply(&self, recorded: &[&str]) -> Option<PathBuf> {
+        let rest = recorded.strip_prefix(parts(&self.from).as_slice())?;
+        let rest: PathBuf = rest.iter().collect();
+        Some(if rest.as_os_str().is_empty() { self.to.clone() } else { below(&self.to, &rest) })
+    }
+}
+
+/// The components of a recorded path of any system; empty where one of them leads upward.
+fn parts(recorded: &str) -> Vec<&str> {
+    let parts: Vec<&str> =
+        recorded.split(['/', '\\']).filter(|part| !part.is_empty() && *part != ".").collect();
+    if parts.contains(&"..") { Vec::new() } else { parts }
+}
+
+/// A path below a root, named without a `./` in front.
+fn below(root: &Path, ending: &Path) -> PathBuf {
+    if root == Path::new(".") { ending.to_owned() } else { root.join(ending) }
+}
+
+/// A Python file's text; `None` where there is none, or none that a person wrote.
+fn read(path: &Path) -> Option<SourceFile> {
+    if path.extension()? != "py" {
+        return None;
+    }
+    let metadata = fs::metadata(path).ok()?;
+    if !metadata.is_file() || metadata.len() > MOST_BYTES {
+        return None;
+    }
+    let text = String::from_utf8(fs::read(path).ok()?).ok()?;
+    Some(SourceFile::new(path.display().to_string(), text))
+}

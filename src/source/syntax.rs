@@ -1,0 +1,323 @@
+//! A file's syntax tree, and the questions that reports ask of it.
+//!
+//! Parsed by ruff's parser, which bounds its own recursion. Spans are byte offsets into the file.
+
+use std::ops::Range;
+
+use ruff_python_ast::statement_visitor::{self, StatementVisitor};
+use ruff_python_ast::visitor::{self, Visitor};
+use ruff_python_ast::{ElifElseClause, ExceptHandler, Expr, ExprCall, MatchCase, Stmt};
+use ruff_text_size::Ranged;
+
+/// A part of a file, in bytes from its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// The first byte.
+    pub start: usize,
+    /// The byte after the last.
+    pub end: usize,
+}
+
+impl Span {
+    fn of(node: &impl Ranged) -> Span {
+        Span { start: node.start().to_usize(), end: node.end().to_usize() }
+    }
+
+    fn contains(self, other: Span) -> bool {
+        self.start <= other.start && other.end <= self.end
+    }
+
+    /// Whether it shares a byte with a line.
+    fn touches(self, line: &Range<usize>) -> bool {
+        self.start < line.end.max(line.start + 1) && line.start < self.end
+    }
+
+    fn starts_in(self, line: &Range<usize>) -> bool {
+        line.contains(&self.start)
+    }
+
+    fn length(self) -> usize {
+        self.end - self.start
+    }
+}
+
+/// How a loop's body clears gradients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ZeroGrad {
+    /// No call of `zero_grad` is in it.
+    Absent,
+    /// It calls `zero_grad(set_to_none=False)`: gradients are kept and filled with zeros.
+    FillsWithZeros,
+    /// It calls `zero_grad`, which releases gradients.
+    Releases,
+}
+
+/// A parsed file.
+#[derive(Debug)]
+pub(super) struct Syntax {
+    body: Vec<Stmt>,
+}
+
+impl Syntax {
+    /// The tree of a file; `None` where it is no valid Python.
+    pub(super) fn parse(text: &str) -> Option<Syntax> {
+        let parsed = ruff_python_parser::parse_module(text).ok()?;
+        Some(Syntax { body: parsed.into_suite().into_iter().collect() })
+    }
+
+    /// What to underline at a line.
+    pub(super) fn expression_at(&self, line: &Range<usize>) -> Option<Span> {
+        let code = self.innermost(line)?;
+        if let Some(header) = header(code).filter(|header| header.touches(line)) {
+            return Some(header);
+        }
+        match code {
+            Code::Statement(statement) => in_statement(statement, line),
+            _ => Some(code.span()),
+        }
+    }
+
+    /// The name of the function or class whose body holds a line, `<module>` outside of all; `None` where it is the
+    /// header of a definition, which runs in the scope around it but may be recorded for either.
+    pub(super) fn scope_at(&self, line: &Range<usize>) -> Option<&str> {
+        let around = self.around(line);
+        let definition = around.iter().rev().find_map(|code| match code {
+            Code::Statement(Stmt::FunctionDef(function)) => Some((code, function.name.as_str())),
+            Code::Statement(Stmt::ClassDef(class)) => Some((code, class.name.as_str())),
+            _ => None,
+        });
+        match definition {
+            Some((code, _)) if header(*code).is_some_and(|header| header.touches(line)) => None,
+            Some((_, name)) => Some(name),
+            None => Some("<module>"),
+        }
+    }
+
+    /// How the innermost loop around a line clears gradients.
+    pub(super) fn zero_grad_in_loop(&self, line: &Range<usize>) -> Option<ZeroGrad> {
+        let body = self.around(line).into_iter().rev().find_map(|code| match code {
+            Code::Statement(Stmt::For(of)) => Some(&of.body),
+            Code::Statement(Stmt::While(of)) => Some(&of.body),
+            _ => None,
+        })?;
+        let mut calls = ZeroGradCalls { found: ZeroGrad::Absent };
+        calls.visit_body(body);
+        Some(calls.found)
+    }
+
+    /// Where the first call of a function of this bare name stands.
+    pub(super) fn call_of(&self, name: &str) -> Option<Span> {
+        let mut calls = CallsOf { name, found: None };
+        calls.visit_body(&self.body);
+        calls.found
+    }
+
+    fn innermost(&self, line: &Range<usize>) -> Option<Code<'_>> {
+        self.around(line).pop()
+    }
+
+    /// The statements and clauses that share a line, outermost first; of several on one line the first.
+    fn around(&self, line: &Range<usize>) -> Vec<Code<'_>> {
+        let mut around = Around { line, found: Vec::new() };
+        around.visit_body(&self.body);
+        around.found
+    }
+}
+
+/// What can hold a line: a statement, or a clause of one.
+#[derive(Debug, Clone, Copy)]
+enum Code<'a> {
+    Statement(&'a Stmt),
+    Clause(&'a ElifElseClause),
+    Handler(&'a ExceptHandler),
+    Case(&'a MatchCase),
+}
+
+impl Code<'_> {
+    fn span(self) -> Span {
+        match self {
+            Code::Statement(node) => Span::of(node),
+            Code::Clause(node) => Span::of(node),
+            Code::Handler(node) => Span::of(node),
+            Code::Case(node) => Span::of(node),
+        }
+    }
+}
+
+/// Collects what shares a line.
+struct Around<'a, 'l> {
+    line: &'l Range<usize>,
+    found: Vec<Code<'a>>,
+}
+
+impl<'a> Around<'a, '_> {
+    /// Notes a node that shares the line, unless its predecessor on the same line was noted before.
+    fn note(&mut self, code: Code<'a>) -> bool {
+        let span = code.span();
+        let inside = self.found.last().is_none_or(|outer| outer.span().contains(span));
+        let holds = inside && span.touches(self.line);
+        if holds {
+            self.found.push(code);
+        }
+        holds
+    }
+}
+
+impl<'a> StatementVisitor<'a> for Around<'a, '_> {
+    fn visit_stmt(&mut self, statement: &'a Stmt) {
+        if self.note(Code::Statement(statement)) {
+            statement_visitor::walk_stmt(self, statement);
+        }
+    }
+
+    fn visit_elif_else_clause(&mut self, clause: &'a ElifElseClause) {
+        if self.note(Code::Clause(clause)) {
+            statement_visitor::walk_elif_else_clause(self, clause);
+        }
+    }
+
+    fn visit_except_handler(&mut self, handler: &'a ExceptHandler) {
+        if self.note(Code::Handler(handler)) {
+            statement_visitor::walk_except_handler(self, handler);
+        }
+    }
+
+    fn visit_match_case(&mut self, case: &'a MatchCase) {
+        if self.note(Code::Case(case)) {
+            statement_visitor::walk_match_case(self, case);
+        }
+    }
+}
+
+/// The part of a compound statement before its body: `for batch in loader`.
+fn header(code: Code<'_>) -> Option<Span> {
+    let start = match code {
+        Code::Statement(Stmt::FunctionDef(of)) if !of.decorator_list.is_empty() => of.name.start().to_usize(),
+        Code::Statement(Stmt::ClassDef(of)) if !of.decorator_list.is_empty() => of.name.start().to_usize(),
+        _ => code.span().start,
+    };
+    let end = match code {
+        Code::Statement(Stmt::For(of)) => of.iter.end(),
+        Code::Statement(Stmt::While(of)) => of.test.end(),
+        Code::Statement(Stmt::If(of)) => of.test.end(),
+        Code::Statement(Stmt::With(of)) => of.items.last()?.end(),
+        Code::Statement(Stmt::Match(of)) => of.subject.end(),
+        Code::Statement(Stmt::FunctionDef(of)) => {
+            of.returns.as_ref().map_or(of.parameters.end(), |kind| kind.end())
+        }
+        Code::Statement(Stmt::ClassDef(of)) => {
+            of.arguments.as_ref().map_or(of.name.end(), |bases| bases.end())
+        }
+        Code::Clause(of) => of.test.as_ref()?.end(),
+        Code::Handler(ExceptHandler::ExceptHandler(of)) => of.type_.as_ref()?.end(),
+        Code::Case(of) => of.pattern.end(),
+        Code::Statement(_) => return None,
+    };
+    Some(Span { start, end: end.to_usize() })
+}
+
+/// The part of a simple statement to underline: its value where that begins on the line, else the largest call, else
+/// the largest expression that does, else all of it.
+fn in_statement(statement: &Stmt, line: &Range<usize>) -> Option<Span> {
+    let value = match statement {
+        Stmt::Assign(of) => Some(&of.value),
+        Stmt::AugAssign(of) => Some(&of.value),
+        Stmt::AnnAssign(of) => of.value.as_ref(),
+        Stmt::Return(of) => of.value.as_ref(),
+        Stmt::Expr(of) => Some(&of.value),
+        _ => None,
+    };
+    if let Some(value) = value.map(|value| Span::of(&**value)).filter(|value| value.starts_in(line)) {
+        return Some(value);
+    }
+    let whole = Span::of(statement);
+    if whole.starts_in(line) {
+        return Some(whole);
+    }
+    let mut starting = Starting { line, call: None, any: None };
+    starting.visit_stmt(statement);
+    starting.call.or(starting.any).or(Some(whole))
+}
+
+/// Collects the largest expressions that begin on a line.
+struct Starting<'l> {
+    line: &'l Range<usize>,
+    call: Option<Span>,
+    any: Option<Span>,
+}
+
+impl<'a> Visitor<'a> for Starting<'_> {
+    fn visit_expr(&mut self, expression: &'a Expr) {
+        let span = Span::of(expression);
+        if span.starts_in(self.line) {
+            let larger = |best: Option<Span>| best.is_none_or(|best| best.length() < span.length());
+            if matches!(expression, Expr::Call(_)) && larger(self.call) {
+                self.call = Some(span);
+            }
+            if larger(self.any) {
+                self.any = Some(span);
+            }
+        }
+        visitor::walk_expr(self, expression);
+    }
+}
+
+/// Looks for calls of `zero_grad`; one that releases outweighs one that fills with zeros.
+struct ZeroGradCalls {
+    found: ZeroGrad,
+}
+
+/// The bare name of what is called.
+fn called(call: &ExprCall) -> Option<&str> {
+    match &*call.func {
+        Expr::Attribute(method) => Some(method.attr.as_str()),
+        Expr::Name(function) => Some(function.id.as_str()),
+        _ => None,
+    }
+}
+
+impl ZeroGradCalls {
+    fn note(&mut self, call: &ExprCall) {
+        if called(call) != Some("zero_grad") {
+            return;
+        }
+        let argument = call.arguments.find_keyword("set_to_none").map(|keyword| &keyword.value);
+        let keeps = argument
+            .or(call.arguments.args.first())
+            .is_some_and(|value| matches!(value, Expr::BooleanLiteral(literal) if !literal.value));
+        if !keeps {
+            self.found = ZeroGrad::Releases;
+        } else if self.found == ZeroGrad::Absent {
+            self.found = ZeroGrad::FillsWithZeros;
+        }
+    }
+}
+
+impl<'a> Visitor<'a> for ZeroGradCalls {
+    fn visit_expr(&mut self, expression: &'a Expr) {
+        if let Expr::Call(call) = expression {
+            self.note(call);
+        }
+        visitor::walk_expr(self, expression);
+    }
+}
+
+/// Looks for the first call of a function.
+struct CallsOf<'n> {
+    name: &'n str,
+    found: Option<Span>,
+}
+
+impl<'a> Visitor<'a> for CallsOf<'_> {
+    fn visit_expr(&mut self, expression: &'a Expr) {
+        if let Expr::Call(call) = expression
+            && called(call) == Some(self.name)
+        {
+            let span = Span::of(expression);
+            if self.found.is_none_or(|first| span.start < first.start) {
+                self.found = Some(span);
+            }
+        }
+        visitor::walk_expr(self, expression);
+    }
+}

@@ -1,0 +1,92 @@
+//! The rules on the corpus: what the labels expect is found, at a line that they name, and nothing that they do not
+//! allow is warned about. Labels of rules that do not exist are passed over.
+
+use memlint::engine::{Input, Report, check};
+use memlint::finding::{Finding, Severity};
+use memlint::rules;
+use serde_json::Value;
+
+use crate::case::{self, Case};
+
+/// Findings whose line no recorded stack shows; the source has to be searched for the call.
+const NEEDS_SOURCE: [&str; 1] = ["truncated-history"];
+
+fn report(case: &Case) -> Report {
+    check(vec![Input::of(case.name.clone(), case.snapshot())])
+}
+
+#[test]
+fn every_expected_finding_is_found_where_the_labels_say() {
+    let mut missed = Vec::new();
+    for case in case::all() {
+        let report = report(&case);
+        for expected in case.labels["expect"].as_array().into_iter().flatten() {
+            let name = expected["pattern"].as_str().unwrap_or_default();
+            if rules::named(name).is_none() {
+                continue;
+            }
+            let found: Vec<&Finding> =
+                report.findings.iter().filter(|finding| finding.rule == name).collect();
+            let located = found.iter().any(|finding| is_at(finding, expected));
+            if found.is_empty() {
+                missed.push(format!("{}: {name} is missing", case.name));
+            } else if !located && !NEEDS_SOURCE.contains(&name) {
+                missed.push(format!(
+                    "{}: {name} is at {:?}",
+                    case.name,
+                    found.iter().map(|one| line(one)).collect::<Vec<_>>()
+                ));
+            }
+        }
+    }
+    assert!(missed.is_empty(), "\n{}", missed.join("\n"));
+}
+
+#[test]
+fn nothing_is_warned_about_that_an_expert_would_not_report() {
+    let mut wrong = Vec::new();
+    for case in case::all() {
+        let allowed = |rule: &str| {
+            let listed = case.labels["allow"].as_array().is_some_and(|all| all.iter().any(|one| one == rule));
+            listed || case.expects(rule)
+        };
+        for finding in report(&case).findings {
+            if finding.severity > Severity::Info && !allowed(finding.rule) {
+                wrong.push(format!(
+                    "{}: {} at {:?}: {}",
+                    case.name,
+                    finding.rule,
+                    line(&finding),
+                    finding.message
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+fn line(finding: &Finding) -> Option<u32> {
+    finding.location.as_ref().map(|location| location.line)
+}
+
+/// Whether a finding lies in one of the spans that a label names, alternatives included.
+fn is_at(finding: &Finding, expected: &Value) -> bool {
+    let Some(location) = &finding.location else { return expected["lines"].is_null() };
+    let name = location.file.rsplit('/').next();
+    let others = expected["alt"].as_array().into_iter().flatten();
+    std::iter::once(expected).chain(others).any(|place| {
+        place["file"].as_str().is_none_or(|file| Some(file) == name)
+            && spans(&place["lines"])
+                .iter()
+                .any(|(first, last)| (*first..=*last).contains(&u64::from(location.line)))
+    })
+}
+
+/// `[a, b]` or `[[a, b], [c, d]]`.
+fn spans(lines: &Value) -> Vec<(u64, u64)> {
+    let span = |value: &Value| Some((value.get(0)?.as_u64()?, value.get(1)?.as_u64()?));
+    match span(lines) {
+        Some(only) => vec![only],
+        None => lines.as_array().into_iter().flatten().filter_map(span).collect(),
+    }
+}

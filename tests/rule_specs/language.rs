@@ -1,0 +1,200 @@
+//! The line language of the `trace` and `expect` blocks in `rules/*.md`.
+//!
+//! In: the text of a block. Out: a list of statements, or an error that names the line.
+//!
+//! ```text
+//! stacks python            which stacks the recording keeps: all, python (the default) or none
+//! annotations off          a file of PyTorch before 2.5: no Optimizer.step and zero_grad ranges
+//! setup @ train.py:4 main  what follows runs in this phase, under this line of the user's program; callers follow
+//!                          after `<`. Phases: setup, input, forward, backward, step, zero_grad, evaluation
+//! loop 4                   the lines up to `end` run four times
+//! alloc out# 8 MiB [2..]   allocates; `#` is the iteration's number, `#-1` the one before; `[…]` says when:
+//!                          [3], [2..], [..4], [2..4], [every 5]
+//! free out#-1              frees
+//! record                   the recording starts here
+//! lose 60                  the ring buffer has overwritten the first 60 events
+//! ```
+
+/// What to do, in order; loops are not unrolled.
+pub(crate) struct Script {
+    pub(crate) stacks: Stacks,
+    pub(crate) annotations: bool,
+    pub(crate) statements: Vec<Statement>,
+}
+
+/// Which stacks the recording keeps.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stacks {
+    All,
+    Python,
+    None,
+}
+
+pub(crate) enum Statement {
+    Phase(Phase, Vec<Place>),
+    Loop(u32, Vec<Statement>),
+    Alloc { name: String, bytes: u64, when: When },
+    Free { name: String, when: When },
+    Record,
+    Lose(usize),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Setup,
+    Input,
+    Forward,
+    Backward,
+    Step,
+    ZeroGrad,
+    Evaluation,
+}
+
+/// A line of the user's program.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) file: String,
+    pub(crate) line: u32,
+    pub(crate) function: String,
+}
+
+/// In which iterations a statement acts.
+#[derive(Clone, Copy)]
+pub(crate) enum When {
+    Between(u32, u32),
+    Every(u32),
+}
+
+impl When {
+    pub(crate) fn holds(self, iteration: u32) -> bool {
+        match self {
+            When::Between(first, last) => (first..=last).contains(&iteration),
+            When::Every(period) => iteration > 0 && iteration.is_multiple_of(period),
+        }
+    }
+}
+
+/// What the rule is expected to say.
+pub(crate) enum Expected {
+    Silent,
+    Finding { severity: String, place: Option<(String, u32)>, details: Vec<(String, String)> },
+}
+
+pub(crate) fn script(text: &str) -> Result<Script, String> {
+    let mut script = Script { stacks: Stacks::Python, annotations: true, statements: Vec::new() };
+    let mut open: Vec<(u32, Vec<Statement>)> = Vec::new();
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let statement = match line.split_whitespace().next().unwrap_or_default() {
+            "stacks" => {
+                script.stacks = match line {
+                    "stacks all" => Stacks::All,
+                    "stacks python" => Stacks::Python,
+                    "stacks none" => Stacks::None,
+                    _ => return Err(format!("unknown stacks: {line}")),
+                };
+                continue;
+            }
+            "annotations" => {
+                script.annotations = line != "annotations off";
+                continue;
+            }
+            "loop" => {
+                let times = line.split_whitespace().nth(1).and_then(|times| times.parse().ok());
+                open.push((times.ok_or(format!("how often? {line}"))?, Vec::new()));
+                continue;
+            }
+            "end" => {
+                let (times, body) = open.pop().ok_or("`end` without `loop`")?;
+                Statement::Loop(times, body)
+            }
+            _ => statement(line)?,
+        };
+        open.last_mut().map_or(&mut script.statements, |(_, body)| body).push(statement);
+    }
+    if open.is_empty() { Ok(script) } else { Err("`loop` without `end`".to_owned()) }
+}
+
+pub(crate) fn expected(text: &str) -> Result<Expected, String> {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().ok_or("an empty expect block")?;
+    if first == "silent" {
+        return Ok(Expected::Silent);
+    }
+    let (severity, place) = match first.split_once(" at ") {
+        Some((severity, place)) => {
+            let (file, line) = place.split_once(':').ok_or(format!("no line: {first}"))?;
+            (severity, Some((file.to_owned(), line.parse().map_err(|_| format!("no line: {first}"))?)))
+        }
+        None => (first, None),
+    };
+    let details = lines.filter_map(|line| line.split_once(' '));
+    let details = details.map(|(what, value)| (what.to_owned(), value.trim().to_owned())).collect();
+    Ok(Expected::Finding { severity: severity.to_owned(), place, details })
+}
+
+fn statement(line: &str) -> Result<Statement, String> {
+    let (body, when) = match line.split_once('[') {
+        Some((body, when)) => (body.trim(), condition(when.trim_end_matches(']'))?),
+        None => (line, When::Between(0, u32::MAX)),
+    };
+    let words: Vec<&str> = body.split_whitespace().collect();
+    match words.as_slice() {
+        ["alloc", name, number, unit] => {
+            Ok(Statement::Alloc { name: (*name).to_owned(), bytes: size(number, unit)?, when })
+        }
+        ["free", name] => Ok(Statement::Free { name: (*name).to_owned(), when }),
+        ["record"] => Ok(Statement::Record),
+        ["lose", count] => count.parse().map(Statement::Lose).map_err(|_| format!("how many? {line}")),
+        [phase, "@", ..] => Ok(Statement::Phase(phase_of(phase)?, places(body)?)),
+        _ => Err(format!("not understood: {line}")),
+    }
+}
+
+fn phase_of(word: &str) -> Result<Phase, String> {
+    Ok(match word {
+        "setup" => Phase::Setup,
+        "input" => Phase::Input,
+        "forward" => Phase::Forward,
+        "backward" => Phase::Backward,
+        "step" => Phase::Step,
+        "zero_grad" => Phase::ZeroGrad,
+        "evaluation" => Phase::Evaluation,
+        _ => return Err(format!("no such phase: {word}")),
+    })
+}
+
+/// `setup @ model.py:3 forward < train.py:9 main`, innermost first.
+fn places(line: &str) -> Result<Vec<Place>, String> {
+    let chain = line.split_once('@').map(|(_, chain)| chain).unwrap_or_default();
+    let place = |part: &str| {
+        let (at, function) = part.trim().split_once(' ')?;
+        let (file, line) = at.split_once(':')?;
+        Some(Place { file: file.to_owned(), line: line.parse().ok()?, function: function.to_owned() })
+    };
+    chain.split(" < ").map(|part| place(part).ok_or(format!("no place: {line}"))).collect()
+}
+
+fn size(number: &str, unit: &str) -> Result<u64, String> {
+    let scale: u64 = match unit {
+        "B" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return Err(format!("no such unit: {unit}")),
+    };
+    number.parse::<u64>().map(|number| number * scale).map_err(|_| format!("no number: {number}"))
+}
+
+fn condition(text: &str) -> Result<When, String> {
+    let number = |text: &str| text.trim().parse::<u32>().map_err(|_| format!("when? [{text}]"));
+    if let Some(period) = text.strip_prefix("every ") {
+        return number(period).map(When::Every);
+    }
+    match text.split_once("..") {
+        Some((first, last)) => Ok(When::Between(
+            if first.is_empty() { 1 } else { number(first)? },
+            if last.is_empty() { u32::MAX } else { number(last)? },
+        )),
+        None => number(text).map(|only| When::Between(only, only)),
+    }
+}

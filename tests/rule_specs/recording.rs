@@ -1,0 +1,351 @@
+//! Runs a script on a small model of PyTorch's allocator and writes the snapshot that PyTorch would have written.
+//!
+//! In: a [`Script`]. Out: the bytes of a pickle. The stacks are those of real recordings: module calls around a forward
+//! pass, no Python frames on the autograd engine's thread, `torch/optim` frames and annotations around a step.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use crate::language::{Phase, Place, Script, Stacks, Statement};
+use crate::pool::Pool;
+
+const TORCH: &str = "/usr/lib/python3/site-packages/torch";
+const PROJECT: &str = "/home/user/project";
+/// Microseconds from one event to the next.
+const TICK: i64 = 10;
+
+#[derive(Serialize)]
+struct Snapshot {
+    segments: Vec<Segment>,
+    device_traces: Vec<Vec<Event>>,
+    allocator_settings: Settings,
+    external_annotations: Vec<Annotation>,
+}
+
+#[derive(Serialize)]
+#[allow(non_snake_case, reason = "the key is written so in the file")]
+struct Settings {
+    PYTORCH_CUDA_ALLOC_CONF: String,
+    max_split_size: i64,
+    expandable_segments: bool,
+}
+
+#[derive(Serialize)]
+struct Segment {
+    device: i32,
+    address: u64,
+    total_size: u64,
+    stream: i64,
+    segment_type: &'static str,
+    segment_pool_id: (u64, u64),
+    is_expandable: bool,
+    frames: Vec<Frame>,
+    blocks: Vec<Block>,
+}
+
+#[derive(Serialize)]
+struct Block {
+    address: u64,
+    size: u64,
+    requested_size: u64,
+    state: &'static str,
+    frames: Vec<Frame>,
+}
+
+#[derive(Serialize)]
+struct Event {
+    action: &'static str,
+    addr: u64,
+    size: u64,
+    stream: i64,
+    time_us: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    frames: Option<Vec<Frame>>,
+}
+
+#[derive(Serialize, Clone)]
+struct Frame {
+    name: String,
+    filename: String,
+    line: u32,
+}
+
+#[derive(Serialize)]
+struct Annotation {
+    stage: &'static str,
+    name: &'static str,
+    device: i32,
+    time_us: i64,
+}
+
+/// A block in use.
+struct Live {
+    address: u64,
+    bytes: u64,
+    frames: Vec<Frame>,
+}
+
+struct Machine {
+    stacks: Stacks,
+    annotations_on: bool,
+    recording: bool,
+    now: i64,
+    phase: Phase,
+    place: Vec<Place>,
+    pool: Pool,
+    live: HashMap<String, Live>,
+    events: Vec<Event>,
+    annotations: Vec<Annotation>,
+}
+
+/// The pickle of the snapshot that the script's program leaves behind.
+pub(crate) fn pickle(script: &Script) -> Result<Vec<u8>, String> {
+    let mut machine = Machine {
+        stacks: script.stacks,
+        annotations_on: script.annotations,
+        recording: !contains_record(&script.statements),
+        now: 1_700_000_000_000_000,
+        phase: Phase::Setup,
+        place: Vec::new(),
+        pool: Pool::default(),
+        live: HashMap::new(),
+        events: Vec::new(),
+        annotations: Vec::new(),
+    };
+    machine.run(&script.statements, 0)?;
+    machine.leave();
+    let snapshot = machine.snapshot();
+    serde_pickle::to_vec(&snapshot, serde_pickle::SerOptions::new()).map_err(|error| error.to_string())
+}
+
+fn contains_record(statements: &[Statement]) -> bool {
+    statements.iter().any(|statement| match statement {
+        Statement::Record => true,
+        Statement::Loop(_, body) => contains_record(body),
+        _ => false,
+    })
+}
+
+impl Machine {
+    fn run(&mut self, statements: &[Statement], iteration: u32) -> Result<(), String> {
+        for (position, statement) in statements.iter().enumerate() {
+            match statement {
+                Statement::Loop(times, body) => {
+                    for turn in 1..=*times {
+                        self.run(body, turn)?;
+                    }
+                }
+                Statement::Phase(phase, place) => self.enter(*phase, place),
+                Statement::Alloc { name, bytes, when } if when.holds(iteration) => {
+                    let kept = self.phase != Phase::Step || is_kept(name, &statements[position + 1..]);
+                    self.alloc(&numbered(name, iteration), *bytes, kept)?;
+                }
+                Statement::Free { name, when } if when.holds(iteration) => {
+                    self.free(&numbered(name, iteration))?;
+                }
+                Statement::Alloc { .. } | Statement::Free { .. } => {}
+                Statement::Record => self.recording = true,
+                Statement::Lose(count) => drop(self.events.drain(..(*count).min(self.events.len()))),
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the phase that was under way and begins another.
+    fn enter(&mut self, phase: Phase, place: &[Place]) {
+        self.leave();
+        self.phase = phase;
+        self.place = place.to_vec();
+        self.annotate("START");
+        if phase == Phase::Backward {
+            // The gradient of the loss itself: made on the calling thread, before the engine's thread starts.
+            let entry =
+                self.frames(&[("autograd/__init__.py", 150, "_make_grads"), BACKWARD[0], BACKWARD[1]]);
+            let (address, segment) = self.pool.take(4);
+            self.segment(segment, &entry);
+            self.event("alloc", address, 4, &entry);
+            self.live.insert(LOSS.to_owned(), Live { address, bytes: 4, frames: entry });
+        }
+    }
+
+    fn leave(&mut self) {
+        if let Some(loss) = self.live.remove(LOSS) {
+            let frames = self.frames(&BACKWARD);
+            self.event("free_requested", loss.address, loss.bytes, &frames);
+            self.event("free_completed", loss.address, loss.bytes, &frames);
+            self.pool.give_back(loss.address);
+        }
+        self.annotate("END");
+        self.phase = Phase::Setup;
+    }
+
+    fn annotate(&mut self, stage: &'static str) {
+        let name = match self.phase {
+            Phase::Step => "Optimizer.step#Adam.step",
+            Phase::ZeroGrad => "Optimizer.zero_grad#Adam.zero_grad",
+            _ => return,
+        };
+        self.now += TICK;
+        if self.annotations_on && self.recording {
+            self.annotations.push(Annotation { stage, name, device: 0, time_us: self.now });
+        }
+    }
+
+    fn alloc(&mut self, name: &str, bytes: u64, kept: bool) -> Result<(), String> {
+        let frames = self.stack(kept);
+        let (address, segment) = self.pool.take(bytes);
+        self.segment(segment, &frames);
+        self.event("alloc", address, bytes, &frames);
+        let frames = if self.recording { frames } else { Vec::new() };
+        match self.live.insert(name.to_owned(), Live { address, bytes, frames }) {
+            Some(_) => Err(format!("{name} is in use already")),
+            None => Ok(()),
+        }
+    }
+
+    fn free(&mut self, name: &str) -> Result<(), String> {
+        let block = self.live.remove(name).ok_or(format!("{name} is not in use"))?;
+        let frames = self.stack(false);
+        self.event("free_requested", block.address, block.bytes, &frames);
+        self.event("free_completed", block.address, block.bytes, &frames);
+        self.pool.give_back(block.address);
+        Ok(())
+    }
+
+    fn segment(&mut self, segment: Option<(u64, u64)>, frames: &[Frame]) {
+        if let Some((address, size)) = segment {
+            self.event("segment_alloc", address, size, frames);
+        }
+    }
+
+    fn event(&mut self, action: &'static str, addr: u64, size: u64, frames: &[Frame]) {
+        self.now += TICK;
+        if self.recording {
+            let frames = (self.stacks != Stacks::None).then(|| frames.to_vec());
+            self.events.push(Event { action, addr, size, stream: 0, time_us: self.now, frames });
+        }
+    }
+
+    /// The frames of an event in the present phase, innermost first.
+    fn stack(&self, kept: bool) -> Vec<Frame> {
+        match self.phase {
+            Phase::Setup => self.frames(&SETUP),
+            Phase::Input => self.frames(&[]),
+            Phase::Forward | Phase::Evaluation => self.frames(&FORWARD),
+            Phase::Backward if self.stacks == Stacks::All => self.engine(),
+            Phase::Backward => Vec::new(),
+            Phase::Step if kept => self.frames(&[("optim/adam.py", 178, "_init_group"), STEP[1], STEP[2]]),
+            Phase::Step => self.frames(&STEP),
+            Phase::ZeroGrad => self.frames(&[("optim/optimizer.py", 1017, "zero_grad")]),
+        }
+    }
+
+    fn frames(&self, torch: &[(&str, u32, &str)]) -> Vec<Frame> {
+        let inner = torch.iter().map(|(file, line, name)| Frame {
+            name: (*name).to_owned(),
+            filename: format!("{TORCH}/{file}"),
+            line: *line,
+        });
+        let user = self.place.iter().map(|place| Frame {
+            name: place.function.clone(),
+            filename: format!("{PROJECT}/{}", place.file),
+            line: place.line,
+        });
+        let base = self.place.last().filter(|place| place.function != "<module>");
+        let module = base.map(|place| Frame {
+            name: "<module>".to_owned(),
+            filename: format!("{PROJECT}/{}", place.file),
+            line: 99,
+        });
+        inner.chain(user).chain(module).collect()
+    }
+
+    fn engine(&self) -> Vec<Frame> {
+        let library = format!("{TORCH}/lib/libtorch_cpu.so");
+        let names = ["torch::autograd::AccumulateGrad::apply", "torch::autograd::Engine::thread_main"];
+        names
+            .iter()
+            .map(|name| Frame { name: (*name).to_owned(), filename: library.clone(), line: 0 })
+            .collect()
+    }
+
+    fn snapshot(mut self) -> Snapshot {
+        let used: HashMap<u64, Live> = self.live.drain().map(|(_, live)| (live.address, live)).collect();
+        let keep_stacks = self.stacks != Stacks::None;
+        let segments = self.pool.segments().map(|(address, total_size, blocks)| Segment {
+            device: 0,
+            address,
+            total_size,
+            stream: 0,
+            segment_type: if total_size == Pool::SMALL_SEGMENT { "small" } else { "large" },
+            segment_pool_id: (0, 0),
+            is_expandable: false,
+            frames: Vec::new(),
+            blocks: blocks
+                .map(|(address, size)| match used.get(&address) {
+                    Some(live) => Block {
+                        address,
+                        size,
+                        requested_size: live.bytes,
+                        state: "active_allocated",
+                        frames: if keep_stacks { live.frames.clone() } else { Vec::new() },
+                    },
+                    None => Block { address, size, requested_size: 0, state: "inactive", frames: Vec::new() },
+                })
+                .collect(),
+        });
+        Snapshot {
+            segments: segments.collect(),
+            device_traces: vec![self.events],
+            allocator_settings: Settings {
+                PYTORCH_CUDA_ALLOC_CONF: String::new(),
+                max_split_size: -1,
+                expandable_segments: false,
+            },
+            external_annotations: self.annotations,
+        }
+    }
+}
+
+const LOSS: &str = "the gradient of the loss";
+const SETUP: [(&str, u32, &str); 3] = [
+    ("nn/modules/module.py", 1097, "<lambda>"),
+    ("nn/modules/module.py", 965, "_apply"),
+    ("nn/modules/module.py", 1097, "cuda"),
+];
+const FORWARD: [(&str, u32, &str); 3] = [
+    ("nn/modules/linear.py", 134, "forward"),
+    ("nn/modules/module.py", 1790, "_call_impl"),
+    ("nn/modules/module.py", 1779, "_wrapped_call_impl"),
+];
+const BACKWARD: [(&str, u32, &str); 2] =
+    [("autograd/__init__.py", 364, "backward"), ("_tensor.py", 630, "backward")];
+const STEP: [(&str, u32, &str); 3] = [
+    ("optim/adam.py", 610, "_multi_tensor_adam"),
+    ("optim/adam.py", 226, "step"),
+    ("optim/optimizer.py", 533, "wrapper"),
+];
+
+/// Whether an allocation outlives the phase that makes it.
+fn is_kept(name: &str, rest: &[Statement]) -> bool {
+    for statement in rest {
+        match statement {
+            Statement::Phase(..) => return true,
+            Statement::Free { name: freed, .. } if freed == name => return false,
+            _ => {}
+        }
+    }
+    true
+}
+
+/// `out#-1` in iteration 3 is `out2`.
+fn numbered(name: &str, iteration: u32) -> String {
+    match name.split_once('#') {
+        None => name.to_owned(),
+        Some((stem, back)) => {
+            let back = back.strip_prefix('-').and_then(|back| back.parse().ok()).unwrap_or(0);
+            format!("{stem}{}", iteration.saturating_sub(back))
+        }
+    }
+}
