@@ -55,7 +55,8 @@ impl Look {
         format!("\x1b[{code}m{text}\x1b[0m")
     }
 
-    /// Wraps text at words; lines after the first are indented by `indent` columns.
+    /// Wraps text at words, but not between a number and its unit; lines after the first are indented by `indent`
+    /// columns.
     pub(super) fn wrap(&self, text: &str, indent: usize) -> String {
         let hanging = " ".repeat(indent);
         let options = textwrap::Options::new(self.width.max(indent + 20))
@@ -63,7 +64,7 @@ impl Look {
             .break_words(false)
             .word_separator(textwrap::WordSeparator::AsciiSpace)
             .word_splitter(textwrap::WordSplitter::NoHyphenation);
-        textwrap::fill(text, options)
+        textwrap::fill(&join_units(text), options).replace(JOINED, " ")
     }
 
     /// `  name        text`, wrapped; lines of the text that begin with a blank are code and stay as they are.
@@ -90,6 +91,24 @@ impl Look {
     }
 }
 
+/// Stands for a blank at which no line is broken: a character that no text holds.
+const JOINED: char = '\u{1f}';
+
+/// Ties each number to the unit behind it.
+fn join_units(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut words = text.split(' ').peekable();
+    while let Some(word) = words.next() {
+        out.push_str(word);
+        let number = word.ends_with(|letter: char| letter.is_ascii_digit());
+        let Some(next) = words.peek() else { break };
+        let name = next.trim_end_matches(|letter: char| !letter.is_ascii_alphabetic() && letter != '%');
+        let unit = matches!(name, "B" | "KiB" | "MiB" | "GiB" | "TiB" | "PiB" | "%" | "s");
+        out.push(if number && unit { JOINED } else { ' ' });
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,6 +126,14 @@ mod tests {
         assert_eq!(
             out,
             "  help        clear them once in every\n              iteration:\n                optimizer.zero_grad(set_to_none=True)\n"
+        );
+    }
+
+    #[test]
+    fn numbers_stay_with_their_units() {
+        assert_eq!(
+            PLAIN.wrap("activations and other things use 12.5 MiB, then", 2),
+            "activations and other things use\n  12.5 MiB, then"
         );
     }
 
