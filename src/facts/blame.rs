@@ -68,8 +68,10 @@ impl Blame<'_> {
         stacks.sort_unstable();
         stacks.dedup();
         for stack in stacks {
-            let path: Vec<FrameId> = self.code.python(stack).iter().copied().filter(heavy).collect();
-            if path.iter().any(|frame| self.code.is_own(*frame)) {
+            // Only the user's frames: two lines that call one and the same function of a library do not meet in it.
+            let own = self.code.python(stack).iter().copied().filter(|frame| self.code.is_own(*frame));
+            let path: Vec<FrameId> = own.filter(heavy).collect();
+            if !path.is_empty() {
                 paths.push(path);
             }
         }
@@ -113,8 +115,7 @@ impl Blame<'_> {
             graph.update_edge(from, sink, ());
         }
         let dominators = simple_fast(&graph, root);
-        let mut frames = dominators.dominators(sink)?.filter_map(|node| graph.node_weight(node).copied().flatten());
-        frames.find(|frame| self.code.is_own(*frame))
+        dominators.dominators(sink)?.find_map(|node| graph.node_weight(node).copied().flatten())
     }
 
     /// Where a frame stands in a stack, counted from the outermost; the innermost place if it recurs.
@@ -152,12 +153,20 @@ impl Blame<'_> {
     }
 }
 
-/// The paths that no other path extends: a stack whose inner frames are light ends higher up, and must not hide the
-/// line that carries the weight.
+/// The paths that no other path contains: a stack whose inner frames are light ends higher up, and must not hide the line
+/// that carries the weight.
 fn longest(mut paths: Vec<Vec<FrameId>>) -> Vec<Vec<FrameId>> {
     paths.sort();
     paths.dedup();
-    let extended = |path: &Vec<FrameId>| paths.iter().any(|other| other.len() > path.len() && other.starts_with(path));
-    let kept: Vec<bool> = paths.iter().map(|path| !extended(path)).collect();
+    let contained = |path: &[FrameId]| {
+        paths.iter().any(|other| other.len() > path.len() && is_part_of(path, other))
+    };
+    let kept: Vec<bool> = paths.iter().map(|path| !contained(path)).collect();
     paths.into_iter().zip(kept).filter_map(|(path, kept)| kept.then_some(path)).collect()
+}
+
+/// Whether the frames of `path` occur in `other` in the same order.
+fn is_part_of(path: &[FrameId], other: &[FrameId]) -> bool {
+    let mut rest = other.iter();
+    path.iter().all(|frame| rest.any(|one| one == frame))
 }
