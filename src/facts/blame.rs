@@ -12,7 +12,8 @@ use petgraph::algo::dominators::simple_fast;
 use petgraph::graph::{DiGraph, NodeIndex};
 use rustc_hash::FxHashMap;
 
-use crate::facts::code::{Code, Owner};
+use crate::facts::code::Code;
+use crate::program::Meaning;
 use crate::snapshot::{Action, DeviceTrace, Snapshot};
 use crate::unit::{EventIndex, FrameId, Index, StackId};
 
@@ -67,8 +68,10 @@ impl Blame<'_> {
         stacks.sort_unstable();
         stacks.dedup();
         for stack in stacks {
-            let path: Vec<FrameId> = self.code.python(stack).iter().copied().filter(heavy).collect();
-            if path.iter().any(|frame| self.code.owner(*frame) == Owner::User) {
+            // Only the user's frames: two lines that call one and the same function of a library do not meet in it.
+            let own = self.code.python(stack).iter().copied().filter(|frame| self.code.is_own(*frame));
+            let path: Vec<FrameId> = own.filter(heavy).collect();
+            if !path.is_empty() {
                 paths.push(path);
             }
         }
@@ -88,7 +91,7 @@ impl Blame<'_> {
             }
             let caller = inside.iter().find_map(|(one, depth)| {
                 let outer = self.code.python(one.stack).get(..*depth)?;
-                outer.iter().rev().copied().find(|outer| self.code.owner(*outer) == Owner::User)
+                outer.iter().rev().copied().find(|outer| self.code.is_own(*outer))
             });
             match caller {
                 Some(caller) if caller != frame => frame = caller,
@@ -112,9 +115,7 @@ impl Blame<'_> {
             graph.update_edge(from, sink, ());
         }
         let dominators = simple_fast(&graph, root);
-        let mut frames =
-            dominators.dominators(sink)?.filter_map(|node| graph.node_weight(node).copied().flatten());
-        frames.find(|frame| self.code.owner(*frame) == Owner::User)
+        dominators.dominators(sink)?.find_map(|node| graph.node_weight(node).copied().flatten())
     }
 
     /// Where a frame stands in a stack, counted from the outermost; the innermost place if it recurs.
@@ -125,8 +126,7 @@ impl Blame<'_> {
     /// Whether an allocation is the last that the forward at `depth` of its stack makes: its output.
     fn is_output(&self, guilty: &Guilty, depth: usize) -> bool {
         let python = self.code.python(guilty.stack);
-        let Some((caller, event)) =
-            depth.checked_sub(1).and_then(|outer| python.get(outer)).zip(guilty.event)
+        let Some((caller, event)) = depth.checked_sub(1).and_then(|outer| python.get(outer)).zip(guilty.event)
         else {
             return false;
         };
@@ -134,10 +134,7 @@ impl Blame<'_> {
     }
 
     fn is_module_call(&self, frame: FrameId) -> bool {
-        self.snapshot.stacks.frame(frame).is_some_and(|frame| {
-            matches!(self.snapshot.text(frame.name), "_call_impl" | "_wrapped_call_impl" | "inner")
-                && self.snapshot.text(frame.file).ends_with("torch/nn/modules/module.py")
-        })
+        self.code.vocabulary.meaning(frame) == Meaning::ModuleCall
     }
 
     /// Whether the call at `depth` allocates again after an event: the next allocation of that thread has the same
@@ -156,13 +153,20 @@ impl Blame<'_> {
     }
 }
 
-/// The paths that no other path extends: a stack whose inner frames are light ends higher up, and must not hide the
-/// line that carries the weight.
+/// The paths that no other path contains: a stack whose inner frames are light ends higher up, and must not hide the line
+/// that carries the weight.
 fn longest(mut paths: Vec<Vec<FrameId>>) -> Vec<Vec<FrameId>> {
     paths.sort();
     paths.dedup();
-    let extended =
-        |path: &Vec<FrameId>| paths.iter().any(|other| other.len() > path.len() && other.starts_with(path));
-    let kept: Vec<bool> = paths.iter().map(|path| !extended(path)).collect();
+    let contained = |path: &[FrameId]| {
+        paths.iter().any(|other| other.len() > path.len() && is_part_of(path, other))
+    };
+    let kept: Vec<bool> = paths.iter().map(|path| !contained(path)).collect();
     paths.into_iter().zip(kept).filter_map(|(path, kept)| kept.then_some(path)).collect()
+}
+
+/// Whether the frames of `path` occur in `other` in the same order.
+fn is_part_of(path: &[FrameId], other: &[FrameId]) -> bool {
+    let mut rest = other.iter();
+    path.iter().all(|frame| rest.any(|one| one == frame))
 }

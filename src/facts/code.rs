@@ -1,56 +1,48 @@
 //! Whose code a frame is, and the Python part of a stack.
 //!
-//! In: the snapshot's frames and stacks. Out: for each frame its owner, for each stack its Python frames, outermost
-//! first. A user's frame is one that a person can edit: not PyTorch, not an installed package, not the standard
-//! library, not a file that a compiler wrote into a temporary folder.
+//! In: the snapshot's frames and stacks. Out: for each stack its Python frames, outermost first, and which of them are the
+//! user's: such that a person can edit. Files that a program wrote into a temporary folder (templates of
+//! `torch_geometric`, for one) look like anybody's Python; they are nobody's.
 
 use crate::finding::Location;
+use crate::program::{Origin, Vocabulary};
 use crate::snapshot::{Frame, Snapshot};
 use crate::unit::{FrameId, Index, StackId};
 
-/// Who wrote the code of a frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Owner {
-    /// A C++ frame.
-    Native,
-    /// PyTorch's own Python code.
-    Torch,
-    /// Another installed package.
-    Library,
-    /// Python's standard library.
-    Standard,
-    /// A file written by a program: compiled graphs, templates, `eval`.
-    Generated,
-    /// The user's own code.
-    User,
-}
-
 /// The frames of a snapshot by owner, and its stacks reduced to Python.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Code {
-    owners: Vec<Owner>,
+    /// Origin and meaning of every frame.
+    pub vocabulary: Vocabulary,
+    /// Whether a frame is the user's, by its id.
+    own: Vec<bool>,
     python: Vec<Vec<FrameId>>,
 }
 
 impl Code {
-    /// Classifies every frame once.
-    pub fn of(snapshot: &Snapshot) -> Code {
-        let frames: Vec<Frame> =
-            snapshot.stacks.frame_ids().filter_map(|id| snapshot.stacks.frame(id)).collect();
-        let mut owners: Vec<Owner> = frames.iter().map(|frame| owner(snapshot.text(frame.file))).collect();
-        keep_scripts_of_temporary_folders(snapshot, &frames, &mut owners);
-        let is_python = |id: &FrameId| owners.get(id.position()) != Some(&Owner::Native);
+    /// Looks at every frame and stack once.
+    pub(super) fn of(snapshot: &Snapshot) -> Code {
+        let vocabulary = Vocabulary::of(snapshot);
+        let homes = homes(snapshot, &vocabulary);
+        let is_own = |id: FrameId| {
+            let Some(frame) = snapshot.stacks.frame(id) else { return false };
+            let file = snapshot.text(frame.file);
+            let kept = !is_temporary(file) || folder(file).is_some_and(|one| homes.contains(&one));
+            vocabulary.origin(id) == Origin::User && kept
+        };
+        let own = snapshot.stacks.frame_ids().map(is_own).collect();
+        let is_python = |id: &FrameId| vocabulary.origin(*id) != Origin::Native;
         let python = snapshot
             .stacks
             .ids()
             .map(|stack| snapshot.stacks.get(stack).iter().rev().copied().filter(is_python).collect())
             .collect();
-        Code { owners, python }
+        Code { vocabulary, own, python }
     }
 
-    /// Who wrote a frame's code.
-    pub fn owner(&self, frame: FrameId) -> Owner {
-        self.owners.get(frame.position()).copied().unwrap_or(Owner::Native)
+    /// Whether a frame is the user's own code.
+    pub fn is_own(&self, frame: FrameId) -> bool {
+        self.own.get(frame.position()).copied().unwrap_or(false)
     }
 
     /// A stack's Python frames, outermost first.
@@ -60,7 +52,7 @@ impl Code {
 
     /// A stack's frames that belong to the user, innermost first.
     pub fn user(&self, stack: StackId) -> impl Iterator<Item = FrameId> {
-        self.python(stack).iter().rev().copied().filter(|frame| self.owner(*frame) == Owner::User)
+        self.python(stack).iter().rev().copied().filter(|frame| self.is_own(*frame))
     }
 }
 
@@ -71,73 +63,75 @@ pub(super) fn location(snapshot: &Snapshot, frame: FrameId) -> Option<Location> 
     Some(Location { file, line: frame.line, function })
 }
 
-/// The owner by the path alone.
-fn owner(file: &str) -> Owner {
-    const CELLS: [&str; 3] = ["<stdin>", "<ipython-input", "ipykernel_"];
-    const TEMPORARY: [&str; 4] = ["/tmp/", "/var/tmp/", "/private/var/folders/", "/dev/shm/"];
-    let path = file.replace('\\', "/");
-    if CELLS.iter().any(|cell| path.contains(cell)) {
-        return Owner::User;
-    }
-    if path.starts_with('<') || path.contains("torchinductor_") || path.contains("fx_generated_") {
-        return Owner::Generated;
-    }
-    if !path.ends_with(".py") {
-        return Owner::Native;
-    }
-    if path.contains("-packages/torch/") {
-        return Owner::Torch;
-    }
-    if path.contains("site-packages/") || path.contains("dist-packages/") {
-        return Owner::Library;
-    }
-    if path.contains("/lib/python3") || path.contains("/lib64/python3") || path.contains("/Lib/") {
-        return Owner::Standard;
-    }
-    if TEMPORARY.iter().any(|folder| path.starts_with(folder)) { Owner::Generated } else { Owner::User }
+/// Whether a file lies where programs write files for themselves. Cells of a notebook lie there, too, and are the user's.
+fn is_temporary(file: &str) -> bool {
+    const FOLDERS: [&str; 4] = ["/tmp/", "/var/tmp/", "/private/var/folders/", "/dev/shm/"];
+    FOLDERS.iter().any(|folder| file.starts_with(folder)) && !file.contains("ipykernel_")
 }
 
-/// A program that lies in a temporary folder is still the user's: files beside a module that was run or imported
-/// by name (`<module>`) are no generated ones.
-fn keep_scripts_of_temporary_folders(snapshot: &Snapshot, frames: &[Frame], owners: &mut [Owner]) {
-    let folder = |frame: &Frame| snapshot.text(frame.file).rsplit_once('/').map(|(folder, _)| folder);
+/// The temporary folders from which a script was run: their files are the user's all the same. A generated module has a
+/// `<module>` frame as well while it is imported, but never the outermost one.
+fn homes<'a>(snapshot: &'a Snapshot, vocabulary: &Vocabulary) -> Vec<&'a str> {
     let is_script = |frame: &Frame| {
-        let file = snapshot.text(frame.file);
-        snapshot.text(frame.name) == "<module>" && file.ends_with(".py") && !file.contains("torchinductor_")
+        snapshot.text(frame.name) == "<module>" && is_temporary(snapshot.text(frame.file))
     };
-    let mut homes: Vec<&str> = frames
-        .iter()
-        .zip(owners.iter())
-        .filter(|(frame, owner)| **owner == Owner::Generated && is_script(frame))
-        .filter_map(|(frame, _)| folder(frame))
-        .collect();
-    homes.sort_unstable();
-    homes.dedup();
-    for (frame, owner) in frames.iter().zip(owners) {
-        let at_home = folder(frame).is_some_and(|folder| homes.binary_search(&folder).is_ok());
-        if *owner == Owner::Generated && at_home {
-            *owner = Owner::User;
-        }
-    }
+    let outermost = |stack: StackId| {
+        let python = |id: &&FrameId| vocabulary.origin(**id) != Origin::Native;
+        snapshot.stacks.get(stack).iter().rev().find(python).and_then(|id| snapshot.stacks.frame(*id))
+    };
+    let scripts = snapshot.stacks.ids().filter_map(outermost).filter(is_script);
+    let mut folders: Vec<&str> = scripts.filter_map(|frame| folder(snapshot.text(frame.file))).collect();
+    folders.sort_unstable();
+    folders.dedup();
+    folders
+}
+
+fn folder(file: &str) -> Option<&str> {
+    file.rsplit_once('/').map(|(folder, _)| folder)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// A snapshot with one stack of these frames (file and function), outermost first.
+    fn stack(frames: &[(&str, &str)]) -> (Snapshot, StackId) {
+        let mut snapshot = Snapshot::default();
+        let ids: Vec<FrameId> = frames
+            .iter()
+            .rev()
+            .map(|(file, name)| {
+                let (file, name) = (snapshot.strings.intern(file).unwrap(), snapshot.strings.intern(name).unwrap());
+                snapshot.stacks.intern_frame(Frame { name, file, line: 1 }).unwrap()
+            })
+            .collect();
+        let stack = snapshot.stacks.intern(&ids).unwrap();
+        (snapshot, stack)
+    }
+
+    fn innermost_own_file(frames: &[(&str, &str)]) -> Option<String> {
+        let (snapshot, stack) = stack(frames);
+        let code = Code::of(&snapshot);
+        let own = code.user(stack).next()?;
+        Some(location(&snapshot, own)?.file)
+    }
+
     #[test]
-    fn paths_tell_their_owner() {
-        assert_eq!(
-            owner("/opt/torch/.venv/lib/python3.12/site-packages/torch/nn/modules/module.py"),
-            Owner::Torch
-        );
-        assert_eq!(owner("/venv/lib/python3.12/site-packages/transformers/trainer.py"), Owner::Library);
-        assert_eq!(owner("/usr/lib/python3.12/contextlib.py"), Owner::Standard);
-        assert_eq!(owner("/home/me/torch/project/train.py"), Owner::User);
-        assert_eq!(owner("/tmp/ipykernel_4711/123.py"), Owner::User);
-        assert_eq!(owner("/tmp/torchinductor_me/ab/cab.py"), Owner::Generated);
-        assert_eq!(owner("<eval_with_key>.7"), Owner::Generated);
-        assert_eq!(owner("/usr/lib/libtorch_cpu.so"), Owner::Native);
-        assert_eq!(owner("??"), Owner::Native);
+    fn generated_files_are_nobodys() {
+        let frames = [
+            ("/home/me/train.py", "<module>"),
+            ("/tmp/me_pyg/conv_propagate_x1.py", "propagate"),
+            ("/tmp/torchinductor_me/ab/cab.py", "call"),
+            ("/venv/lib/python3.12/site-packages/torch/nn/functional.py", "linear"),
+            ("/venv/lib/libtorch_cpu.so", "at::empty"),
+        ];
+        assert_eq!(innermost_own_file(&frames).as_deref(), Some("/home/me/train.py"));
+    }
+
+    #[test]
+    fn a_script_that_runs_from_a_temporary_folder_is_the_users() {
+        let frames = [("/tmp/run/train.py", "<module>"), ("/tmp/run/model.py", "forward")];
+        assert_eq!(innermost_own_file(&frames).as_deref(), Some("/tmp/run/model.py"));
+        assert!(innermost_own_file(&[("/tmp/ipykernel_7/12.py", "step")]).is_some());
     }
 }

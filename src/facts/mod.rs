@@ -14,8 +14,8 @@ mod trend;
 use std::cell::OnceCell;
 
 pub use blame::{Blame, Guilty};
-pub use calls::{Calls, Span};
-pub use code::{Code, Owner};
+pub use calls::Calls;
+pub use code::Code;
 pub use growth::Growth;
 pub use impact::{Change, Changes};
 pub use trend::{Trend, trend};
@@ -60,7 +60,7 @@ pub struct Facts<'a> {
     pub program: &'a Program,
     /// Whose code is whose.
     pub code: Code,
-    /// Optimizer calls and entries to the backward pass.
+    /// Entries to the backward pass.
     pub calls: Calls,
     roles: &'a Roles,
     ends: Vec<usize>,
@@ -73,7 +73,7 @@ impl<'a> Facts<'a> {
         let Inputs { snapshot, timeline, replay, program, roles } = inputs;
         let trace = snapshot.devices.get(timeline.device.position())?;
         let code = Code::of(snapshot);
-        let calls = Calls::of(snapshot, trace, program, &code);
+        let calls = Calls::of(snapshot, trace, &code);
         let ends = program.iterations.iter().map(|iteration| iteration.end.position()).collect();
         let growth = OnceCell::new();
         let device = timeline.device;
@@ -82,12 +82,12 @@ impl<'a> Facts<'a> {
 
     /// The role of an allocation.
     pub fn role(&self, id: AllocationId) -> Role {
-        self.roles.of.get(id.position()).copied().unwrap_or_default()
+        self.roles.get(id)
     }
 
     /// The phase of an event.
     pub fn phase(&self, event: EventIndex) -> Phase {
-        self.program.phases.get(event.position()).copied().unwrap_or_default()
+        self.program.phase(event)
     }
 
     /// The allocations of a role, oldest first.
@@ -109,9 +109,7 @@ impl<'a> Facts<'a> {
     pub fn ends_outlived(&self, allocation: &Allocation) -> usize {
         let born = allocation.alloc.map_or(0, |event| event.position() + 1);
         let first = self.ends.partition_point(|end| *end < born);
-        let last = allocation
-            .free
-            .map_or(self.ends.len(), |event| self.ends.partition_point(|end| *end <= event.position()));
+        let last = allocation.free.map_or(self.ends.len(), |event| self.ends.partition_point(|end| *end <= event.position()));
         last.saturating_sub(first)
     }
 
@@ -172,7 +170,7 @@ impl<'a> Facts<'a> {
     /// A stack as places, innermost first, Python frames only.
     pub fn shown_stack(&self, stack: StackId) -> Vec<StackFrame> {
         let one = |frame: &FrameId| {
-            let user = self.code.owner(*frame) == Owner::User;
+            let user = self.code.is_own(*frame);
             Some(StackFrame { location: self.location(*frame)?, user })
         };
         self.code.python(stack).iter().rev().filter_map(one).collect()

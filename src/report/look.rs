@@ -91,8 +91,8 @@ impl Look {
     }
 }
 
-/// Stands for a blank at which no line is broken: a character that no text holds.
-const JOINED: char = '\u{1f}';
+/// A blank at which no line is broken.
+const JOINED: char = '\u{a0}';
 
 /// Ties each number to the unit behind it.
 fn join_units(text: &str) -> String {

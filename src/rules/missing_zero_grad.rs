@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{declare_rule, measure};
-use crate::facts::{Change, Changes, Facts, Span};
+use crate::facts::{Change, Changes, Facts};
 use crate::finding::{Finding, Impact, Related, Severity, Value};
-use crate::program::Phase;
+use crate::program::{Phase, Step};
 use crate::role::Role;
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, Index, count};
@@ -40,12 +40,11 @@ impl MissingZeroGrad {
         let kept = kept_gradients(facts);
         // A single tensor is rather a library's workspace: cuBLAS makes one on the engine's thread, in the first
         // backward pass and for good.
-        let Some(first) = kept.first().and_then(|one| one.allocation.alloc).filter(|_| kept.len() >= 2)
-        else {
+        let Some(first) = kept.first().and_then(|one| one.allocation.alloc).filter(|_| kept.len() >= 2) else {
             return Vec::new();
         };
-        let steps: Vec<Span> = after(&facts.calls.steps, first);
-        let zeroed = after(&facts.calls.zero_grads, first).len();
+        let steps: Vec<Step> = after(&facts.program.steps, first);
+        let zeroed = after(&facts.program.zero_grads, first).len();
         if steps.len() < 2 {
             return Vec::new();
         }
@@ -60,9 +59,9 @@ impl MissingZeroGrad {
     }
 }
 
-/// The spans that begin after an event.
-fn after(spans: &[Span], event: EventIndex) -> Vec<Span> {
-    spans.iter().copied().filter(|span| span.start > event.position()).collect()
+/// The calls that begin after an event.
+fn after(calls: &[Step], event: EventIndex) -> Vec<Step> {
+    calls.iter().copied().filter(|call| call.start > event).collect()
 }
 
 /// Gradients that outlive at least two iterations and the loop, and that later backward passes are seen to add to.
@@ -78,8 +77,7 @@ fn kept_gradients<'a>(facts: &Facts<'a>) -> Vec<Kept<'a>> {
     for (id, allocation) in facts.with_role(Role::Gradient).filter(|(_, allocation)| stays(allocation)) {
         let Some(born) = facts.born_in(allocation).map(Index::position) else { continue };
         let same_size = |iteration: usize| backward_births.get(&(iteration, allocation.bytes));
-        let ordinal =
-            same_size(born).and_then(|births| births.iter().position(|other| *other == id)).unwrap_or(0);
+        let ordinal = same_size(born).and_then(|births| births.iter().position(|other| *other == id)).unwrap_or(0);
         let later = born + 1..facts.iteration_ends().len();
         let expected = later.len();
         // A backward pass computes the new gradient, adds it to the old one and frees it. The temporary that does so
@@ -102,9 +100,7 @@ fn kept_gradients<'a>(facts: &Facts<'a>) -> Vec<Kept<'a>> {
 fn backward_births(facts: &Facts) -> BTreeMap<(usize, Bytes), Vec<AllocationId>> {
     let mut births: BTreeMap<(usize, Bytes), Vec<AllocationId>> = BTreeMap::new();
     for (id, allocation) in facts.timeline.iter() {
-        let Some(event) = allocation.alloc.filter(|event| facts.phase(*event) == Phase::Backward) else {
-            continue;
-        };
+        let Some(event) = allocation.alloc.filter(|event| facts.phase(*event) == Phase::Backward) else { continue };
         if let Some(iteration) = facts.program.iteration_of(event) {
             births.entry((iteration.position(), allocation.bytes)).or_default().push(id);
         }
@@ -119,16 +115,16 @@ fn dies_in_its_iteration(facts: &Facts, id: AllocationId) -> bool {
 
 /// How many gradients live over a step and are freed.
 fn cleared_gradients(facts: &Facts) -> usize {
-    let steps = &facts.calls.steps;
+    let steps = &facts.program.steps;
     let over_a_step = |allocation: &Allocation| {
         let (Some(born), Some(died)) = (allocation.alloc, allocation.free) else { return false };
-        let next = steps.partition_point(|step| step.start <= born.position());
-        steps.get(next).is_some_and(|step| step.start < died.position())
+        let next = steps.partition_point(|step| step.start <= born);
+        steps.get(next).is_some_and(|step| step.start < died)
     };
     facts.with_role(Role::Gradient).filter(|(_, allocation)| over_a_step(allocation)).count()
 }
 
-fn report(facts: &Facts, kept: &[Kept], cause: Cause, steps: &[Span], zeroed: usize) -> Finding {
+fn report(facts: &Facts, kept: &[Kept], cause: Cause, steps: &[Step], zeroed: usize) -> Finding {
     let bytes: Bytes = kept.iter().map(|one| one.allocation.bytes).sum();
     let tensors = count(kept.len(), "tensor");
     let born = kept.first().and_then(|one| facts.born_in(one.allocation)).map_or(0, Index::position);
@@ -179,9 +175,9 @@ fn locate(facts: &Facts, kept: &[Kept], finding: &mut Finding) {
     }
 }
 
-fn step_line(facts: &Facts, steps: &[Span], zeroed: usize) -> Option<Related> {
-    let in_step = |step: &Span| (step.start..step.end).filter_map(EventIndex::at);
-    let stack = facts.calls.steps.iter().flat_map(in_step).find_map(|event| facts.seen_stack(event))?;
+fn step_line(facts: &Facts, steps: &[Step], zeroed: usize) -> Option<Related> {
+    let in_step = |step: &Step| (step.start.position()..step.end.position()).filter_map(EventIndex::at);
+    let stack = facts.program.steps.iter().flat_map(in_step).find_map(|event| facts.seen_stack(event))?;
     let location = facts.location(facts.user_frame(stack)?)?;
     let message = match zeroed {
         0 => format!("{} and not one zero_grad after them", count(steps.len(), "step")),
@@ -190,7 +186,7 @@ fn step_line(facts: &Facts, steps: &[Span], zeroed: usize) -> Option<Related> {
     Some(Related { location, message })
 }
 
-fn evidence(facts: &Facts, kept: &[Kept], steps: &[Span], zeroed: usize) -> Vec<crate::finding::Measure> {
+fn evidence(facts: &Facts, kept: &[Kept], steps: &[Step], zeroed: usize) -> Vec<crate::finding::Measure> {
     let ends = facts.iteration_ends().len();
     let outlived = kept.iter().map(|one| facts.ends_outlived(one.allocation)).min().unwrap_or(0);
     let cleared = cleared_gradients(facts);
@@ -204,35 +200,26 @@ fn evidence(facts: &Facts, kept: &[Kept], steps: &[Span], zeroed: usize) -> Vec<
         measure(
             "optimizer-steps",
             Value::Count(steps.len() as u64),
-            format!(
-                "{} and {} of zero_grad since",
-                count(steps.len(), "optimizer step"),
-                count(zeroed, "call")
-            ),
+            format!("{} and {} of zero_grad since", count(steps.len(), "optimizer step"), count(zeroed, "call")),
         ),
         measure("zero-grad-calls", Value::Count(zeroed as u64), String::new()),
         measure(
             "cleared-gradients",
             Value::Count(cleared as u64),
-            if cleared > 0 {
-                format!("{} cleared in the meantime", count(cleared, "other gradient"))
-            } else {
-                String::new()
-            },
+            if cleared > 0 { format!("{} cleared in the meantime", count(cleared, "other gradient")) } else { String::new() },
         ),
     ]
 }
 
 /// The lifetimes as they would be: each gradient ends with its iteration's last step, and in later iterations the
 /// temporary takes its place until that iteration's last step.
-fn cleared_after_each_step(facts: &Facts, kept: &[Kept], steps: &[Span]) -> Changes {
+fn cleared_after_each_step(facts: &Facts, kept: &[Kept], steps: &[Step]) -> Changes {
     let last_step = |born: EventIndex| {
         let iteration = facts.program.iteration_of(born)?;
         let end = facts.iteration_ends().get(iteration.position())?;
-        let inside = steps.iter().filter(|step| step.start > born.position() && step.start < *end);
-        EventIndex::at(
-            inside.map(|step| step.end).max().unwrap_or(*end).min(facts.trace.events.len()).saturating_sub(1),
-        )
+        let inside = steps.iter().filter(|step| step.start > born && step.start.position() < *end);
+        let after = inside.map(|step| step.end.position()).max().unwrap_or(*end);
+        EventIndex::at(after.saturating_sub(1))
     };
     let mut changes = Changes::default();
     for one in kept {

@@ -71,7 +71,7 @@ impl Need {
                 facts.program.iterations.len() >= 2 && facts.program.found_by != FoundBy::Nothing,
                 "fewer than two iterations were found",
             ),
-            Need::Optimizer => (!facts.calls.steps.is_empty(), "no optimizer step was recorded"),
+            Need::Optimizer => (!facts.program.steps.is_empty(), "no optimizer step was recorded"),
         };
         (!met).then_some(reason)
     }

@@ -29,7 +29,7 @@ impl NoIterations {
             finding.stack = facts.shown_stack(stack);
             "the peak of the run is here".clone_into(&mut finding.label);
         }
-        let steps = facts.calls.steps.len();
+        let steps = facts.program.steps.len();
         finding.evidence = vec![
             measure("iterations", Value::Count(found as u64), count(found, "iteration")),
             measure("optimizer-steps", Value::Count(steps as u64), count(steps, "optimizer step")),

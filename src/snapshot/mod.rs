@@ -4,8 +4,8 @@
 //! frame and stack once. What a file lacks or what does not add up becomes a [`Gap`], never a guess.
 //!
 //! The pickle is read in one pass. Dicts that look like an event, a frame, a block, a segment or an annotation are
-//! folded into rows of flat tables the moment they are complete (`records`), so that no tree of the file is ever
-//! built; at the end `assemble` puts the tables in place.
+//! folded into rows of flat tables the moment they are complete ([`records`]), so that no tree of the file is ever
+//! built; at the end [`assemble`] puts the tables in place.
 
 mod assemble;
 mod error;

@@ -1,0 +1,230 @@
+//! Iterations of a loop that trains: back edges and optimizer steps, each keeping the other honest.
+//!
+//! In: the loops that the stacks show and the steps that PyTorch marked. Out: a [`Cut`]: where iterations begin.
+//!
+//! - Between two steps the program went round a loop that encloses the step. So among the back edges between them only
+//!   those count whose call was running at the step, and that jump to the step's line or above: loops over layers,
+//!   parameters or evaluation batches are not on the step's path. The shallowest of these calls is the loop (an epoch's
+//!   end shows in an outer one), the first edge in it the boundary.
+//! - The calls so found are searched for edges of the same kind that no step marks: iterations that `GradScaler` skipped, the
+//!   ones before the first step, an incomplete last one.
+//! - Two optimizers in one iteration (GANs) need no rule: no edge lies between their steps.
+//! - Iterations without a step and without a `zero_grad`, regularly many for each one with, are micro-batches of gradient
+//!   accumulation; then an iteration is the optimizer's period. A step that `GradScaler` skips is followed by its `zero_grad`,
+//!   which tells the two apart.
+//! - Iterations tile the loop: each ends where the next begins, so an evaluation in between belongs to the one before (and
+//!   its events have the phase of an evaluation). The last ends when the outermost loop on the step's path is left.
+
+use std::collections::BTreeMap;
+
+use super::loops::{Edge, Loops};
+use super::marks::Marks;
+use crate::unit::FrameId;
+
+/// Where iterations begin and the last one ends.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Cut {
+    /// The first event of each, ascending.
+    pub(super) starts: Vec<usize>,
+    /// The event after the last.
+    pub(super) end: usize,
+    /// The looping line.
+    pub(super) header: Option<Header>,
+    /// Whether the recording may have begun inside the first one.
+    pub(super) begins_inside: bool,
+    /// The first event of each micro-batch, where gradients are accumulated.
+    pub(super) micro_batches: Vec<usize>,
+}
+
+/// A loop's place.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Header {
+    /// The frame at the line to which most iterations jump back.
+    pub(super) frame: FrameId,
+    /// Its node.
+    pub(super) node: u32,
+    /// The highest line of the body that was seen.
+    pub(super) last_line: u32,
+}
+
+impl Cut {
+    /// First event and event after the last of each iteration.
+    pub(super) fn spans(&self) -> impl Iterator<Item = (usize, usize)> {
+        let ends = self.starts.iter().skip(1).copied().chain([self.end]);
+        self.starts.iter().copied().zip(ends)
+    }
+
+    /// The iteration that holds an event.
+    pub(super) fn find(&self, at: usize) -> Option<usize> {
+        let position = self.starts.partition_point(|&start| start <= at).checked_sub(1)?;
+        (at < self.end).then_some(position)
+    }
+}
+
+/// What the edges at the steps say of one node.
+#[derive(Debug, Clone, Copy)]
+struct Targets {
+    lowest: u32,
+    highest: u32,
+    /// The lowest line at which the node stood when a step ended.
+    step_line: u32,
+    picked: usize,
+}
+
+/// The iterations of the loop that encloses the steps; `None` if no loop does.
+pub(super) fn by_steps(loops: &Loops, marks: &Marks, events: usize) -> Option<Cut> {
+    let picks = picks(loops, marks, events);
+    let mut targets: BTreeMap<u32, Targets> = BTreeMap::new();
+    for &(edge, step_line) in &picks {
+        let one = targets.entry(edge.node).or_insert(Targets {
+            lowest: u32::MAX,
+            highest: 0,
+            step_line,
+            picked: 0,
+        });
+        one.lowest = one.lowest.min(edge.to);
+        one.highest = one.highest.max(edge.to);
+        one.step_line = one.step_line.min(step_line);
+        one.picked += 1;
+    }
+    let depth = |node: u32| loops.nodes.get(node as usize).map_or(0, |one| one.depth);
+    let (&main, _) =
+        targets.iter().max_by_key(|&(&node, one)| (one.picked, std::cmp::Reverse(depth(node))))?;
+    let mut bounds: Vec<Edge> = picks.iter().map(|&(edge, _)| edge).collect();
+    bounds.extend(loops.edges.iter().filter(|edge| {
+        targets.get(&edge.node).is_some_and(|one| {
+            (one.lowest..=one.highest).contains(&edge.to)
+                && edge.to <= one.step_line
+                && edge.highest >= one.highest
+        })
+    }));
+    bounds.sort_by_key(|edge| edge.event);
+    Some(tile(loops, &bounds, main, events))
+}
+
+/// For each step the back edge that ends its iteration, with the line at which its call stood at the step.
+fn picks(loops: &Loops, marks: &Marks, events: usize) -> Vec<(Edge, u32)> {
+    let mut picks = Vec::new();
+    for (at, step) in marks.steps.iter().enumerate() {
+        let until = marks.steps.get(at + 1).map_or(events, |next| next.end);
+        let Some(running) = loops.running.get(at) else { break };
+        let from = loops.edges.partition_point(|edge| edge.event < step.end);
+        let enclosing =
+            loops.edges.iter().skip(from).take_while(|edge| edge.event < until).filter_map(|edge| {
+                let (_, line) = running.iter().find(|&&(call, _)| call == edge.activation)?;
+                (edge.to <= *line).then_some((*edge, *line))
+            });
+        // The shallowest, and of these the first.
+        if let Some(pick) = enclosing.reduce(|best, one| if one.0.depth < best.0.depth { one } else { best })
+        {
+            picks.push(pick);
+        }
+    }
+    picks
+}
+
+/// The iterations between `bounds` (by event, not empty): from the first event of the loop to the event that leaves it.
+pub(super) fn tile(loops: &Loops, bounds: &[Edge], main: u32, events: usize) -> Cut {
+    let Some((first, last)) = bounds.first().zip(bounds.last()) else { return Cut::default() };
+    let start = start_of(loops, bounds, first);
+    let begins_inside = Some(start) == loops.first;
+    let start = if begins_inside { 0 } else { start };
+    let mut starts = vec![start];
+    for edge in bounds {
+        if starts.last().is_none_or(|&before| before < edge.event) {
+            starts.push(edge.event);
+        }
+    }
+    let end = end_of(loops, bounds, last.event).unwrap_or(events);
+    Cut { starts, end, header: header(bounds, main), begins_inside, micro_batches: Vec::new() }
+}
+
+/// The first event of the first iteration: the last time before the first edge that its call came to the loop's lines.
+fn start_of(loops: &Loops, bounds: &[Edge], first: &Edge) -> usize {
+    let lowest =
+        bounds.iter().filter(|edge| edge.node == first.node).map(|edge| edge.to).min().unwrap_or(first.to);
+    let Some(call) = loops.activations.get(first.activation as usize) else { return first.event };
+    let mut start = None;
+    for &(event, line) in call.visits.iter().take_while(|(event, _)| *event < first.event) {
+        start = if line >= lowest { start.or(Some(event)) } else { None };
+    }
+    start.unwrap_or(call.entry)
+}
+
+/// The event at which the outermost loop was left after the last edge: its call goes past the body, or returns.
+fn end_of(loops: &Loops, bounds: &[Edge], last: usize) -> Option<usize> {
+    let depth = bounds.iter().map(|edge| edge.depth).min()?;
+    let outer = bounds.iter().rev().find(|edge| edge.depth == depth)?;
+    let highest = bounds.iter().filter(|edge| edge.node == outer.node).map(|edge| edge.highest).max()?;
+    let call = loops.activations.get(outer.activation as usize)?;
+    let from = call.visits.partition_point(|(event, _)| *event <= last);
+    let past = call.visits.iter().skip(from).find(|(_, line)| *line > highest).map(|(event, _)| *event);
+    past.or(call.end.filter(|&end| end > last))
+}
+
+/// The line to which most iterations jump back; the lower one of two that are equally common.
+fn header(bounds: &[Edge], main: u32) -> Option<Header> {
+    let mut counts: BTreeMap<u32, (usize, FrameId)> = BTreeMap::new();
+    for edge in bounds.iter().filter(|edge| edge.node == main) {
+        counts.entry(edge.to).or_insert((0, edge.frame)).0 += 1;
+    }
+    let (_, &(_, frame)) = counts.iter().rev().max_by_key(|(_, (count, _))| *count)?;
+    let last_line = bounds.iter().filter(|edge| edge.node == main).map(|edge| edge.highest).max()?;
+    Some(Header { frame, node: main, last_line })
+}
+
+/// Joins micro-batches into optimizer periods.
+pub(super) fn join_micro_batches(cut: Cut, marks: &Marks) -> Cut {
+    if !marks.has_optimizer() {
+        return cut;
+    }
+    let (mut steps, mut zeros) = (vec![0_usize; cut.starts.len()], vec![0_usize; cut.starts.len()]);
+    for (marked, counts) in [(&marks.steps, &mut steps), (&marks.zero_grads, &mut zeros)] {
+        for one in marked {
+            // The last event of the call, or the event before it if it has none.
+            let found = cut.find(one.end.saturating_sub(1));
+            if let Some(count) = found.and_then(|at| counts.get_mut(at)) {
+                *count += 1;
+            }
+        }
+    }
+    if !accumulates(&steps, &zeros) {
+        return cut;
+    }
+    let mut starts = Vec::new();
+    let mut begins = true;
+    for (&start, &count) in cut.starts.iter().zip(&steps) {
+        if begins {
+            starts.push(start);
+        }
+        begins = count > 0;
+    }
+    Cut { micro_batches: cut.starts, starts, ..cut }
+}
+
+/// Whether passes without a step come in equal numbers before each pass with one, and hardly any of them clears gradients.
+fn accumulates(steps: &[usize], zeros: &[usize]) -> bool {
+    let mut gaps = Vec::new();
+    let mut gap = 0;
+    for &count in steps {
+        if count > 0 {
+            gaps.push(gap);
+            gap = 0;
+        } else {
+            gap += 1;
+        }
+    }
+    let idle = steps.iter().filter(|&&count| count == 0).count();
+    let Some((&first, rest)) = gaps.split_first() else { return false };
+    if idle == 0 || rest.is_empty() {
+        return false;
+    }
+    // The first gap may be cut short by the beginning of the recording.
+    let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
+    for &one in rest {
+        *counts.entry(one).or_insert(0) += 1;
+    }
+    let Some((&usual, &agree)) = counts.iter().max_by_key(|(_, count)| **count) else { return false };
+    let kept = steps.iter().zip(zeros).filter(|&(&step, &zero)| step == 0 && zero == 0).count();
+    usual > 0 && first <= usual && agree * 10 >= rest.len() * 7 && kept * 10 >= idle * 7
+}

@@ -1,0 +1,160 @@
+//! Marks: moments that PyTorch itself notes down, whatever the loops look like.
+//!
+//! In: annotations, and the signs of the events' stacks. Out: optimizer steps, `zero_grad` calls and other ranges, placed
+//! among the events by time.
+//!
+//! PyTorch annotates every `Optimizer.step` and `Optimizer.zero_grad` by itself (2.11: also without a profiler). Where a
+//! file has no such annotations, runs of events under optimizer frames stand for steps; a step that allocates nothing
+//! (plain SGD) leaves none, then the ends of backward passes do.
+
+use rustc_hash::FxHashMap;
+
+use super::Phase;
+use super::signs::Sign;
+use crate::snapshot::{Action, Event, Snapshot};
+use crate::unit::{Index, Micros, StringId};
+
+/// A `record_function` range.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Range {
+    pub(super) name: StringId,
+    pub(super) start: Micros,
+    /// `None` where it was running when the snapshot was taken.
+    pub(super) end: Option<Micros>,
+}
+
+/// How the steps were found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum StepsFrom {
+    /// `Optimizer.step` annotations.
+    Annotations,
+    /// Frames of optimizers.
+    Frames,
+    /// There are none; these are the ends of backward passes.
+    Backward,
+    /// Nothing of the kind.
+    #[default]
+    Nothing,
+}
+
+/// A step among the events: the first event of it, and the first after it. They are equal where it has no events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct StepSpan {
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+/// What was marked.
+#[derive(Debug, Default)]
+pub(super) struct Marks {
+    /// Optimizer steps, in order.
+    pub(super) steps: Vec<StepSpan>,
+    /// How they were found.
+    pub(super) steps_from: StepsFrom,
+    /// `zero_grad` calls: first event and the first after it.
+    pub(super) zero_grads: Vec<StepSpan>,
+    /// All ranges, by start.
+    pub(super) ranges: Vec<Range>,
+    /// The end of the last range.
+    pub(super) last: Option<Micros>,
+}
+
+impl Marks {
+    pub(super) fn of(snapshot: &Snapshot, events: &[Event], signs: &[Sign]) -> Marks {
+        let timed = events.first().is_some_and(|event| event.time > Micros(0));
+        let ranges = if timed { ranges(snapshot) } else { Vec::new() };
+        let named = |prefix: &str| {
+            let of_name = ranges.iter().filter(|range| snapshot.text(range.name).starts_with(prefix));
+            of_name.copied().collect::<Vec<_>>()
+        };
+        let mut marks = Marks {
+            steps: spans(events, &named("Optimizer.step#")),
+            steps_from: StepsFrom::Annotations,
+            zero_grads: spans(events, &named("Optimizer.zero_grad#")),
+            last: snapshot.annotations.iter().map(|one| one.time).max().filter(|_| timed),
+            ranges,
+        };
+        if marks.zero_grads.is_empty() {
+            marks.zero_grads = runs(events, signs, Phase::ZeroGrad);
+        }
+        if marks.steps.is_empty() {
+            marks.steps = runs(events, signs, Phase::OptimizerStep);
+            marks.steps_from = StepsFrom::Frames;
+        }
+        if marks.steps.is_empty() {
+            marks.steps = runs(events, signs, Phase::Backward);
+            marks.steps_from = StepsFrom::Backward;
+        }
+        if marks.steps.is_empty() {
+            marks.steps_from = StepsFrom::Nothing;
+        }
+        marks
+    }
+
+    /// Whether steps of an optimizer were seen.
+    pub(super) fn has_optimizer(&self) -> bool {
+        matches!(self.steps_from, StepsFrom::Annotations | StepsFrom::Frames)
+    }
+}
+
+/// Starts and ends matched by name, the last start first, since ranges of one name nest.
+fn ranges(snapshot: &Snapshot) -> Vec<Range> {
+    let mut open: FxHashMap<StringId, Vec<usize>> = FxHashMap::default();
+    let mut ranges: Vec<Range> = Vec::new();
+    for one in &snapshot.annotations {
+        if one.start {
+            open.entry(one.name).or_default().push(ranges.len());
+            ranges.push(Range { name: one.name, start: one.time, end: None });
+        } else if let Some(range) =
+            open.get_mut(&one.name).and_then(Vec::pop).and_then(|at| ranges.get_mut(at))
+        {
+            range.end = Some(one.time);
+        }
+    }
+    ranges.sort_by_key(|range| range.start);
+    ranges
+}
+
+/// Ranges placed among the events; one inside another (an optimizer that wraps another) is left out.
+fn spans(events: &[Event], ranges: &[Range]) -> Vec<StepSpan> {
+    let mut until = Micros(i64::MIN);
+    let mut spans = Vec::new();
+    for range in ranges {
+        if range.start < until {
+            continue;
+        }
+        until = range.end.unwrap_or(range.start);
+        spans.push(StepSpan { start: position(events, range.start), end: position(events, until) });
+    }
+    spans
+}
+
+/// The first event after a moment.
+pub(super) fn position(events: &[Event], moment: Micros) -> usize {
+    events.partition_point(|event| event.time <= moment)
+}
+
+/// Runs of events in one phase, which only a forward, a backward or a step can end: the frees and user lines in between
+/// do not.
+fn runs(events: &[Event], signs: &[Sign], wanted: Phase) -> Vec<StepSpan> {
+    let mut runs: Vec<StepSpan> = Vec::new();
+    let mut open = false;
+    for (at, event) in events.iter().enumerate() {
+        if !matches!(event.action, Action::Alloc | Action::FreeRequested) {
+            continue;
+        }
+        let phase = event.stack.and_then(|stack| signs.get(stack.position())).and_then(|sign| sign.phase);
+        match phase {
+            Some(phase) if phase == wanted => {
+                match runs.last_mut().filter(|_| open) {
+                    Some(run) => run.end = at + 1,
+                    None => runs.push(StepSpan { start: at, end: at + 1 }),
+                }
+                open = true;
+            }
+            Some(Phase::Forward | Phase::Backward | Phase::OptimizerStep) => open = false,
+            _ => {}
+        }
+    }
+    runs
+}

@@ -1,0 +1,154 @@
+//! Call paths: stacks as the main thread sees them, outermost frame first, cut where the user's part ends.
+//!
+//! In: the stacks and the events that carry them. Out: for each stack of the main thread its [`Path`]. A path ends at the
+//! first frame of PyTorch or of generated code (decorators excepted), because loops below that line are loops over layers
+//! or parameters, never the program's own; what is cut off costs neither time nor memory. Equal paths have equal ids, so
+//! that most events need one comparison.
+
+use rustc_hash::FxHashMap;
+
+use super::frames::{FunctionId, Meaning, Origin, Vocabulary};
+use crate::snapshot::{Action, Event, Snapshot};
+use crate::unit::{FrameId, Index, StackId};
+
+/// Frames deeper than this are left out: a bound on what a hostile file can make of the comparison of paths.
+const DEEPEST: usize = 256;
+
+/// One distinct path.
+#[derive(Debug)]
+pub(super) struct Path {
+    /// Outermost first. The last one may be PyTorch's.
+    pub(super) frames: Vec<FrameId>,
+    /// The function that a module call or a decorator at the end of the path leads to: it tells `model(x)` from
+    /// `criterion(y)` on one line.
+    pub(super) leaf: Option<FunctionId>,
+    /// Whether it ends in a module call.
+    pub(super) calls_module: bool,
+    /// The id of the path without that call: equal for all module calls from one line.
+    pub(super) site: u32,
+}
+
+/// The distinct paths, and each stack's.
+#[derive(Debug, Default)]
+pub(super) struct Paths {
+    of_stack: Vec<Option<u32>>,
+    paths: Vec<Path>,
+}
+
+impl Paths {
+    /// The paths of a device's stacks. Stacks of other threads have none.
+    pub(super) fn of(snapshot: &Snapshot, vocabulary: &Vocabulary, events: &[Event]) -> Paths {
+        let weights = weights(snapshot, events);
+        let Some(root) = main_root(snapshot, vocabulary, &weights) else { return Paths::default() };
+        let mut known: FxHashMap<(Vec<FrameId>, Option<FunctionId>), u32> = FxHashMap::default();
+        let mut sites: FxHashMap<Vec<FrameId>, u32> = FxHashMap::default();
+        let mut made = Paths { of_stack: vec![None; snapshot.stacks.len()], paths: Vec::new() };
+        for stack in snapshot.stacks.ids() {
+            let used = weights.get(stack.position()).is_some_and(|&weight| weight > 0);
+            let Some(mut path) = used.then(|| path(snapshot, vocabulary, root, stack)).flatten() else {
+                continue;
+            };
+            let mut callers = path.frames.clone();
+            callers.truncate(path.frames.len() - usize::from(path.calls_module));
+            let next = u32::try_from(sites.len()).unwrap_or(u32::MAX);
+            path.site = *sites.entry(callers).or_insert(next);
+            let Ok(next) = u32::try_from(made.paths.len()) else { break };
+            let id = *known.entry((path.frames.clone(), path.leaf)).or_insert(next);
+            if id == next {
+                made.paths.push(path);
+            }
+            if let Some(slot) = made.of_stack.get_mut(stack.position()) {
+                *slot = Some(id);
+            }
+        }
+        made
+    }
+
+    /// The path of an event's stack.
+    pub(super) fn of_event(&self, event: &Event) -> Option<u32> {
+        event.stack.and_then(|stack| self.of_stack.get(stack.position()).copied().flatten())
+    }
+
+    pub(super) fn get(&self, id: u32) -> Option<&Path> {
+        self.paths.get(id as usize)
+    }
+
+    /// Where an event happened, as seen by the user: its path without the module call at its end. Less than
+    /// [`Paths::len`].
+    pub(super) fn site_of_event(&self, event: &Event) -> Option<u32> {
+        self.of_event(event).and_then(|path| self.get(path)).map(|path| path.site)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.paths.len()
+    }
+
+    /// Whether no stack has a path: there are no Python frames.
+    pub(super) fn is_empty(&self) -> bool {
+        self.paths.is_empty()
+    }
+}
+
+/// How many allocations and frees each stack was recorded with.
+fn weights(snapshot: &Snapshot, events: &[Event]) -> Vec<u32> {
+    let mut weights = vec![0_u32; snapshot.stacks.len()];
+    for event in events {
+        let counts = matches!(event.action, Action::Alloc | Action::FreeRequested | Action::OutOfMemory);
+        let Some(stack) = event.stack.filter(|_| counts) else { continue };
+        if let Some(weight) = weights.get_mut(stack.position()) {
+            *weight = weight.saturating_add(1);
+        }
+    }
+    weights
+}
+
+/// The outermost function of the main thread: the one with most events among those that are not PyTorch's own threads
+/// (autograd engine, pin-memory) or `threading`'s.
+fn main_root(snapshot: &Snapshot, vocabulary: &Vocabulary, weights: &[u32]) -> Option<FunctionId> {
+    let mut roots: FxHashMap<FunctionId, (bool, u64)> = FxHashMap::default();
+    for (stack, &weight) in snapshot.stacks.ids().zip(weights) {
+        let Some(&outermost) = python(snapshot, vocabulary, stack).last() else { continue };
+        let Some(entry) = vocabulary.entry(outermost) else { continue };
+        let file = snapshot.stacks.frame(outermost).map_or("", |frame| snapshot.text(frame.file));
+        let own = entry.origin != Origin::Torch && !file.ends_with("/threading.py");
+        let sum = roots.entry(entry.function).or_insert((own, 0));
+        sum.1 += u64::from(weight);
+    }
+    let mut all: Vec<_> = roots.into_iter().filter(|(_, (_, weight))| *weight > 0).collect();
+    all.sort_unstable_by_key(|&(function, (own, weight))| (own, weight, std::cmp::Reverse(function)));
+    all.last().map(|&(function, _)| function)
+}
+
+/// The Python frames of a stack, innermost first.
+fn python(snapshot: &Snapshot, vocabulary: &Vocabulary, stack: StackId) -> Vec<FrameId> {
+    let frames = snapshot.stacks.get(stack).iter().copied();
+    frames.filter(|&frame| vocabulary.origin(frame) != Origin::Native).collect()
+}
+
+fn path(snapshot: &Snapshot, vocabulary: &Vocabulary, root: FunctionId, stack: StackId) -> Option<Path> {
+    let stack = python(snapshot, vocabulary, stack);
+    let mut outward = stack.iter().rev().copied().peekable();
+    let first = vocabulary.entry(*outward.peek()?)?;
+    if first.function != root {
+        return None;
+    }
+    let mut path = Path { frames: Vec::new(), leaf: None, calls_module: false, site: 0 };
+    while let Some(frame) = outward.next() {
+        let entry = vocabulary.entry(frame)?;
+        path.frames.push(frame);
+        let boundary =
+            matches!(entry.origin, Origin::Torch | Origin::Generated) && entry.meaning != Meaning::Wrapper;
+        if boundary || path.frames.len() == DEEPEST {
+            path.calls_module = entry.meaning == Meaning::ModuleCall;
+            let inner = outward.find(|&one| !passes_through(vocabulary.meaning(one)));
+            path.leaf = inner.and_then(|one| vocabulary.entry(one)).map(|one| one.function);
+            break;
+        }
+    }
+    Some(path)
+}
+
+/// Whether a function only calls another one.
+pub(super) fn passes_through(meaning: Meaning) -> bool {
+    matches!(meaning, Meaning::ModuleCall | Meaning::Wrapper)
+}

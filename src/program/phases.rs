@@ -1,0 +1,212 @@
+//! The phase of every event.
+//!
+//! In: what each stack says by itself, and the iterations. Out: one [`Phase`] an event.
+//!
+//! A stack with only user code on it (`x.cuda()`, `loss * scale`) says nothing; its place does: before the first module
+//! call of an iteration it brings input, between forward and backward it belongs to the loss, outside the loop it is
+//! set-up. Events without a context take the phase of the one before.
+//!
+//! Evaluation looks like forward. It is told by
+//! - a framework's evaluation loop on the stack,
+//! - its place: module calls after an iteration's last backward or step belong to nothing that is trained, nor do those
+//!   after the training loop,
+//! - its rarity: module calls from a line that runs in at most half of the iterations and that no backward ever follows
+//!   (an evaluation at the head of the loop, as nanoGPT has it). A teacher's forward, or a rollout, runs in every one.
+//!
+//! Without stacks nothing is known but what annotations cover, the optimizer's steps and `zero_grad`.
+
+use super::Phase;
+use super::iterations::Cut;
+use super::marks::{Marks, StepsFrom};
+use super::paths::Paths;
+use super::signs::Sign;
+use crate::snapshot::{Action, Event};
+use crate::unit::Index;
+
+/// Everything that phases depend on.
+pub(super) struct Scene<'a> {
+    pub(super) events: &'a [Event],
+    pub(super) signs: &'a [Sign],
+    pub(super) paths: &'a Paths,
+    pub(super) marks: &'a Marks,
+    pub(super) cut: &'a Cut,
+}
+
+/// Where a stretch of events lies.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Before,
+    Inside,
+    After,
+    /// There is no loop at all.
+    NoLoop,
+}
+
+/// The phase of each event.
+pub(super) fn assign(scene: &Scene<'_>) -> Vec<Phase> {
+    let mut phases = vec![Phase::Other; scene.events.len()];
+    let rare = scene.rare_calls();
+    let training = scene.trains();
+    let first = scene.cut.starts.first().copied();
+    let mut stretch = |place: Place, start: usize, end: usize| {
+        let Some(slots) = phases.get_mut(start..end.max(start)) else { return };
+        Stretch { scene, rare: &rare, training, place, start }.fill(slots);
+    };
+    match first {
+        Some(first) => {
+            stretch(Place::Before, 0, first);
+            scene.cut.spans().for_each(|(start, end)| stretch(Place::Inside, start, end));
+            stretch(Place::After, scene.cut.end, scene.events.len());
+        }
+        None => stretch(Place::NoLoop, 0, scene.events.len()),
+    }
+    scene.overlay(&mut phases);
+    phases
+}
+
+impl Scene<'_> {
+    fn sign(&self, event: &Event) -> Option<Sign> {
+        event.stack.and_then(|stack| self.signs.get(stack.position())).copied()
+    }
+
+    fn phase(&self, event: &Event) -> Option<Phase> {
+        self.sign(event).and_then(|sign| sign.phase)
+    }
+
+    /// Whether an event allocates in a module call.
+    fn computes(&self, event: &Event) -> bool {
+        event.action == Action::Alloc && self.phase(event) == Some(Phase::Forward)
+    }
+
+    fn trains(&self) -> bool {
+        self.marks.steps_from != StepsFrom::Nothing
+    }
+
+    /// The sites of module calls that run in at most half of the iterations and are never followed by a backward.
+    fn rare_calls(&self) -> Vec<bool> {
+        // Sites are numbered below the number of paths.
+        let mut iterations = vec![0_usize; self.paths.len()];
+        let mut seen = vec![usize::MAX; self.paths.len()];
+        let mut trained = vec![false; self.paths.len()];
+        let mut last = None;
+        for (at, event) in self.events.iter().enumerate() {
+            if self.computes(event) {
+                let Some(site) = self.paths.site_of_event(event).map(|site| site as usize) else { continue };
+                last = Some(site);
+                let Some(iteration) = self.cut.find(at) else { continue };
+                let slots = seen.get_mut(site).zip(iterations.get_mut(site));
+                if let Some((seen, count)) = slots.filter(|(seen, _)| **seen != iteration) {
+                    *seen = iteration;
+                    *count += 1;
+                }
+            } else if self.phase(event) == Some(Phase::Backward)
+                && let Some(slot) = last.take().and_then(|site| trained.get_mut(site))
+            {
+                *slot = true;
+            }
+        }
+        let all = self.cut.starts.len();
+        let rare = iterations.iter().zip(&trained);
+        rare.map(|(&count, &trained)| all >= 3 && count > 0 && count * 2 <= all && !trained).collect()
+    }
+
+    /// Where events carry no stack, the marked calls still say what happened in them.
+    fn overlay(&self, phases: &mut [Phase]) {
+        let marked = [(&self.marks.steps, Phase::OptimizerStep), (&self.marks.zero_grads, Phase::ZeroGrad)];
+        if !self.marks.has_optimizer() {
+            return;
+        }
+        for (spans, phase) in marked {
+            for span in spans {
+                let slots = phases.get_mut(span.start..span.end.max(span.start)).unwrap_or_default();
+                for (slot, event) in slots.iter_mut().zip(self.events.iter().skip(span.start)) {
+                    if event.stack.is_none() {
+                        *slot = phase;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// How far a pass has come.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Progress {
+    Begun,
+    Forward,
+    Backward,
+}
+
+/// A stretch of events with one place: an iteration, or what lies before or after all of them.
+struct Stretch<'a> {
+    scene: &'a Scene<'a>,
+    rare: &'a [bool],
+    training: bool,
+    place: Place,
+    start: usize,
+}
+
+impl Stretch<'_> {
+    fn fill(&self, slots: &mut [Phase]) {
+        let events = self.scene.events.get(self.start..self.start + slots.len()).unwrap_or_default();
+        let tail = self.tail(events);
+        let computes = events.iter().any(|event| self.scene.phase(event) == Some(Phase::Forward));
+        let mut progress = Progress::Begun;
+        let mut before = if self.place == Place::Before { Phase::Setup } else { Phase::Other };
+        for (at, (slot, event)) in slots.iter_mut().zip(events).enumerate() {
+            let Some(sign) = self.scene.sign(event) else {
+                *slot = before;
+                continue;
+            };
+            let evaluates = sign.evaluating || at >= tail || self.is_evaluation(event, sign);
+            before = match sign.phase {
+                None | Some(Phase::Forward | Phase::Input) if evaluates => Phase::Evaluation,
+                Some(phase) => phase,
+                None => self.by_place(progress, computes, before),
+            };
+            *slot = before;
+            progress = match (sign.phase, before) {
+                (Some(Phase::Backward | Phase::OptimizerStep), _) => Progress::Backward,
+                (Some(Phase::Forward), Phase::Forward) if event.action == Action::Alloc => Progress::Forward,
+                (Some(Phase::Forward), Phase::Forward) => progress.max(Progress::Forward),
+                _ => progress,
+            };
+        }
+    }
+
+    /// Where an iteration's tail of module calls without a backward begins, counted from its first event.
+    fn tail(&self, events: &[Event]) -> usize {
+        if !self.training || self.place != Place::Inside {
+            return usize::MAX;
+        }
+        let trains = |event: &Event| {
+            matches!(self.scene.phase(event), Some(Phase::Backward | Phase::OptimizerStep | Phase::Clipping))
+        };
+        let Some(last) = events.iter().rposition(trains) else { return usize::MAX };
+        let after = last + 1;
+        if events.iter().skip(after).any(|event| self.scene.computes(event)) { after } else { usize::MAX }
+    }
+
+    fn is_evaluation(&self, event: &Event, sign: Sign) -> bool {
+        if !self.training || sign.phase != Some(Phase::Forward) {
+            return false;
+        }
+        let site = self.scene.paths.site_of_event(event);
+        self.place == Place::After || site.is_some_and(|site| self.rare.get(site as usize) == Some(&true))
+    }
+
+    /// The phase of user code that says nothing itself.
+    fn by_place(&self, progress: Progress, computes: bool, before: Phase) -> Phase {
+        match self.place {
+            Place::Before => Phase::Setup,
+            Place::After => Phase::Other,
+            Place::Inside | Place::NoLoop => match progress {
+                _ if before == Phase::Evaluation => Phase::Evaluation,
+                Progress::Begun if !computes => Phase::Forward,
+                Progress::Begun => Phase::Input,
+                Progress::Forward => Phase::Forward,
+                Progress::Backward => Phase::Other,
+            },
+        }
+    }
+}
