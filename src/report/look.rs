@@ -84,6 +84,19 @@ impl Look {
         }
     }
 
+    /// `  name        lines`, each line as it is.
+    pub(super) fn listing(&self, out: &mut String, name: &str, lines: &[String]) {
+        let mut head = self.head(name);
+        for line in lines {
+            let _ = writeln!(out, "{head}{line}");
+            head = " ".repeat(INDENT);
+        }
+    }
+
+    fn head(&self, name: &str) -> String {
+        format!("  {}{}", self.paint(Ink::Strong, name), " ".repeat((INDENT - 2).saturating_sub(name.len())))
+    }
+
     /// A bar of `length` columns of which the first `solid` are filled and the others shaded.
     pub(super) fn bar(&self, solid: usize, length: usize) -> String {
         let (filled, shaded) = if self.unicode { ("█", "░") } else { ("#", "-") };

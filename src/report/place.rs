@@ -2,8 +2,9 @@
 
 use std::rc::Rc;
 
+use crate::engine::{Device, Input};
 use crate::finding::Location;
-use crate::source::{SourceFile, SourceMap};
+use crate::source::{self, SourceFile, SourceMap};
 
 /// A recorded line and its local file.
 pub(super) struct Place<'a> {
@@ -32,5 +33,29 @@ impl<'a> Place<'a> {
             "" => self.line(),
             function => format!("{} in {function}", self.line()),
         }
+    }
+}
+
+/// The program's main loop, at its header where the source is at hand.
+pub(super) struct MainLoop {
+    pub(super) file: String,
+    pub(super) line: u32,
+    pub(super) function: String,
+    /// The loop in the source.
+    pub(super) found: Option<(Rc<SourceFile>, source::Loop)>,
+}
+
+impl MainLoop {
+    pub(super) fn of(input: &Input, device: &Device, sources: &SourceMap) -> Option<MainLoop> {
+        let recorded = device.program.main_loop?;
+        let frame = input.snapshot.stacks.frame(recorded.frame)?;
+        let text = |id| input.snapshot.text(id).to_owned();
+        let location = Location { file: text(frame.file), line: recorded.line, function: text(frame.name) };
+        let place = Place::of(&location, sources);
+        let file = place.name().to_owned();
+        // The stacks show the first line of the body that allocates; the header stands above it.
+        let found = place.file.and_then(|file| file.loop_around(location.line).map(|found| (file, found)));
+        let line = found.as_ref().map_or(location.line, |(file, found)| file.place(found.header.start).0);
+        Some(MainLoop { file, line, function: location.function, found })
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::closing;
 use super::gap;
 use super::look::{Ink, Look};
-use super::place::Place;
+use super::place::MainLoop;
 use crate::engine::{Device, Input, IterationMemory};
 use crate::source::{SourceMap, ZeroGrad};
 use crate::unit::{Bytes, Index, count, percent};
@@ -26,11 +26,6 @@ pub fn render(input: &Input, sources: &SourceMap, look: &Look) -> String {
     for gap in &input.snapshot.gaps {
         look.attribute(&mut out, "not known", &gap::describe(gap));
     }
-    look.attribute(
-        &mut out,
-        "left out",
-        "memory that PyTorch's allocator does not manage: the CUDA context, NCCL, other libraries",
-    );
     out
 }
 
@@ -82,17 +77,14 @@ fn events(input: &Input, device: &Device) -> String {
 
 /// The loop's header as it stands in the source, and how its body clears gradients.
 fn header(input: &Input, device: &Device, sources: &SourceMap) -> Option<String> {
-    let location = closing::main_loop(input, device)?;
-    let file = Place::of(&location, sources).file?;
-    let span = file.expression_at(location.line)?;
-    let code = file.text().get(span.start..span.end)?.lines().next()?;
-    let clears = match file.zero_grad_in_loop(location.line) {
-        Some(ZeroGrad::Absent) => "; no call of zero_grad stands in it",
-        Some(ZeroGrad::FillsWithZeros) => "; it calls zero_grad(set_to_none=False)",
-        Some(ZeroGrad::Releases) => "; it calls zero_grad",
-        None => "",
+    let (file, found) = MainLoop::of(input, device, sources)?.found?;
+    let code = file.text().get(found.header.start..found.header.end)?.lines().next()?;
+    let clears = match found.zero_grad {
+        ZeroGrad::Absent => "no call of zero_grad stands in it",
+        ZeroGrad::FillsWithZeros => "it calls zero_grad(set_to_none=False)",
+        ZeroGrad::Releases => "it calls zero_grad",
     };
-    Some(format!("`{code}`{clears}"))
+    Some(format!("`{code}`; {clears}"))
 }
 
 /// One bar an iteration (or a few): resident bytes filled, the rest of the peak shaded.

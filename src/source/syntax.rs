@@ -41,6 +41,15 @@ impl Span {
     }
 }
 
+/// A loop of the source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Loop {
+    /// `for batch in loader`, `while True`.
+    pub header: Span,
+    /// How its body clears gradients.
+    pub zero_grad: ZeroGrad,
+}
+
 /// How a loop's body clears gradients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ZeroGrad {
@@ -93,16 +102,16 @@ impl Syntax {
         }
     }
 
-    /// How the innermost loop around a line clears gradients.
-    pub(super) fn zero_grad_in_loop(&self, line: &Range<usize>) -> Option<ZeroGrad> {
-        let body = self.around(line).into_iter().rev().find_map(|code| match code {
-            Code::Statement(Stmt::For(of)) => Some(&of.body),
-            Code::Statement(Stmt::While(of)) => Some(&of.body),
+    /// The innermost loop around a line.
+    pub(super) fn loop_around(&self, line: &Range<usize>) -> Option<Loop> {
+        let (code, body) = self.around(line).into_iter().rev().find_map(|code| match code {
+            Code::Statement(Stmt::For(of)) => Some((code, &of.body)),
+            Code::Statement(Stmt::While(of)) => Some((code, &of.body)),
             _ => None,
         })?;
         let mut calls = ZeroGradCalls { found: ZeroGrad::Absent };
         calls.visit_body(body);
-        Some(calls.found)
+        Some(Loop { header: header(code)?, zero_grad: calls.found })
     }
 
     /// Where the first call of a function of this bare name stands.
