@@ -93,8 +93,9 @@ pub(super) struct Explain {
 /// How snapshots are read and sources are found.
 #[derive(Debug, Args)]
 pub(super) struct Reading {
-    /// A folder that holds the program's source; may be given several times.
-    #[arg(long, value_name = "DIR", default_value = ".")]
+    /// A folder that holds the program's source; may be given several times [default: the current folder, the
+    /// snapshot's, and src, scripts and examples].
+    #[arg(long, value_name = "DIR")]
     pub(super) source_root: Vec<PathBuf>,
 
     /// What stands for a prefix of the recorded paths, such as /opt/job=.; may be given several times.

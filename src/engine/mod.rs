@@ -5,7 +5,7 @@
 
 mod profile;
 
-pub use profile::{IterationMemory, Profile};
+pub use profile::{IterationMemory, Line, Profile, lines_at_peak};
 
 use std::cmp::Ordering;
 

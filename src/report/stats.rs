@@ -5,11 +5,13 @@ use std::fmt::Write;
 use super::closing;
 use super::gap;
 use super::look::{Ink, Look};
-use super::place::MainLoop;
-use crate::engine::{Device, Input, IterationMemory};
+use super::place::{MainLoop, Place};
+use crate::engine::{self, Device, Input, IterationMemory};
 use crate::source::{SourceMap, ZeroGrad};
 use crate::unit::{Bytes, Index, count, percent};
 
+/// The most lines that are listed.
+const MOST_LINES: usize = 5;
 /// The most rows that the chart of iterations may take.
 const MOST_ROWS: usize = 16;
 
@@ -52,6 +54,7 @@ fn render_device(out: &mut String, input: &Input, device: &Device, sources: &Sou
         ),
     );
     look.attribute(out, "made of", &closing::composition(device));
+    top_lines(out, input, device, sources, look);
     look.attribute(
         out,
         "at the end",
@@ -85,6 +88,20 @@ fn header(input: &Input, device: &Device, sources: &SourceMap) -> Option<String>
         ZeroGrad::Releases => "it calls zero_grad",
     };
     Some(format!("`{code}`; {clears}"))
+}
+
+/// The user's lines that allocated most of the peak.
+fn top_lines(out: &mut String, input: &Input, device: &Device, sources: &SourceMap, look: &Look) {
+    let lines = engine::lines_at_peak(&input.snapshot, &device.timeline);
+    let listed: Vec<String> = lines
+        .iter()
+        .take(MOST_LINES)
+        .map(|line| {
+            let place = Place::of(&line.location, sources).line_and_function();
+            format!("{:>10}  {place} ({})", line.bytes.to_string(), count(line.allocations, "allocation"))
+        })
+        .collect();
+    look.listing(out, "by line", &listed);
 }
 
 /// One bar an iteration (or a few): resident bytes filled, the rest of the peak shaded.
