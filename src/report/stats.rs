@@ -98,7 +98,7 @@ fn top_lines(out: &mut String, input: &Input, device: &Device, sources: &SourceM
         .take(MOST_LINES)
         .map(|line| {
             let place = Place::of(&line.location, sources).line_and_function();
-            format!("{:>10}  {place} ({})", line.bytes.to_string(), count(line.allocations, "allocation"))
+            format!("{:>10}  {:>5}x  {place}", line.bytes.to_string(), line.allocations)
         })
         .collect();
     look.listing(out, "by line", &listed);
