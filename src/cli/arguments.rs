@@ -109,6 +109,7 @@ pub(super) struct Reading {
 /// How much a file may hold: a guard against damaged and hostile ones.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
+#[expect(clippy::struct_field_names, reason = "the fields are named like their flags")]
 pub(super) struct Limits {
     /// Bytes of a snapshot after decompression, such as 20GiB.
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "16GiB")]

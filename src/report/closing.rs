@@ -23,7 +23,7 @@ pub(super) fn render(out: &mut String, report: &Report, sources: &SourceMap, loo
         }
         for device in &input.devices {
             let _ = writeln!(out, "{}", look.wrap(&iterations(input, device, sources), 2));
-            let _ = writeln!(out, "{}", look.wrap(&format!("  {}", composition(device)), 4));
+            let _ = writeln!(out, "{}", look.wrap(&format!("  at the peak: {}", composition(device)), 4));
         }
         gaps(out, input, look);
     }

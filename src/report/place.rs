@@ -53,9 +53,15 @@ impl MainLoop {
         let location = Location { file: text(frame.file), line: recorded.line, function: text(frame.name) };
         let place = Place::of(&location, sources);
         let file = place.name().to_owned();
-        // The stacks show the first line of the body that allocates; the header stands above it.
-        let found = place.file.and_then(|file| file.loop_around(location.line).map(|found| (file, found)));
-        let line = found.as_ref().map_or(location.line, |(file, found)| file.place(found.header.start).0);
+        // The stacks show the lines of the body that allocate; the header stands above them. A single line may as well
+        // be the call of a library's loop: then a loop around it is another one, unless it begins just there.
+        let begins = |file: &SourceFile, found: &source::Loop| file.place(found.header.start).0;
+        let several = recorded.last_line > recorded.line;
+        let found = place.file.and_then(|file| {
+            let found = file.loop_around(recorded.line, recorded.last_line)?;
+            (several || begins(&file, &found) + 1 >= recorded.line).then_some((file, found))
+        });
+        let line = found.as_ref().map_or(recorded.line, |(file, found)| begins(file, found));
         Some(MainLoop { file, line, function: location.function, found })
     }
 }

@@ -22,12 +22,16 @@ pub fn render(input: &Input, sources: &SourceMap, look: &Look) -> String {
     if input.devices.is_empty() {
         out.push_str("  no device has a history or memory in this snapshot\n");
     }
-    for device in &input.devices {
-        render_device(&mut out, input, device, sources, look);
-    }
     for gap in &input.snapshot.gaps {
         look.attribute(&mut out, "not known", &gap::describe(gap));
     }
+    for device in &input.devices {
+        render_device(&mut out, input, device, sources, look);
+    }
+    out.push('\n');
+    let unmanaged =
+        "memory that PyTorch's allocator does not manage: the CUDA context, NCCL, other libraries";
+    look.attribute(&mut out, "left out", unmanaged);
     out
 }
 
@@ -122,8 +126,15 @@ fn chart(out: &mut String, iterations: &[IterationMemory], look: &Look) {
         let name = if first == last { first.to_string() } else { format!("{first}-{last}") };
         let peak = group.iter().map(|iteration| iteration.peak).max().unwrap_or_default();
         let resident = group.iter().map(|iteration| iteration.resident).max().unwrap_or_default();
-        let columns = |bytes: Bytes| (bytes.share_of(highest) * room as f64).round() as usize;
+        let columns = |bytes: Bytes| columns(bytes, highest, room);
         let bar = look.bar(columns(resident), columns(peak));
         let _ = writeln!(out, "  {name:>9}  {:>10}  {:>10}  {bar}", peak.to_string(), resident.to_string());
     }
+}
+
+/// How many of `room` columns stand for `bytes`, where `highest` fills them all; rounded.
+fn columns(bytes: Bytes, highest: Bytes, room: usize) -> usize {
+    let highest = u128::from(highest.get()).max(1);
+    let doubled = u128::from(bytes.get()) * room as u128 * 2;
+    usize::try_from((doubled + highest) / (highest * 2)).unwrap_or(room).min(room)
 }

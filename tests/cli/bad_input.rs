@@ -18,7 +18,10 @@ fn files(folder: &Path) -> Vec<&'static str> {
         ("list.pickle", b"\x80\x04]\x94(K\x01K\x02e."),
         ("state_dict.pickle", b"\x80\x04}\x94\x8c\x05model\x94K\x01s."),
         ("code.pickle", b"\x80\x04cposix\nsystem\n(\x8c\x04echot\x52."),
-        ("no_history.pickle", b"\x80\x04}\x94(\x8c\x08segments\x94]\x94\x8c\x0ddevice_traces\x94]\x94]\x94au."),
+        (
+            "no_history.pickle",
+            b"\x80\x04}\x94(\x8c\x08segments\x94]\x94\x8c\x0ddevice_traces\x94]\x94]\x94au.",
+        ),
         ("protocol_1.pickle", b"}q\x00U\x08segmentsq\x01]q\x02s."),
         ("archive.zip", b"PK\x03\x04\x14\x00\x00\x00archive/data.pkl"),
         ("truncated.pickle", &whole[..whole.len() / 2]),
@@ -86,7 +89,9 @@ fn code_in_a_pickle_is_never_run() {
 #[test]
 fn limits_name_the_flag_that_raises_them() {
     let linear = recording("seed-linear");
-    for (flag, value) in [("--max-nodes", "10"), ("--max-stack", "1"), ("--max-text", "10"), ("--max-bytes", "1KiB")] {
+    for (flag, value) in
+        [("--max-nodes", "10"), ("--max-stack", "1"), ("--max-text", "10"), ("--max-bytes", "1KiB")]
+    {
         let output = memlint(&["check", &linear, flag, value]);
         assert_eq!(output.status.code(), Some(2), "{flag}");
         assert!(stderr(&output).contains(&format!("`{flag}`")), "{}", stderr(&output));
@@ -95,7 +100,8 @@ fn limits_name_the_flag_that_raises_them() {
 
 #[test]
 fn usage_errors_exit_with_2_as_well() {
-    for arguments in [&["check"][..], &["check", "a", "--output-format", "xml"], &["chek"], &[], &["explain"]] {
+    for arguments in [&["check"][..], &["check", "a", "--output-format", "xml"], &["chek"], &[], &["explain"]]
+    {
         let output = memlint(arguments);
         assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""), "{arguments:?}");
         assert!(!stderr(&output).is_empty());

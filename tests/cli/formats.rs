@@ -31,7 +31,9 @@ fn the_exit_code_follows_the_findings_and_fail_on() {
 fn the_report_names_the_line_the_bytes_and_the_remedy() {
     let output = memlint(&["check", &recording("seed-resnet50-bug")]);
     let text = stdout(&output);
-    for part in ["[missing-zero-grad]", "train.py:17:9", "loss_fn(pred, labels).backward()", "97.5 MiB", "zero_grad("] {
+    for part in
+        ["[missing-zero-grad]", "train.py:17:9", "loss_fn(pred, labels).backward()", "97.5 MiB", "zero_grad("]
+    {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
     assert!(stderr(&output).is_empty());
@@ -155,7 +157,8 @@ fn a_folder_stands_for_its_snapshots() {
     fs::write(folder.join("notes.txt"), "two runs").unwrap();
     let output = memlint_in(&folder, &["check", "--output-format", "json", "."]);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let paths: Vec<&str> = report["inputs"].as_array().unwrap().iter().filter_map(|one| one["path"].as_str()).collect();
+    let paths: Vec<&str> =
+        report["inputs"].as_array().unwrap().iter().filter_map(|one| one["path"].as_str()).collect();
     assert_eq!(paths, ["./a.zst", "./b.zst"]);
     let text = memlint_in(&folder, &["check", "."]);
     assert!(stdout(&text).contains("./a.zst:\n"), "{}", stdout(&text));
@@ -164,7 +167,8 @@ fn a_folder_stands_for_its_snapshots() {
 #[test]
 fn a_snapshot_can_come_through_a_pipe() {
     let file = fs::File::open(root().join(recording("seed-resnet50-bug"))).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_memlint")).args(["check", "-"]).stdin(file).output().unwrap();
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_memlint")).args(["check", "-"]).stdin(file).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
 }
 

@@ -172,12 +172,12 @@ impl<'a> Entry<'a> {
         if let Some(saved) = impact.peak {
             let allocator = self.finding.group == Group::Allocator;
             let what = if allocator { "reserved" } else { "peak" };
-            let before = self.device().map(|device| match allocator {
-                true => device.timeline.peak_reserved.bytes,
-                false => device.timeline.peak_requested.bytes,
+            let before = self.device().map(|device| {
+                let timeline = &device.timeline;
+                if allocator { timeline.peak_reserved.bytes } else { timeline.peak_requested.bytes }
             });
             parts.push(match before {
-                _ if saved == Bytes::ZERO => format!("none on the {what}: its highest point lies elsewhere"),
+                _ if saved == Bytes::ZERO => format!("{what} unchanged: its highest point lies elsewhere"),
                 Some(before) => format!("{what} -{saved} ({before} to {})", before - saved),
                 None => format!("{what} -{saved}"),
             });
