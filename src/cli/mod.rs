@@ -88,9 +88,16 @@ fn run_stats(stats: &Stats, arguments: &Arguments) -> Result<ExitCode, CliError>
 
 /// Reads and understands one snapshot.
 fn read(source: &Source, reading: &Reading) -> Result<Input, CliError> {
-    let bytes = source.read(&reading.limits.of_input())?;
-    let snapshot = Snapshot::read(&bytes, &reading.limits.of_pickle())
-        .map_err(|error| CliError::Snapshot { name: source.name(), error })?;
+    let mut stream = source.open(&reading.limits.of_input())?;
+    let snapshot = match Snapshot::read(&mut stream, &reading.limits.of_pickle()) {
+        Ok(snapshot) => snapshot,
+        Err(error) => {
+            return Err(match stream.into_failure() {
+                Some(failure) => CliError::Input(failure),
+                None => CliError::Snapshot { name: source.name(), error },
+            });
+        }
+    };
     Ok(Input::of(source.name(), snapshot))
 }
 

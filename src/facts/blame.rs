@@ -68,10 +68,8 @@ impl Blame<'_> {
         stacks.sort_unstable();
         stacks.dedup();
         for stack in stacks {
-            // Only the user's frames: two lines that call one and the same function of a library do not meet in it.
-            let own = self.code.python(stack).iter().copied().filter(|frame| self.code.is_own(*frame));
-            let path: Vec<FrameId> = own.filter(heavy).collect();
-            if !path.is_empty() {
+            let path: Vec<FrameId> = self.code.python(stack).iter().copied().filter(heavy).collect();
+            if path.iter().any(|frame| self.code.is_own(*frame)) {
                 paths.push(path);
             }
         }
@@ -115,7 +113,9 @@ impl Blame<'_> {
             graph.update_edge(from, sink, ());
         }
         let dominators = simple_fast(&graph, root);
-        dominators.dominators(sink)?.find_map(|node| graph.node_weight(node).copied().flatten())
+        let mut frames =
+            dominators.dominators(sink)?.filter_map(|node| graph.node_weight(node).copied().flatten());
+        frames.find(|frame| self.code.is_own(*frame))
     }
 
     /// Where a frame stands in a stack, counted from the outermost; the innermost place if it recurs.
@@ -126,7 +126,8 @@ impl Blame<'_> {
     /// Whether an allocation is the last that the forward at `depth` of its stack makes: its output.
     fn is_output(&self, guilty: &Guilty, depth: usize) -> bool {
         let python = self.code.python(guilty.stack);
-        let Some((caller, event)) = depth.checked_sub(1).and_then(|outer| python.get(outer)).zip(guilty.event)
+        let Some((caller, event)) =
+            depth.checked_sub(1).and_then(|outer| python.get(outer)).zip(guilty.event)
         else {
             return false;
         };
@@ -153,20 +154,13 @@ impl Blame<'_> {
     }
 }
 
-/// The paths that no other path contains: a stack whose inner frames are light ends higher up, and must not hide the line
-/// that carries the weight.
+/// The paths that no other path extends: a stack whose inner frames are light ends higher up, and must not hide the
+/// line that carries the weight.
 fn longest(mut paths: Vec<Vec<FrameId>>) -> Vec<Vec<FrameId>> {
     paths.sort();
     paths.dedup();
-    let contained = |path: &[FrameId]| {
-        paths.iter().any(|other| other.len() > path.len() && is_part_of(path, other))
-    };
-    let kept: Vec<bool> = paths.iter().map(|path| !contained(path)).collect();
+    let extended =
+        |path: &Vec<FrameId>| paths.iter().any(|other| other.len() > path.len() && other.starts_with(path));
+    let kept: Vec<bool> = paths.iter().map(|path| !extended(path)).collect();
     paths.into_iter().zip(kept).filter_map(|(path, kept)| kept.then_some(path)).collect()
-}
-
-/// Whether the frames of `path` occur in `other` in the same order.
-fn is_part_of(path: &[FrameId], other: &[FrameId]) -> bool {
-    let mut rest = other.iter();
-    path.iter().all(|frame| rest.any(|one| one == frame))
 }

@@ -72,9 +72,8 @@ fn is_temporary(file: &str) -> bool {
 /// The temporary folders from which a script was run: their files are the user's all the same. A generated module has a
 /// `<module>` frame as well while it is imported, but never the outermost one.
 fn homes<'a>(snapshot: &'a Snapshot, vocabulary: &Vocabulary) -> Vec<&'a str> {
-    let is_script = |frame: &Frame| {
-        snapshot.text(frame.name) == "<module>" && is_temporary(snapshot.text(frame.file))
-    };
+    let is_script =
+        |frame: &Frame| snapshot.text(frame.name) == "<module>" && is_temporary(snapshot.text(frame.file));
     let outermost = |stack: StackId| {
         let python = |id: &&FrameId| vocabulary.origin(**id) != Origin::Native;
         snapshot.stacks.get(stack).iter().rev().find(python).and_then(|id| snapshot.stacks.frame(*id))
@@ -101,7 +100,8 @@ mod tests {
             .iter()
             .rev()
             .map(|(file, name)| {
-                let (file, name) = (snapshot.strings.intern(file).unwrap(), snapshot.strings.intern(name).unwrap());
+                let (file, name) =
+                    (snapshot.strings.intern(file).unwrap(), snapshot.strings.intern(name).unwrap());
                 snapshot.stacks.intern_frame(Frame { name, file, line: 1 }).unwrap()
             })
             .collect();

@@ -82,13 +82,17 @@ struct Survivors {
 
 impl Survivors {
     fn of(facts: &Facts, ends: &[usize]) -> Survivors {
-        let mut this = Survivors { sites: FxHashMap::default(), total: vec![0; ends.len()], older: FxHashMap::default() };
+        let mut this = Survivors {
+            sites: FxHashMap::default(),
+            total: vec![0; ends.len()],
+            older: FxHashMap::default(),
+        };
         for (id, allocation) in facts.timeline.iter() {
             let born = allocation.alloc.map_or(0, |event| event.position() + 1);
             let given_back = allocation.free_requested.or(allocation.free).map(Index::position);
             let first = ends.partition_point(|end| *end < born);
             let last = given_back.map_or(ends.len(), |event| ends.partition_point(|end| *end <= event));
-            if first >= ends.len() || (last < first + 2 && last < ends.len()) {
+            if last < first + 2 && last < ends.len() {
                 continue;
             }
             add(&mut this.total, first, last, allocation.bytes);
@@ -99,7 +103,9 @@ impl Survivors {
                 }
                 continue;
             }
-            let Some(frame) = allocation.stack.and_then(|stack| facts.code.user(stack).next()) else { continue };
+            let Some(frame) = allocation.stack.and_then(|stack| facts.code.user(stack).next()) else {
+                continue;
+            };
             let site = this.sites.entry(frame).or_default();
             site.series.resize(ends.len(), 0);
             add(&mut site.series, first, last, allocation.bytes);

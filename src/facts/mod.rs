@@ -109,7 +109,9 @@ impl<'a> Facts<'a> {
     pub fn ends_outlived(&self, allocation: &Allocation) -> usize {
         let born = allocation.alloc.map_or(0, |event| event.position() + 1);
         let first = self.ends.partition_point(|end| *end < born);
-        let last = allocation.free.map_or(self.ends.len(), |event| self.ends.partition_point(|end| *end <= event.position()));
+        let last = allocation
+            .free
+            .map_or(self.ends.len(), |event| self.ends.partition_point(|end| *end <= event.position()));
         last.saturating_sub(first)
     }
 

@@ -130,7 +130,8 @@ fn exact(count: usize, score: i64) -> f64 {
     }
     let pairs = (count * count.saturating_sub(1) / 2) as i64;
     let total: f64 = by_inversions.iter().sum();
-    let at_least = by_inversions.iter().enumerate().filter(|(inversions, _)| pairs - 2 * *inversions as i64 >= score);
+    let at_least =
+        by_inversions.iter().enumerate().filter(|(inversions, _)| pairs - 2 * *inversions as i64 >= score);
     at_least.map(|(_, ways)| ways).sum::<f64>() / total
 }
 

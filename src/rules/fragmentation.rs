@@ -41,9 +41,10 @@ impl Fragmentation {
         let blamed = facts.blame().narrowest(&misses);
         finding.location = blamed.and_then(|frame| facts.location(frame));
         "these requests fit into none of the free blocks".clone_into(&mut finding.label);
-        if let Some(one) = misses.iter().find(|one| {
-            blamed.is_some_and(|frame| facts.code.python(one.stack).contains(&frame))
-        }) {
+        if let Some(one) = misses
+            .iter()
+            .find(|one| blamed.is_some_and(|frame| facts.code.python(one.stack).contains(&frame)))
+        {
             finding.stack = facts.shown_stack(one.stack);
         }
         finding.evidence = evidence(facts, unused, reserved, share);
@@ -65,7 +66,11 @@ fn evidence(facts: &Facts, unused: Bytes, reserved: Bytes, share: f64) -> Vec<cr
     let misses = facts.replay.misses.len();
     vec![
         measure("reserved-peak", Value::Bytes(reserved), format!("at most {reserved} reserved")),
-        measure("in-use-peak", Value::Bytes(active), format!("at most {active} in use, whole blocks counted")),
+        measure(
+            "in-use-peak",
+            Value::Bytes(active),
+            format!("at most {active} in use, whole blocks counted"),
+        ),
         measure("holes", Value::Bytes(unused), String::new()),
         measure("holes-share", Value::Ratio(share), String::new()),
         measure(

@@ -40,7 +40,8 @@ impl MissingZeroGrad {
         let kept = kept_gradients(facts);
         // A single tensor is rather a library's workspace: cuBLAS makes one on the engine's thread, in the first
         // backward pass and for good.
-        let Some(first) = kept.first().and_then(|one| one.allocation.alloc).filter(|_| kept.len() >= 2) else {
+        let Some(first) = kept.first().and_then(|one| one.allocation.alloc).filter(|_| kept.len() >= 2)
+        else {
             return Vec::new();
         };
         let steps: Vec<Step> = after(&facts.program.steps, first);
@@ -77,7 +78,8 @@ fn kept_gradients<'a>(facts: &Facts<'a>) -> Vec<Kept<'a>> {
     for (id, allocation) in facts.with_role(Role::Gradient).filter(|(_, allocation)| stays(allocation)) {
         let Some(born) = facts.born_in(allocation).map(Index::position) else { continue };
         let same_size = |iteration: usize| backward_births.get(&(iteration, allocation.bytes));
-        let ordinal = same_size(born).and_then(|births| births.iter().position(|other| *other == id)).unwrap_or(0);
+        let ordinal =
+            same_size(born).and_then(|births| births.iter().position(|other| *other == id)).unwrap_or(0);
         let later = born + 1..facts.iteration_ends().len();
         let expected = later.len();
         // A backward pass computes the new gradient, adds it to the old one and frees it. The temporary that does so
@@ -100,7 +102,9 @@ fn kept_gradients<'a>(facts: &Facts<'a>) -> Vec<Kept<'a>> {
 fn backward_births(facts: &Facts) -> BTreeMap<(usize, Bytes), Vec<AllocationId>> {
     let mut births: BTreeMap<(usize, Bytes), Vec<AllocationId>> = BTreeMap::new();
     for (id, allocation) in facts.timeline.iter() {
-        let Some(event) = allocation.alloc.filter(|event| facts.phase(*event) == Phase::Backward) else { continue };
+        let Some(event) = allocation.alloc.filter(|event| facts.phase(*event) == Phase::Backward) else {
+            continue;
+        };
         if let Some(iteration) = facts.program.iteration_of(event) {
             births.entry((iteration.position(), allocation.bytes)).or_default().push(id);
         }
@@ -200,13 +204,21 @@ fn evidence(facts: &Facts, kept: &[Kept], steps: &[Step], zeroed: usize) -> Vec<
         measure(
             "optimizer-steps",
             Value::Count(steps.len() as u64),
-            format!("{} and {} of zero_grad since", count(steps.len(), "optimizer step"), count(zeroed, "call")),
+            format!(
+                "{} and {} of zero_grad since",
+                count(steps.len(), "optimizer step"),
+                count(zeroed, "call")
+            ),
         ),
         measure("zero-grad-calls", Value::Count(zeroed as u64), String::new()),
         measure(
             "cleared-gradients",
             Value::Count(cleared as u64),
-            if cleared > 0 { format!("{} cleared in the meantime", count(cleared, "other gradient")) } else { String::new() },
+            if cleared > 0 {
+                format!("{} cleared in the meantime", count(cleared, "other gradient"))
+            } else {
+                String::new()
+            },
         ),
     ]
 }

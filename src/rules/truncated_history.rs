@@ -21,10 +21,13 @@ impl TruncatedHistory {
         if evicted == 0 || !facts.trace.events.iter().any(|event| event.action == Action::Alloc) {
             return Vec::new();
         }
-        let message = format!("the recording lost its beginning: only the last {} are left", count(events, "event"));
-        let help = "record with a larger buffer: torch.cuda.memory._record_memory_history(max_entries=1_000_000)";
+        let message =
+            format!("the recording lost its beginning: only the last {} are left", count(events, "event"));
+        let help =
+            "record with a larger buffer: torch.cuda.memory._record_memory_history(max_entries=1_000_000)";
         let mut finding = Self::META.finding(facts, message, help);
-        finding.confidence = if is_a_buffer_size(facts, events) { Confidence::High } else { Confidence::Medium };
+        finding.confidence =
+            if is_a_buffer_size(facts, events) { Confidence::High } else { Confidence::Medium };
         finding.seek =
             Some(Seek { call: "_record_memory_history", label: "this buffer was too small for the program" });
         let older = facts.timeline.allocations.iter().filter(|one| one.alloc.is_none());
@@ -41,7 +44,11 @@ impl TruncatedHistory {
                 Value::Count(evicted as u64),
                 format!("{} in use with a stack, but without an allocation event", count(evicted, "block")),
             ),
-            measure("events", Value::Count(events as u64), format!("{} in the trace", count(events, "event"))),
+            measure(
+                "events",
+                Value::Count(events as u64),
+                format!("{} in the trace", count(events, "event")),
+            ),
         ];
         vec![finding]
     }

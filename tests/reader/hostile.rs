@@ -113,7 +113,7 @@ fn limits_name_the_flag_that_raises_them() {
     let cases: [(&[u8], &str); 3] = [(b"]0", "--max-nodes"), (b"N", "--max-stack"), (b"(", "--max-stack")];
     for (opcode, expected) in cases {
         let bytes = Pickle::new(4).raw(&opcode.repeat(100)).stop();
-        match Snapshot::read(&bytes, &limits).map(|_| ()) {
+        match Snapshot::read(bytes.as_slice(), &limits).map(|_| ()) {
             Err(SnapshotError::Pickle(PickleError::Limit { flag, limit: 10, .. })) => {
                 assert_eq!(flag, expected);
             }
