@@ -89,7 +89,9 @@ pub fn check_with(inputs: Vec<Input>, rules: &[&dyn Rule]) -> Report {
             let Some(facts) = device.facts(&input.snapshot) else { continue };
             for rule in rules {
                 match run(*rule, &facts) {
-                    Ok(found) => findings.extend(found.into_iter().map(|one| Finding { input: position, ..one })),
+                    Ok(found) => {
+                        findings.extend(found.into_iter().map(|one| Finding { input: position, ..one }));
+                    }
                     Err(reason) => skipped.push(Skipped {
                         input: position,
                         rule: rule.meta().name,
@@ -115,7 +117,8 @@ fn run(rule: &dyn Rule, facts: &Facts) -> Result<Vec<Finding>, &'static str> {
 
 /// By severity, then by what mending saves (the peak, then what stays), then by rule, place and input.
 fn worst_first(a: &Finding, b: &Finding) -> Ordering {
-    let saves = |finding: &Finding| (finding.impact.peak, finding.impact.resident, finding.impact.per_iteration);
+    let saves =
+        |finding: &Finding| (finding.impact.peak, finding.impact.resident, finding.impact.per_iteration);
     let place = |finding: &Finding| (finding.rule, finding.location.clone(), finding.input, finding.device);
     b.severity.cmp(&a.severity).then_with(|| saves(b).cmp(&saves(a))).then_with(|| place(a).cmp(&place(b)))
 }
@@ -159,7 +162,7 @@ mod tests {
 
     #[test]
     fn the_worst_comes_first_and_then_what_saves_most() {
-        let mut findings = vec![
+        let mut findings = [
             finding("note", Severity::Info, Some(9)),
             finding("unknown", Severity::Error, None),
             finding("small", Severity::Error, Some(1)),

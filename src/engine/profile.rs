@@ -154,7 +154,10 @@ mod tests {
             phases: vec![Phase::Forward, Phase::Forward, Phase::Setup, Phase::Backward],
             ..Program::default()
         };
-        let roles = Roles { of: vec![Role::Parameter, Role::Activation, Role::Gradient, Role::Parameter], ..Roles::default() };
+        let roles = Roles {
+            of: vec![Role::Parameter, Role::Activation, Role::Gradient, Role::Parameter],
+            ..Roles::default()
+        };
         let profile = Profile::of(&timeline, &program, &roles);
         let memory = |peak, resident| IterationMemory { peak: Bytes(peak), resident: Bytes(resident) };
         assert_eq!(profile.iterations, [memory(15, 10), memory(18, 18)]);

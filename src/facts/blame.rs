@@ -13,7 +13,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use rustc_hash::FxHashMap;
 
 use crate::facts::code::Code;
-use crate::program::Meaning;
+use crate::program::{Meaning, Origin};
 use crate::snapshot::{Action, DeviceTrace, Snapshot};
 use crate::unit::{EventIndex, FrameId, Index, StackId};
 
@@ -69,13 +69,12 @@ impl Blame<'_> {
         stacks.dedup();
         for stack in stacks {
             // Only the user's frames: two lines that call one and the same function of a library do not meet in it.
-            let own = self.code.python(stack).iter().copied().filter(|frame| self.code.is_own(*frame));
-            let path: Vec<FrameId> = own.filter(heavy).collect();
+            let path: Vec<FrameId> = self.blamable(stack).into_iter().filter(heavy).collect();
             if !path.is_empty() {
                 paths.push(path);
             }
         }
-        self.dominating(&longest(paths))
+        dominating(&longest(paths))
     }
 
     /// The narrowest user frame, and from there outward past every forward of a module whose output the guilty
@@ -100,22 +99,18 @@ impl Blame<'_> {
         }
     }
 
-    /// The innermost user frame among the dominators of all paths' ends.
-    fn dominating(&self, paths: &[Vec<FrameId>]) -> Option<FrameId> {
-        let mut graph: DiGraph<Option<FrameId>, ()> = DiGraph::new();
-        let mut nodes: FxHashMap<FrameId, NodeIndex> = FxHashMap::default();
-        let (root, sink) = (graph.add_node(None), graph.add_node(None));
-        for path in paths {
-            let mut from = root;
-            for frame in path {
-                let node = *nodes.entry(*frame).or_insert_with(|| graph.add_node(Some(*frame)));
-                graph.update_edge(from, node, ());
-                from = node;
-            }
-            graph.update_edge(from, sink, ());
+    /// The frames of a stack that can be blamed, outermost first: the user's; where there are none, a library's.
+    fn blamable(&self, stack: StackId) -> Vec<FrameId> {
+        let python = self.code.python(stack);
+        let own: Vec<FrameId> = python.iter().copied().filter(|frame| self.code.is_own(*frame)).collect();
+        if !own.is_empty() {
+            return own;
         }
-        let dominators = simple_fast(&graph, root);
-        dominators.dominators(sink)?.find_map(|node| graph.node_weight(node).copied().flatten())
+        python
+            .iter()
+            .copied()
+            .filter(|frame| self.code.vocabulary.origin(*frame) == Origin::Library)
+            .collect()
     }
 
     /// Where a frame stands in a stack, counted from the outermost; the innermost place if it recurs.
@@ -126,7 +121,8 @@ impl Blame<'_> {
     /// Whether an allocation is the last that the forward at `depth` of its stack makes: its output.
     fn is_output(&self, guilty: &Guilty, depth: usize) -> bool {
         let python = self.code.python(guilty.stack);
-        let Some((caller, event)) = depth.checked_sub(1).and_then(|outer| python.get(outer)).zip(guilty.event)
+        let Some((caller, event)) =
+            depth.checked_sub(1).and_then(|outer| python.get(outer)).zip(guilty.event)
         else {
             return false;
         };
@@ -153,14 +149,31 @@ impl Blame<'_> {
     }
 }
 
+/// The innermost frame among the dominators of all paths' ends.
+fn dominating(paths: &[Vec<FrameId>]) -> Option<FrameId> {
+    let mut graph: DiGraph<Option<FrameId>, ()> = DiGraph::new();
+    let mut nodes: FxHashMap<FrameId, NodeIndex> = FxHashMap::default();
+    let (root, sink) = (graph.add_node(None), graph.add_node(None));
+    for path in paths {
+        let mut from = root;
+        for frame in path {
+            let node = *nodes.entry(*frame).or_insert_with(|| graph.add_node(Some(*frame)));
+            graph.update_edge(from, node, ());
+            from = node;
+        }
+        graph.update_edge(from, sink, ());
+    }
+    let dominators = simple_fast(&graph, root);
+    dominators.dominators(sink)?.find_map(|node| graph.node_weight(node).copied().flatten())
+}
+
 /// The paths that no other path contains: a stack whose inner frames are light ends higher up, and must not hide the line
 /// that carries the weight.
 fn longest(mut paths: Vec<Vec<FrameId>>) -> Vec<Vec<FrameId>> {
     paths.sort();
     paths.dedup();
-    let contained = |path: &[FrameId]| {
-        paths.iter().any(|other| other.len() > path.len() && is_part_of(path, other))
-    };
+    let contained =
+        |path: &[FrameId]| paths.iter().any(|other| other.len() > path.len() && is_part_of(path, other));
     let kept: Vec<bool> = paths.iter().map(|path| !contained(path)).collect();
     paths.into_iter().zip(kept).filter_map(|(path, kept)| kept.then_some(path)).collect()
 }

@@ -54,6 +54,13 @@ impl Code {
     pub fn user(&self, stack: StackId) -> impl Iterator<Item = FrameId> {
         self.python(stack).iter().rev().copied().filter(|frame| self.is_own(*frame))
     }
+
+    /// The line that stands for a stack: the user's innermost, or, where a packaged program runs without any file of the
+    /// user's, the innermost outside PyTorch.
+    pub fn site(&self, stack: StackId) -> Option<FrameId> {
+        let packaged = |frame: &FrameId| self.vocabulary.origin(*frame) == Origin::Library;
+        self.user(stack).next().or_else(|| self.python(stack).iter().rev().copied().find(packaged))
+    }
 }
 
 /// A frame as the place of a finding.
@@ -72,9 +79,8 @@ fn is_temporary(file: &str) -> bool {
 /// The temporary folders from which a script was run: their files are the user's all the same. A generated module has a
 /// `<module>` frame as well while it is imported, but never the outermost one.
 fn homes<'a>(snapshot: &'a Snapshot, vocabulary: &Vocabulary) -> Vec<&'a str> {
-    let is_script = |frame: &Frame| {
-        snapshot.text(frame.name) == "<module>" && is_temporary(snapshot.text(frame.file))
-    };
+    let is_script =
+        |frame: &Frame| snapshot.text(frame.name) == "<module>" && is_temporary(snapshot.text(frame.file));
     let outermost = |stack: StackId| {
         let python = |id: &&FrameId| vocabulary.origin(**id) != Origin::Native;
         snapshot.stacks.get(stack).iter().rev().find(python).and_then(|id| snapshot.stacks.frame(*id))
@@ -101,7 +107,8 @@ mod tests {
             .iter()
             .rev()
             .map(|(file, name)| {
-                let (file, name) = (snapshot.strings.intern(file).unwrap(), snapshot.strings.intern(name).unwrap());
+                let (file, name) =
+                    (snapshot.strings.intern(file).unwrap(), snapshot.strings.intern(name).unwrap());
                 snapshot.stacks.intern_frame(Frame { name, file, line: 1 }).unwrap()
             })
             .collect();

@@ -7,11 +7,12 @@
 
 use std::collections::BTreeSet;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::facts::Facts;
 use crate::facts::trend::{Trend, trend};
-use crate::unit::{AllocationId, Bytes, FrameId, Index};
+use crate::timeline::Allocation;
+use crate::unit::{AllocationId, Bytes, FrameId, Index, StackId};
 
 /// Series are thinned to this many values before they are tested; the test takes quadratic time.
 const LONGEST_SERIES: usize = 1000;
@@ -19,7 +20,7 @@ const LONGEST_SERIES: usize = 1000;
 /// A line whose tensors outlive iterations.
 #[derive(Debug)]
 pub struct Growth {
-    /// The innermost user frame of the allocations.
+    /// The line: the innermost user frame of the allocations.
     pub site: FrameId,
     /// Bytes alive at the ends of iterations, the first left out where there are enough.
     pub series: Vec<Bytes>,
@@ -48,7 +49,7 @@ pub(super) fn growth(facts: &Facts) -> Vec<Growth> {
         .filter_map(|(frame, site)| {
             let series = thinned(&survivors.with_older(site), skipped);
             let trend = trend(&series)?;
-            let series = series.iter().map(|value| Bytes(*value as u64)).collect();
+            let series = series.iter().copied().map(Bytes::rounded).collect();
             let alive = site.members.iter().filter(|member| member.last == ends.len());
             let alive = alive.map(|member| member.id).collect();
             Some(Growth { site: *frame, series, trend, device_net, alive })
@@ -82,30 +83,54 @@ struct Survivors {
 
 impl Survivors {
     fn of(facts: &Facts, ends: &[usize]) -> Survivors {
-        let mut this = Survivors { sites: FxHashMap::default(), total: vec![0; ends.len()], older: FxHashMap::default() };
+        let count = ends.len();
+        let mut this =
+            Survivors { sites: FxHashMap::default(), total: vec![0; count], older: FxHashMap::default() };
+        // What is too young to tell counts where an older tensor of the same stack has lived on.
+        let mut long_lived: FxHashSet<StackId> = FxHashSet::default();
+        let mut young: Vec<(AllocationId, Option<StackId>, usize)> = Vec::new();
         for (id, allocation) in facts.timeline.iter() {
-            let born = allocation.alloc.map_or(0, |event| event.position() + 1);
-            let given_back = allocation.free_requested.or(allocation.free).map(Index::position);
-            let first = ends.partition_point(|end| *end < born);
-            let last = given_back.map_or(ends.len(), |event| ends.partition_point(|end| *end <= event));
-            if first >= ends.len() || (last < first + 2 && last < ends.len()) {
+            let (first, last) = ends_of(allocation, ends);
+            if first >= last {
                 continue;
             }
-            add(&mut this.total, first, last, allocation.bytes);
-            if allocation.alloc.is_none() {
-                if last < ends.len() {
-                    let older = this.older.entry(allocation.bytes).or_insert_with(|| vec![0; ends.len()]);
-                    add(older, first, last, allocation.bytes);
-                }
-                continue;
+            let stack = allocation.alloc.and_then(|event| facts.seen_stack(event));
+            if last >= first + 2 {
+                long_lived.extend(stack);
+                this.add(facts, id, stack, (first, last));
+            } else if last == count {
+                young.push((id, stack, first));
             }
-            let Some(frame) = allocation.stack.and_then(|stack| facts.code.user(stack).next()) else { continue };
-            let site = this.sites.entry(frame).or_default();
-            site.series.resize(ends.len(), 0);
-            add(&mut site.series, first, last, allocation.bytes);
-            site.members.push(Member { id, bytes: allocation.bytes, last });
+        }
+        for (id, stack, first) in young {
+            if stack.is_some_and(|stack| long_lived.contains(&stack)) {
+                this.add(facts, id, stack, (first, count));
+            }
         }
         this
+    }
+
+    fn add(
+        &mut self,
+        facts: &Facts,
+        id: AllocationId,
+        stack: Option<StackId>,
+        (first, last): (usize, usize),
+    ) {
+        let Some(allocation) = facts.timeline.allocation(id) else { return };
+        let (bytes, count) = (allocation.bytes, self.total.len());
+        raise(&mut self.total, first, last, bytes);
+        if allocation.alloc.is_none() {
+            if last < count {
+                raise(self.older.entry(bytes).or_insert_with(|| vec![0; count]), first, last, bytes);
+            }
+            return;
+        }
+        let Some(frame) = stack.and_then(|stack| facts.code.site(stack)) else { return };
+        let site = self.sites.entry(frame).or_default();
+        site.series.resize(count, 0);
+        raise(&mut site.series, first, last, bytes);
+        site.members.push(Member { id, bytes, last });
     }
 
     /// A site's series with the blocks of the same sizes that were there before the recording and leave during it: a
@@ -123,7 +148,15 @@ impl Survivors {
     }
 }
 
-fn add(series: &mut [u64], first: usize, last: usize, bytes: Bytes) {
+/// The ends that an allocation outlives: the first, and the first that it does not.
+fn ends_of(allocation: &Allocation, ends: &[usize]) -> (usize, usize) {
+    let born = allocation.alloc.map_or(0, |event| event.position() + 1);
+    let given_back = allocation.free_requested.or(allocation.free).map(Index::position);
+    let first = ends.partition_point(|end| *end < born);
+    (first, given_back.map_or(ends.len(), |event| ends.partition_point(|end| *end <= event)))
+}
+
+fn raise(series: &mut [u64], first: usize, last: usize, bytes: Bytes) {
     for place in series.iter_mut().take(last).skip(first) {
         *place = place.saturating_add(bytes.get());
     }

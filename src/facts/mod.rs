@@ -18,6 +18,7 @@ pub use calls::Calls;
 pub use code::Code;
 pub use growth::Growth;
 pub use impact::{Change, Changes};
+pub use pools::PoolPeaks;
 pub use trend::{Trend, trend};
 
 use crate::finding::{Location, StackFrame};
@@ -109,7 +110,9 @@ impl<'a> Facts<'a> {
     pub fn ends_outlived(&self, allocation: &Allocation) -> usize {
         let born = allocation.alloc.map_or(0, |event| event.position() + 1);
         let first = self.ends.partition_point(|end| *end < born);
-        let last = allocation.free.map_or(self.ends.len(), |event| self.ends.partition_point(|end| *end <= event.position()));
+        let last = allocation
+            .free
+            .map_or(self.ends.len(), |event| self.ends.partition_point(|end| *end <= event.position()));
         last.saturating_sub(first)
     }
 
@@ -123,9 +126,9 @@ impl<'a> Facts<'a> {
         self.growth.get_or_init(|| growth::growth(self))
     }
 
-    /// How far the most that was reserved lies above the most that was in use at once, private pools left out.
-    pub fn reserved_but_never_used(&self) -> Bytes {
-        pools::unused(self)
+    /// The peaks of the default pool: private ones (CUDA graphs) apart.
+    pub fn default_pool(&self) -> PoolPeaks {
+        pools::default_pool(self)
     }
 
     /// The stack that a person would see for an event: its own, or, on the autograd engine's thread, the one under
@@ -162,9 +165,9 @@ impl<'a> Facts<'a> {
         code::location(self.snapshot, frame)
     }
 
-    /// The innermost user frame of a stack.
-    pub fn user_frame(&self, stack: StackId) -> Option<FrameId> {
-        self.code.user(stack).next()
+    /// The line that stands for a stack.
+    pub fn site(&self, stack: StackId) -> Option<FrameId> {
+        self.code.site(stack)
     }
 
     /// A stack as places, innermost first, Python frames only.

@@ -128,9 +128,12 @@ fn exact(count: usize, score: i64) -> f64 {
         }
         by_inversions = next;
     }
-    let pairs = (count * count.saturating_sub(1) / 2) as i64;
+    let pairs = (count * count.saturating_sub(1) / 2) as f64;
     let total: f64 = by_inversions.iter().sum();
-    let at_least = by_inversions.iter().enumerate().filter(|(inversions, _)| pairs - 2 * *inversions as i64 >= score);
+    let at_least = by_inversions
+        .iter()
+        .enumerate()
+        .filter(|(inversions, _)| pairs - 2.0 * *inversions as f64 >= score as f64);
     at_least.map(|(_, ways)| ways).sum::<f64>() / total
 }
 

@@ -1,7 +1,7 @@
 //! Reserved memory far above what was ever in use.
 
 use super::{declare_rule, measure};
-use crate::facts::{Facts, Guilty};
+use crate::facts::{Facts, Guilty, PoolPeaks};
 use crate::finding::{Finding, Impact, Severity, Value};
 use crate::unit::{Bytes, Confidence, count, percent};
 
@@ -21,8 +21,8 @@ const WARNED: Bytes = Bytes::GIB;
 
 impl Fragmentation {
     fn detect(facts: &Facts) -> Vec<Finding> {
-        let reserved = facts.timeline.peak_reserved.bytes;
-        let unused = facts.reserved_but_never_used();
+        let PoolPeaks { reserved, active } = facts.default_pool();
+        let unused = reserved - active;
         let share = unused.share_of(reserved);
         if share < SHARE || unused < NOTED {
             return Vec::new();
@@ -41,12 +41,13 @@ impl Fragmentation {
         let blamed = facts.blame().narrowest(&misses);
         finding.location = blamed.and_then(|frame| facts.location(frame));
         "these requests fit into none of the free blocks".clone_into(&mut finding.label);
-        if let Some(one) = misses.iter().find(|one| {
-            blamed.is_some_and(|frame| facts.code.python(one.stack).contains(&frame))
-        }) {
+        if let Some(one) = misses
+            .iter()
+            .find(|one| blamed.is_some_and(|frame| facts.code.python(one.stack).contains(&frame)))
+        {
             finding.stack = facts.shown_stack(one.stack);
         }
-        finding.evidence = evidence(facts, unused, reserved, share);
+        finding.evidence = evidence(facts, reserved, active);
         vec![finding]
     }
 }
@@ -60,14 +61,18 @@ fn misses(facts: &Facts) -> Vec<Guilty> {
     facts.replay.misses.iter().filter_map(one).collect()
 }
 
-fn evidence(facts: &Facts, unused: Bytes, reserved: Bytes, share: f64) -> Vec<crate::finding::Measure> {
-    let active = facts.replay.peak_active.bytes;
+fn evidence(facts: &Facts, reserved: Bytes, active: Bytes) -> Vec<crate::finding::Measure> {
+    let unused = reserved - active;
     let misses = facts.replay.misses.len();
     vec![
         measure("reserved-peak", Value::Bytes(reserved), format!("at most {reserved} reserved")),
-        measure("in-use-peak", Value::Bytes(active), format!("at most {active} in use, whole blocks counted")),
+        measure(
+            "in-use-peak",
+            Value::Bytes(active),
+            format!("at most {active} in use, whole blocks counted"),
+        ),
         measure("holes", Value::Bytes(unused), String::new()),
-        measure("holes-share", Value::Ratio(share), String::new()),
+        measure("holes-share", Value::Ratio(unused.share_of(reserved)), String::new()),
         measure(
             "misses",
             Value::Count(misses as u64),

@@ -58,23 +58,28 @@ fn grows(facts: &Facts, growth: &Growth) -> bool {
 
 /// The statement of the loop's body under which a line allocates: what hangs under one statement is one finding.
 fn statement(facts: &Facts, growth: &Growth) -> FrameId {
-    let stack = growth.alive.first().and_then(|id| facts.timeline.allocation(*id)).and_then(|one| one.stack);
+    let first = growth.alive.first().and_then(|id| facts.timeline.allocation(*id)?.alloc);
+    let stack = first.and_then(|event| facts.seen_stack(event));
     let body = facts.program.main_loop.and_then(|main| facts.snapshot.stacks.frame(main.frame));
     let in_body = |frame: &&FrameId| {
-        facts.snapshot.stacks.frame(**frame).zip(body).is_some_and(|(frame, body)| {
-            frame.name == body.name && frame.file == body.file
-        })
+        facts
+            .snapshot
+            .stacks
+            .frame(**frame)
+            .zip(body)
+            .is_some_and(|(frame, body)| frame.name == body.name && frame.file == body.file)
     };
     let found = stack.and_then(|stack| facts.code.python(stack).iter().find(in_body).copied());
     found.unwrap_or(growth.site)
 }
 
 fn report(facts: &Facts, sites: &[&Growth]) -> Finding {
-    let slope = Bytes(sites.iter().map(|site| site.trend.slope).sum::<f64>() as u64);
-    let net = Bytes(sites.iter().map(|site| site.trend.net).sum::<f64>() as u64);
+    let slope = Bytes::rounded(sites.iter().map(|site| site.trend.slope).sum());
+    let net = Bytes::rounded(sites.iter().map(|site| site.trend.net).sum());
     let alive: Vec<AllocationId> = sites.iter().flat_map(|site| site.alive.iter().copied()).collect();
-    let message = format!("memory grows by {slope} in every iteration");
-    let help = "keep numbers instead of tensors: .item(), or .detach().cpu(); give a cache a limit: deque(maxlen=n)";
+    let message = format!("memory grows by {slope} an iteration, {net} in all");
+    let help =
+        "keep numbers instead of tensors: .item(), or .detach().cpu(); give a cache a limit: deque(maxlen=n)";
     let mut finding = GrowingResidency::META.finding(facts, message, help);
     let guilty = facts.guilty(alive.iter().copied());
     let blamed = facts.blame().past_forwards(&guilty);
@@ -83,9 +88,10 @@ fn report(facts: &Facts, sites: &[&Growth]) -> Finding {
     finding.phase = first.map(|event| facts.phase(event)).unwrap_or_default();
     finding.label = format!("{} made here are still alive at the end", count(alive.len(), "tensor"));
     finding.related = related(facts, sites, blamed);
-    let through_blamed = guilty.iter().rev().find(|one| {
-        blamed.is_some_and(|frame| facts.code.python(one.stack).contains(&frame))
-    });
+    let through_blamed = guilty
+        .iter()
+        .rev()
+        .find(|one| blamed.is_some_and(|frame| facts.code.python(one.stack).contains(&frame)));
     if let Some(stack) = through_blamed.map(|one| one.stack) {
         finding.stack = facts.shown_stack(stack);
     }
@@ -110,8 +116,8 @@ fn report(facts: &Facts, sites: &[&Growth]) -> Finding {
 fn related(facts: &Facts, sites: &[&Growth], blamed: Option<FrameId>) -> Vec<Related> {
     let others = sites.iter().filter(|site| Some(site.site) != blamed).take(4);
     let one = |site: &&Growth| {
-        let slope = Bytes(site.trend.slope as u64);
-        let message = format!("{slope} more made here in every iteration");
+        let slope = Bytes::rounded(site.trend.slope);
+        let message = format!("{slope} an iteration of it is made here");
         Some(Related { location: facts.location(site.site)?, message })
     };
     others.filter_map(one).collect()
@@ -128,7 +134,11 @@ fn evidence(
     let series = sites.first().map(|site| site.series.clone()).unwrap_or_default();
     let shown = if p_value < 0.0001 { "p < 0.0001".to_owned() } else { format!("p = {p_value:.4}") };
     vec![
-        measure("growth", Value::Bytes(net), format!("grew by {net} over {}", count(values, "iteration end"))),
+        measure(
+            "growth",
+            Value::Bytes(net),
+            format!("grew by {net} over {}", count(values, "iteration end")),
+        ),
         measure("slope", Value::Bytes(slope), format!("{slope} an iteration (Theil-Sen)")),
         measure("p-value", Value::Ratio(p_value), format!("{shown} (Mann-Kendall)")),
         measure("tensors-alive", Value::Count(tensors as u64), String::new()),

@@ -36,18 +36,23 @@ impl LazyOptimizerInit {
             Some(later) => format!("only in iteration {}", later + 1),
         };
         let message = format!("optimizer state appears {when} ({bytes}, {})", count(state.len(), "tensor"));
-        let help = "choose the batch size by an iteration after this one: the first fits where the next may not";
+        let help =
+            "choose the batch size by an iteration after this one: the first fits where the next may not";
         let mut finding = Self::META.finding(facts, message, help);
         finding.confidence = Confidence::High;
         finding.phase = Phase::OptimizerStep;
         let guilty = facts.guilty(state.iter().map(|(id, _)| *id));
-        let blamed = facts.blame().narrowest(&guilty).or_else(|| facts.user_frame(guilty.first()?.stack));
+        let blamed = facts.blame().narrowest(&guilty).or_else(|| facts.site(guilty.first()?.stack));
         finding.location = blamed.and_then(|frame| facts.location(frame));
         "the step makes its state here and keeps it".clone_into(&mut finding.label);
         finding.stack = guilty.first().map(|one| facts.shown_stack(one.stack)).unwrap_or_default();
         finding.impact = Impact { peak: None, resident: Some(bytes), per_iteration: None };
         finding.evidence = vec![
-            measure("state", Value::Bytes(bytes), format!("{bytes} of state, {} of the peak", percent(share))),
+            measure(
+                "state",
+                Value::Bytes(bytes),
+                format!("{bytes} of state, {} of the peak", percent(share)),
+            ),
             measure("tensors", Value::Count(state.len() as u64), String::new()),
         ];
         vec![finding]

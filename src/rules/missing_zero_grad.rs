@@ -40,7 +40,8 @@ impl MissingZeroGrad {
         let kept = kept_gradients(facts);
         // A single tensor is rather a library's workspace: cuBLAS makes one on the engine's thread, in the first
         // backward pass and for good.
-        let Some(first) = kept.first().and_then(|one| one.allocation.alloc).filter(|_| kept.len() >= 2) else {
+        let Some(first) = kept.first().and_then(|one| one.allocation.alloc).filter(|_| kept.len() >= 2)
+        else {
             return Vec::new();
         };
         let steps: Vec<Step> = after(&facts.program.steps, first);
@@ -77,7 +78,8 @@ fn kept_gradients<'a>(facts: &Facts<'a>) -> Vec<Kept<'a>> {
     for (id, allocation) in facts.with_role(Role::Gradient).filter(|(_, allocation)| stays(allocation)) {
         let Some(born) = facts.born_in(allocation).map(Index::position) else { continue };
         let same_size = |iteration: usize| backward_births.get(&(iteration, allocation.bytes));
-        let ordinal = same_size(born).and_then(|births| births.iter().position(|other| *other == id)).unwrap_or(0);
+        let ordinal =
+            same_size(born).and_then(|births| births.iter().position(|other| *other == id)).unwrap_or(0);
         let later = born + 1..facts.iteration_ends().len();
         let expected = later.len();
         // A backward pass computes the new gradient, adds it to the old one and frees it. The temporary that does so
@@ -100,7 +102,9 @@ fn kept_gradients<'a>(facts: &Facts<'a>) -> Vec<Kept<'a>> {
 fn backward_births(facts: &Facts) -> BTreeMap<(usize, Bytes), Vec<AllocationId>> {
     let mut births: BTreeMap<(usize, Bytes), Vec<AllocationId>> = BTreeMap::new();
     for (id, allocation) in facts.timeline.iter() {
-        let Some(event) = allocation.alloc.filter(|event| facts.phase(*event) == Phase::Backward) else { continue };
+        let Some(event) = allocation.alloc.filter(|event| facts.phase(*event) == Phase::Backward) else {
+            continue;
+        };
         if let Some(iteration) = facts.program.iteration_of(event) {
             births.entry((iteration.position(), allocation.bytes)).or_default().push(id);
         }
@@ -170,7 +174,7 @@ fn locate(facts: &Facts, kept: &[Kept], finding: &mut Finding) {
         (stacks.iter().filter(|other| *other == stack).count(), std::cmp::Reverse(*stack))
     });
     if let Some(stack) = most.or_else(own) {
-        finding.location = facts.user_frame(stack).and_then(|frame| facts.location(frame));
+        finding.location = facts.site(stack).and_then(|frame| facts.location(frame));
         finding.stack = facts.shown_stack(stack);
     }
 }
@@ -178,12 +182,17 @@ fn locate(facts: &Facts, kept: &[Kept], finding: &mut Finding) {
 fn step_line(facts: &Facts, steps: &[Step], zeroed: usize) -> Option<Related> {
     let in_step = |step: &Step| (step.start.position()..step.end.position()).filter_map(EventIndex::at);
     let stack = facts.program.steps.iter().flat_map(in_step).find_map(|event| facts.seen_stack(event))?;
-    let location = facts.location(facts.user_frame(stack)?)?;
-    let message = match zeroed {
-        0 => format!("{} and not one zero_grad after them", count(steps.len(), "step")),
-        _ => format!("{} and {} of zero_grad", count(steps.len(), "step"), count(zeroed, "call")),
-    };
+    let location = facts.location(facts.site(stack)?)?;
+    let message = format!("{}, {}", count(steps.len(), "step"), zero_grads(zeroed));
     Some(Related { location, message })
+}
+
+fn zero_grads(zeroed: usize) -> String {
+    if zeroed == 0 {
+        "not one zero_grad".to_owned()
+    } else {
+        format!("{} of zero_grad", count(zeroed, "call"))
+    }
 }
 
 fn evidence(facts: &Facts, kept: &[Kept], steps: &[Step], zeroed: usize) -> Vec<crate::finding::Measure> {
@@ -200,13 +209,17 @@ fn evidence(facts: &Facts, kept: &[Kept], steps: &[Step], zeroed: usize) -> Vec<
         measure(
             "optimizer-steps",
             Value::Count(steps.len() as u64),
-            format!("{} and {} of zero_grad since", count(steps.len(), "optimizer step"), count(zeroed, "call")),
+            format!("{} since, {}", count(steps.len(), "optimizer step"), zero_grads(zeroed)),
         ),
         measure("zero-grad-calls", Value::Count(zeroed as u64), String::new()),
         measure(
             "cleared-gradients",
             Value::Count(cleared as u64),
-            if cleared > 0 { format!("{} cleared in the meantime", count(cleared, "other gradient")) } else { String::new() },
+            if cleared > 0 {
+                format!("{} cleared in the meantime", count(cleared, "other gradient"))
+            } else {
+                String::new()
+            },
         ),
     ]
 }

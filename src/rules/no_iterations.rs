@@ -25,7 +25,7 @@ impl NoIterations {
         finding.confidence = Confidence::High;
         let stack = facts.timeline.peak_requested.event.and_then(|event| facts.seen_stack(event));
         if let Some(stack) = stack {
-            finding.location = facts.user_frame(stack).and_then(|frame| facts.location(frame));
+            finding.location = facts.site(stack).and_then(|frame| facts.location(frame));
             finding.stack = facts.shown_stack(stack);
             "the peak of the run is here".clone_into(&mut finding.label);
         }

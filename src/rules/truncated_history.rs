@@ -21,16 +21,19 @@ impl TruncatedHistory {
         if evicted == 0 || !facts.trace.events.iter().any(|event| event.action == Action::Alloc) {
             return Vec::new();
         }
-        let message = format!("the recording lost its beginning: only the last {} are left", count(events, "event"));
-        let help = "record with a larger buffer: torch.cuda.memory._record_memory_history(max_entries=1_000_000)";
+        let message =
+            format!("the recording lost its beginning: only the last {} are left", count(events, "event"));
+        let help =
+            "record with a larger buffer: torch.cuda.memory._record_memory_history(max_entries=1_000_000)";
         let mut finding = Self::META.finding(facts, message, help);
-        finding.confidence = if is_a_buffer_size(facts, events) { Confidence::High } else { Confidence::Medium };
+        finding.confidence =
+            if is_a_buffer_size(facts, events) { Confidence::High } else { Confidence::Medium };
         finding.seek = Some("_record_memory_history");
         let older = facts.timeline.allocations.iter().filter(|one| one.alloc.is_none());
-        let stack = older.filter_map(|one| one.stack).find(|stack| facts.user_frame(*stack).is_some());
+        let stack = older.filter_map(|one| one.stack).find(|stack| facts.site(*stack).is_some());
         if let Some(stack) = stack {
             let outermost = facts.code.user(stack).filter(|frame| !is_module(facts, *frame)).last();
-            let frame = outermost.or_else(|| facts.user_frame(stack));
+            let frame = outermost.or_else(|| facts.site(stack));
             finding.location = frame.and_then(|frame| facts.location(frame));
         }
         "what this call allocated is in use, and its events are lost".clone_into(&mut finding.label);
@@ -40,7 +43,11 @@ impl TruncatedHistory {
                 Value::Count(evicted as u64),
                 format!("{} in use with a stack, but without an allocation event", count(evicted, "block")),
             ),
-            measure("events", Value::Count(events as u64), format!("{} in the trace", count(events, "event"))),
+            measure(
+                "events",
+                Value::Count(events as u64),
+                format!("{} in the trace", count(events, "event")),
+            ),
         ];
         vec![finding]
     }

@@ -25,12 +25,17 @@ fn every_expected_finding_is_found_where_the_labels_say() {
             if rules::named(name).is_none() {
                 continue;
             }
-            let found: Vec<&Finding> = report.findings.iter().filter(|finding| finding.rule == name).collect();
+            let found: Vec<&Finding> =
+                report.findings.iter().filter(|finding| finding.rule == name).collect();
             let located = found.iter().any(|finding| is_at(finding, expected));
             if found.is_empty() {
                 missed.push(format!("{}: {name} is missing", case.name));
             } else if !located && !NEEDS_SOURCE.contains(&name) {
-                missed.push(format!("{}: {name} is at {:?}", case.name, found.iter().map(|one| line(one)).collect::<Vec<_>>()));
+                missed.push(format!(
+                    "{}: {name} is at {:?}",
+                    case.name,
+                    found.iter().map(|one| line(one)).collect::<Vec<_>>()
+                ));
             }
         }
     }
@@ -47,7 +52,13 @@ fn nothing_is_warned_about_that_an_expert_would_not_report() {
         };
         for finding in report(&case).findings {
             if finding.severity > Severity::Info && !allowed(finding.rule) {
-                wrong.push(format!("{}: {} at {:?}: {}", case.name, finding.rule, line(&finding), finding.message));
+                wrong.push(format!(
+                    "{}: {} at {:?}: {}",
+                    case.name,
+                    finding.rule,
+                    line(&finding),
+                    finding.message
+                ));
             }
         }
     }
@@ -65,7 +76,9 @@ fn is_at(finding: &Finding, expected: &Value) -> bool {
     let others = expected["alt"].as_array().into_iter().flatten();
     std::iter::once(expected).chain(others).any(|place| {
         place["file"].as_str().is_none_or(|file| Some(file) == name)
-            && spans(&place["lines"]).iter().any(|(first, last)| (*first..=*last).contains(&u64::from(location.line)))
+            && spans(&place["lines"])
+                .iter()
+                .any(|(first, last)| (*first..=*last).contains(&u64::from(location.line)))
     })
 }
 

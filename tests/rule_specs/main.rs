@@ -129,7 +129,11 @@ fn every_page_belongs_to_a_rule() {
 fn names_and_summaries_read_alike() {
     for rule in RULES {
         let meta = rule.meta();
-        assert!(meta.name.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-'), "{}", meta.name);
+        assert!(
+            meta.name.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-'),
+            "{}",
+            meta.name
+        );
         assert_eq!(wording(meta.summary), None, "{}", meta.name);
         assert_eq!(memlint::rules::named(meta.name).map(|found| found.meta().name), Some(meta.name));
     }

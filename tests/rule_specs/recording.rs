@@ -24,7 +24,7 @@ struct Snapshot {
 }
 
 #[derive(Serialize)]
-#[allow(non_snake_case, reason = "the key is written so in the file")]
+#[expect(non_snake_case, reason = "the key is written so in the file")]
 struct Settings {
     PYTORCH_CUDA_ALLOC_CONF: String,
     max_split_size: i64,
@@ -32,6 +32,7 @@ struct Settings {
 }
 
 #[derive(Serialize)]
+#[expect(clippy::struct_field_names, reason = "the keys are written so in the file")]
 struct Segment {
     device: i32,
     address: u64,
@@ -160,7 +161,8 @@ impl Machine {
         self.annotate("START");
         if phase == Phase::Backward {
             // The gradient of the loss itself: made on the calling thread, before the engine's thread starts.
-            let entry = self.frames(&[("autograd/__init__.py", 150, "_make_grads"), BACKWARD[0], BACKWARD[1]]);
+            let entry =
+                self.frames(&[("autograd/__init__.py", 150, "_make_grads"), BACKWARD[0], BACKWARD[1]]);
             let (address, segment) = self.pool.take(4);
             self.segment(segment, &entry);
             self.event("alloc", address, 4, &entry);
@@ -232,7 +234,7 @@ impl Machine {
             Phase::Setup => self.frames(&SETUP),
             Phase::Input => self.frames(&[]),
             Phase::Forward | Phase::Evaluation => self.frames(&FORWARD),
-            Phase::Backward if self.stacks == Stacks::All => self.engine(),
+            Phase::Backward if self.stacks == Stacks::All => Machine::engine(),
             Phase::Backward => Vec::new(),
             Phase::Step if kept => self.frames(&[("optim/adam.py", 178, "_init_group"), STEP[1], STEP[2]]),
             Phase::Step => self.frames(&STEP),
@@ -260,10 +262,13 @@ impl Machine {
         inner.chain(user).chain(module).collect()
     }
 
-    fn engine(&self) -> Vec<Frame> {
+    fn engine() -> Vec<Frame> {
         let library = format!("{TORCH}/lib/libtorch_cpu.so");
         let names = ["torch::autograd::AccumulateGrad::apply", "torch::autograd::Engine::thread_main"];
-        names.iter().map(|name| Frame { name: (*name).to_owned(), filename: library.clone(), line: 0 }).collect()
+        names
+            .iter()
+            .map(|name| Frame { name: (*name).to_owned(), filename: library.clone(), line: 0 })
+            .collect()
     }
 
     fn snapshot(mut self) -> Snapshot {
@@ -287,9 +292,7 @@ impl Machine {
                         state: "active_allocated",
                         frames: if keep_stacks { live.frames.clone() } else { Vec::new() },
                     },
-                    None => {
-                        Block { address, size, requested_size: 0, state: "inactive", frames: Vec::new() }
-                    }
+                    None => Block { address, size, requested_size: 0, state: "inactive", frames: Vec::new() },
                 })
                 .collect(),
         });
