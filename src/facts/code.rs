@@ -4,7 +4,6 @@
 //! user's: such that a person can edit. Files that a program wrote into a temporary folder (templates of
 //! `torch_geometric`, for one) look like anybody's Python; they are nobody's.
 
-use crate::finding::Location;
 use crate::program::{Origin, Vocabulary};
 use crate::snapshot::{Frame, Snapshot};
 use crate::unit::{FrameId, Index, StackId};
@@ -63,13 +62,6 @@ impl Code {
     }
 }
 
-/// A frame as the place of a finding.
-pub(super) fn location(snapshot: &Snapshot, frame: FrameId) -> Option<Location> {
-    let frame = snapshot.stacks.frame(frame)?;
-    let (file, function) = (snapshot.text(frame.file).to_owned(), snapshot.text(frame.name).to_owned());
-    Some(Location { file, line: frame.line, function })
-}
-
 /// Whether a file lies where programs write files for themselves. Cells of a notebook lie there, too, and are the user's.
 fn is_temporary(file: &str) -> bool {
     const FOLDERS: [&str; 4] = ["/tmp/", "/var/tmp/", "/private/var/folders/", "/dev/shm/"];
@@ -120,7 +112,8 @@ mod tests {
         let (snapshot, stack) = stack(frames);
         let code = Code::of(&snapshot);
         let own = code.user(stack).next()?;
-        Some(location(&snapshot, own)?.file)
+        let frame = snapshot.stacks.frame(own)?;
+        Some(snapshot.text(frame.file).to_owned())
     }
 
     #[test]

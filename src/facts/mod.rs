@@ -21,7 +21,6 @@ pub use impact::{Change, Changes};
 pub use pools::PoolPeaks;
 pub use trend::{Trend, trend};
 
-use crate::finding::{Location, StackFrame};
 use crate::program::{Phase, Program};
 use crate::replay::Replay;
 use crate::role::{Role, Roles};
@@ -160,22 +159,8 @@ impl<'a> Facts<'a> {
         allocations.into_iter().filter_map(one).collect()
     }
 
-    /// A frame as the place of a finding.
-    pub fn location(&self, frame: FrameId) -> Option<Location> {
-        code::location(self.snapshot, frame)
-    }
-
     /// The line that stands for a stack.
     pub fn site(&self, stack: StackId) -> Option<FrameId> {
         self.code.site(stack)
-    }
-
-    /// A stack as places, innermost first, Python frames only.
-    pub fn shown_stack(&self, stack: StackId) -> Vec<StackFrame> {
-        let one = |frame: &FrameId| {
-            let user = self.code.is_own(*frame);
-            Some(StackFrame { location: self.location(*frame)?, user })
-        };
-        self.code.python(stack).iter().rev().filter_map(one).collect()
     }
 }

@@ -1,6 +1,6 @@
 //! Reserved memory far above what was ever in use.
 
-use super::{declare_rule, measure};
+use super::{declare_rule, measure, place, shown};
 use crate::facts::{Facts, Guilty, PoolPeaks};
 use crate::finding::{Finding, Impact, Severity, Value};
 use crate::unit::{Bytes, Confidence, count, percent};
@@ -39,13 +39,13 @@ impl Fragmentation {
         finding.impact = Impact { peak: Some(unused), ..Impact::default() };
         let misses = misses(facts);
         let blamed = facts.blame().narrowest(&misses);
-        finding.location = blamed.and_then(|frame| facts.location(frame));
+        finding.location = blamed.and_then(|frame| place(facts, frame));
         "these requests fit into none of the free blocks".clone_into(&mut finding.label);
         if let Some(one) = misses
             .iter()
             .find(|one| blamed.is_some_and(|frame| facts.code.python(one.stack).contains(&frame)))
         {
-            finding.stack = facts.shown_stack(one.stack);
+            finding.stack = shown(facts, one.stack);
         }
         finding.evidence = evidence(facts, reserved, active);
         vec![finding]

@@ -1,6 +1,6 @@
 //! Lines whose tensors pile up from iteration to iteration.
 
-use super::{declare_rule, measure};
+use super::{declare_rule, measure, place, shown};
 use crate::facts::{Change, Changes, Facts, Growth};
 use crate::finding::{Finding, Impact, Related, Severity, Value};
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, Index, count};
@@ -83,7 +83,7 @@ fn report(facts: &Facts, sites: &[&Growth]) -> Finding {
     let mut finding = GrowingResidency::META.finding(facts, message, help);
     let guilty = facts.guilty(alive.iter().copied());
     let blamed = facts.blame().past_forwards(&guilty);
-    finding.location = blamed.and_then(|frame| facts.location(frame));
+    finding.location = blamed.and_then(|frame| place(facts, frame));
     let first = alive.first().and_then(|id| facts.timeline.allocation(*id)?.alloc);
     finding.phase = first.map(|event| facts.phase(event)).unwrap_or_default();
     finding.label = format!("{} made here are still alive at the end", count(alive.len(), "tensor"));
@@ -93,7 +93,7 @@ fn report(facts: &Facts, sites: &[&Growth]) -> Finding {
         .rev()
         .find(|one| blamed.is_some_and(|frame| facts.code.python(one.stack).contains(&frame)));
     if let Some(stack) = through_blamed.map(|one| one.stack) {
-        finding.stack = facts.shown_stack(stack);
+        finding.stack = shown(facts, stack);
     }
     let p_value = sites.iter().map(|site| site.trend.p_value).fold(0.0, f64::max);
     let values = sites.iter().map(|site| site.trend.values).min().unwrap_or(0);
@@ -118,7 +118,7 @@ fn related(facts: &Facts, sites: &[&Growth], blamed: Option<FrameId>) -> Vec<Rel
     let one = |site: &&Growth| {
         let slope = Bytes::rounded(site.trend.slope);
         let message = format!("{slope} an iteration of it is made here");
-        Some(Related { location: facts.location(site.site)?, message })
+        Some(Related { location: place(facts, site.site)?, message })
     };
     others.filter_map(one).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{declare_rule, measure};
+use super::{declare_rule, measure, place, shown};
 use crate::facts::{Change, Changes, Facts};
 use crate::finding::{Finding, Impact, Related, Severity, Value};
 use crate::program::{Phase, Step};
@@ -174,15 +174,15 @@ fn locate(facts: &Facts, kept: &[Kept], finding: &mut Finding) {
         (stacks.iter().filter(|other| *other == stack).count(), std::cmp::Reverse(*stack))
     });
     if let Some(stack) = most.or_else(own) {
-        finding.location = facts.site(stack).and_then(|frame| facts.location(frame));
-        finding.stack = facts.shown_stack(stack);
+        finding.location = facts.site(stack).and_then(|frame| place(facts, frame));
+        finding.stack = shown(facts, stack);
     }
 }
 
 fn step_line(facts: &Facts, steps: &[Step], zeroed: usize) -> Option<Related> {
     let in_step = |step: &Step| (step.start.position()..step.end.position()).filter_map(EventIndex::at);
     let stack = facts.program.steps.iter().flat_map(in_step).find_map(|event| facts.seen_stack(event))?;
-    let location = facts.location(facts.site(stack)?)?;
+    let location = place(facts, facts.site(stack)?)?;
     let message = format!("{}, {}", count(steps.len(), "step"), zero_grads(zeroed));
     Some(Related { location, message })
 }

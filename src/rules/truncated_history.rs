@@ -1,6 +1,6 @@
 //! A recording that has lost its beginning.
 
-use super::{declare_rule, measure};
+use super::{declare_rule, measure, place};
 use crate::facts::Facts;
 use crate::finding::{Finding, Value};
 use crate::snapshot::Action;
@@ -34,7 +34,7 @@ impl TruncatedHistory {
         if let Some(stack) = stack {
             let outermost = facts.code.user(stack).filter(|frame| !is_module(facts, *frame)).last();
             let frame = outermost.or_else(|| facts.site(stack));
-            finding.location = frame.and_then(|frame| facts.location(frame));
+            finding.location = frame.and_then(|frame| place(facts, frame));
         }
         "what this call allocated is in use, and its events are lost".clone_into(&mut finding.label);
         finding.evidence = vec![

@@ -137,7 +137,7 @@ impl Machine {
                         self.run(body, turn)?;
                     }
                 }
-                Statement::Phase(phase, place) => self.enter(*phase, place),
+                Statement::Phase { phase, place, when } if when.holds(iteration) => self.enter(*phase, place),
                 Statement::Alloc { name, bytes, when } if when.holds(iteration) => {
                     let kept = self.phase != Phase::Step || is_kept(name, &statements[position + 1..]);
                     self.alloc(&numbered(name, iteration), *bytes, kept)?;
@@ -145,7 +145,7 @@ impl Machine {
                 Statement::Free { name, when } if when.holds(iteration) => {
                     self.free(&numbered(name, iteration))?;
                 }
-                Statement::Alloc { .. } | Statement::Free { .. } => {}
+                Statement::Alloc { .. } | Statement::Free { .. } | Statement::Phase { .. } => {}
                 Statement::Record => self.recording = true,
                 Statement::Lose(count) => drop(self.events.drain(..(*count).min(self.events.len()))),
             }
@@ -243,23 +243,18 @@ impl Machine {
     }
 
     fn frames(&self, torch: &[(&str, u32, &str)]) -> Vec<Frame> {
-        let inner = torch.iter().map(|(file, line, name)| Frame {
-            name: (*name).to_owned(),
-            filename: format!("{TORCH}/{file}"),
-            line: *line,
-        });
-        let user = self.place.iter().map(|place| Frame {
-            name: place.function.clone(),
-            filename: format!("{PROJECT}/{}", place.file),
-            line: place.line,
-        });
-        let base = self.place.last().filter(|place| place.function != "<module>");
-        let module = base.map(|place| Frame {
-            name: "<module>".to_owned(),
-            filename: format!("{PROJECT}/{}", place.file),
-            line: 99,
-        });
-        inner.chain(user).chain(module).collect()
+        let mut frames: Vec<Frame> = torch.iter().map(torch_frame).collect();
+        for place in &self.place {
+            frames.push(user_frame(place, &place.function, place.line));
+            if place.function == "forward" {
+                // A module's forward is called by `Module.__call__`.
+                frames.extend(FORWARD.iter().skip(1).map(torch_frame));
+            }
+        }
+        if let Some(outermost) = self.place.last().filter(|place| place.function != "<module>") {
+            frames.push(user_frame(outermost, "<module>", 99));
+        }
+        frames
     }
 
     fn engine() -> Vec<Frame> {
@@ -309,6 +304,14 @@ impl Machine {
     }
 }
 
+fn torch_frame((file, line, name): &(&str, u32, &str)) -> Frame {
+    Frame { name: (*name).to_owned(), filename: format!("{TORCH}/{file}"), line: *line }
+}
+
+fn user_frame(place: &Place, name: &str, line: u32) -> Frame {
+    Frame { name: name.to_owned(), filename: format!("{PROJECT}/{}", place.file), line }
+}
+
 const LOSS: &str = "the gradient of the loss";
 const SETUP: [(&str, u32, &str); 3] = [
     ("nn/modules/module.py", 1097, "<lambda>"),
@@ -332,7 +335,7 @@ const STEP: [(&str, u32, &str); 3] = [
 fn is_kept(name: &str, rest: &[Statement]) -> bool {
     for statement in rest {
         match statement {
-            Statement::Phase(..) => return true,
+            Statement::Phase { .. } => return true,
             Statement::Free { name: freed, .. } if freed == name => return false,
             _ => {}
         }
