@@ -81,7 +81,7 @@ pub struct Finding {
     pub location: Option<Location>,
     /// A call to look for in the program's source, where the recording cannot know its line: the location is then a
     /// stand-in until the source is read.
-    pub seek: Option<&'static str>,
+    pub seek: Option<Seek>,
     /// What the primary location's label says: "allocated here in iteration 1, added to in place ever since".
     pub label: String,
     /// Other places that explain it, most helpful first.
@@ -92,6 +92,15 @@ pub struct Finding {
     pub impact: Impact,
     /// The recorded stack of the guilty allocation, innermost first.
     pub stack: Vec<StackFrame>,
+}
+
+/// A call to look for in the source of the file that a finding's location names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seek {
+    /// The function's or method's bare name.
+    pub call: &'static str,
+    /// What the finding's label says there.
+    pub label: &'static str,
 }
 
 /// A Python frame of a recorded stack.

@@ -1,9 +1,22 @@
 //! memlint reads the memory snapshots that PyTorch writes, works out what the program was doing, and reports what is
 //! wrong with its GPU memory.
 //!
-//! Data flows one way through the modules below; a module uses only modules that stand before it in this list (a test
-//! holds it to that).
+//! Data flows one way; a module uses only modules that stand above it in this table, and `tests/architecture.rs` holds
+//! it to that.
+//!
+//! | module | responsibility |
+//! |---|---|
+//! | [`mod@unit`] | bytes, moments, indices, interners, numbers for people |
+//! | [`input`] | from a path to the bytes of a snapshot, decompressed within limits |
+//! | [`pickle`] | the bounded pickle machine; nothing is ever run |
+//! | [`snapshot`] | the typed snapshot, the same for every PyTorch version |
+//! | [`timeline`] | allocations with lifetimes, requested and reserved bytes, peaks |
+//! | [`replay`] | the caching allocator at the recorded addresses: block sizes |
+//! | [`program`] | loops, iterations and phases |
+//! | [`role`] | what each allocation holds |
+//! | [`finding`] | what a rule says |
 
+pub mod cli;
 pub mod engine;
 pub mod facts;
 pub mod finding;
@@ -11,6 +24,7 @@ pub mod input;
 pub mod pickle;
 pub mod program;
 pub mod replay;
+pub mod report;
 pub mod role;
 pub mod rules;
 pub mod snapshot;

@@ -1,1 +1,7 @@
-fn main() {}
+//! The command `memlint`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    memlint::cli::run()
+}

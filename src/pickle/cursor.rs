@@ -1,61 +1,75 @@
-//! A position in the bytes; every read is checked.
+//! A position in a window of the stream; every read is checked.
 
 use super::error::PickleError;
 
-/// Reads little-endian numbers and runs of bytes.
+/// What reading costs when it fails: a pointer, so that success is returned in registers.
+pub(super) type Step<T> = Result<T, Box<PickleError>>;
+
+/// Reads little-endian numbers and runs of bytes. A read beyond the window fails as [`PickleError::Truncated`], which
+/// means that the file is at its end only if the window is.
 pub(super) struct Cursor<'a> {
     rest: &'a [u8],
-    whole: usize,
+    /// The stream's offset at the end of the window.
+    end: usize,
 }
 
 impl<'a> Cursor<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Cursor { rest: bytes, whole: bytes.len() }
+    /// A cursor on a window that begins `before` bytes into the stream.
+    pub(super) fn new(window: &'a [u8], before: usize) -> Self {
+        Cursor { rest: window, end: before + window.len() }
     }
 
-    /// How many bytes have been read.
+    /// How many bytes of the stream have been read.
+    #[inline]
     pub(super) fn offset(&self) -> usize {
-        self.whole - self.rest.len()
+        self.end - self.rest.len()
     }
 
     #[inline]
-    pub(super) fn byte(&mut self) -> Result<u8, PickleError> {
-        self.array::<1>().map(|[byte]| byte)
+    pub(super) fn byte(&mut self) -> Step<u8> {
+        match self.rest.split_first() {
+            Some((byte, rest)) => {
+                self.rest = rest;
+                Ok(*byte)
+            }
+            None => Err(self.starved()),
+        }
     }
 
     #[inline]
-    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], PickleError> {
+    pub(super) fn array<const N: usize>(&mut self) -> Step<[u8; N]> {
         match self.rest.split_first_chunk::<N>() {
             Some((chunk, rest)) => {
                 self.rest = rest;
                 Ok(*chunk)
             }
-            None => Err(self.truncated()),
+            None => Err(self.starved()),
         }
     }
 
-    /// The next `length` bytes. The length comes from the file; nothing is allocated for it.
+    /// The next `length` bytes.
     #[inline]
-    pub(super) fn run(&mut self, length: u64) -> Result<&'a [u8], PickleError> {
+    pub(super) fn run(&mut self, length: u64) -> Step<&'a [u8]> {
         let split = usize::try_from(length).ok().and_then(|length| self.rest.split_at_checked(length));
         match split {
             Some((run, rest)) => {
                 self.rest = rest;
                 Ok(run)
             }
-            None => Err(self.truncated()),
+            None => Err(self.starved()),
         }
     }
 
     /// The next line, without its end (GLOBAL's module and name).
-    pub(super) fn line(&mut self) -> Result<&'a [u8], PickleError> {
-        let end = self.rest.iter().position(|&byte| byte == b'\n').ok_or_else(|| self.truncated())?;
+    pub(super) fn line(&mut self) -> Step<&'a [u8]> {
+        let end = self.rest.iter().position(|&byte| byte == b'\n').ok_or_else(|| self.starved())?;
         let line = self.run(end as u64)?;
         self.byte()?;
         Ok(line)
     }
 
-    fn truncated(&self) -> PickleError {
-        PickleError::Truncated { offset: self.whole }
+    #[cold]
+    fn starved(&self) -> Box<PickleError> {
+        Box::new(PickleError::Truncated { offset: self.end })
     }
 }

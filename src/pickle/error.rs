@@ -20,6 +20,14 @@ pub enum PickleError {
         /// The protocol that the file names.
         protocol: u8,
     },
+    /// The stream of bytes failed.
+    #[error("the file cannot be read on at byte {offset}: {reason}")]
+    Unreadable {
+        /// What the source says.
+        reason: String,
+        /// Where it failed.
+        offset: usize,
+    },
     /// The bytes end within the pickle.
     #[error("the pickle breaks off at byte {offset}")]
     #[diagnostic(help(
@@ -71,4 +79,14 @@ pub enum PickleError {
         /// Where it was passed.
         offset: usize,
     },
+}
+
+impl PickleError {
+    /// The same, at an offset, where the error does not know its own.
+    pub(super) fn located(mut self: Box<Self>, at: usize) -> Box<Self> {
+        if let PickleError::Damaged { offset, .. } | PickleError::Limit { offset, .. } = &mut *self {
+            *offset = at;
+        }
+        self
+    }
 }

@@ -1,9 +1,10 @@
 //! The machine: a stack of values, a memo, and the containers.
 
-use super::cursor::Cursor;
+use super::cursor::{Cursor, Step};
 use super::error::PickleError;
 use super::heap::{Content, Heap, Node, Value};
-use super::{Fold, Limits, Loaded, opcode};
+use super::stream::Consumer;
+use super::{Fold, Limits, opcode};
 use crate::unit::{Index, StringId, StringInterner};
 
 /// The module and name of the one function that PyTorch's C++ pickler may wrap a container in
@@ -11,15 +12,16 @@ use crate::unit::{Index, StringId, StringInterner};
 const TYPE_TAG: (&str, &str) = ("torch.jit._pickle", "restore_type_tag");
 
 pub(super) struct Machine<'a, F> {
-    cursor: Cursor<'a>,
+    /// Whether the protocol's mark has been seen.
+    begun: bool,
     fold: &'a mut F,
     limits: Limits,
-    strings: StringInterner,
+    pub(super) strings: StringInterner,
     stack: Vec<Value>,
     /// Heights of the stack at the open marks.
     marks: Vec<u32>,
     memo: Vec<Memoised>,
-    heap: Heap,
+    pub(super) heap: Heap,
     text_bytes: u64,
 }
 
@@ -56,9 +58,9 @@ impl Memoised {
 }
 
 impl<'a, F: Fold> Machine<'a, F> {
-    pub(super) fn new(bytes: &'a [u8], strings: StringInterner, fold: &'a mut F, limits: &Limits) -> Self {
+    pub(super) fn new(strings: StringInterner, fold: &'a mut F, limits: &Limits) -> Self {
         Machine {
-            cursor: Cursor::new(bytes),
+            begun: false,
             fold,
             limits: *limits,
             strings,
@@ -70,63 +72,51 @@ impl<'a, F: Fold> Machine<'a, F> {
         }
     }
 
-    pub(super) fn run(mut self) -> Result<Loaded, PickleError> {
-        self.begin()?;
-        loop {
-            let code = self.cursor.byte()?;
-            if code == opcode::STOP {
-                let top = self.pop()?;
-                let length = self.cursor.offset();
-                return Ok(Loaded { top, heap: self.heap, strings: self.strings, length });
-            }
-            self.step(code)?;
-        }
-    }
-
-    fn begin(&mut self) -> Result<(), PickleError> {
-        let first = self.cursor.byte()?;
+    fn begin(&mut self, cursor: &mut Cursor<'_>) -> Step<()> {
+        let [first, protocol] = cursor.array()?;
         if first != opcode::PROTO {
             let found = format!("byte {first:#04x} instead of a protocol mark");
-            return Err(PickleError::NotAPickle { found });
+            return Err(Box::new(PickleError::NotAPickle { found }));
         }
-        match self.cursor.byte()? {
-            2..=5 => Ok(()),
-            protocol => Err(PickleError::Protocol { protocol }),
+        if !(2..=5).contains(&protocol) {
+            return Err(Box::new(PickleError::Protocol { protocol }));
         }
+        self.begun = true;
+        Ok(())
     }
 
     /// The opcodes of which snapshots consist; the others are in [`Self::step_rare`].
     #[inline]
-    fn step(&mut self, code: u8) -> Result<(), PickleError> {
+    fn step(&mut self, code: u8, cursor: &mut Cursor<'_>) -> Step<()> {
         match code {
             opcode::BINGET => {
-                let position = usize::from(self.cursor.byte()?);
+                let position = usize::from(cursor.byte()?);
                 self.recall(position)
             }
             opcode::LONG_BINGET => {
-                let position = self.length32()? as usize;
+                let position = length32(cursor)? as usize;
                 self.recall(position)
             }
-            opcode::MEMOIZE => self.memoise(self.memo.len()),
+            opcode::MEMOIZE => self.memoise(self.memo.len(), cursor),
             opcode::BININT1 => {
-                let number = i64::from(self.cursor.byte()?);
+                let number = i64::from(cursor.byte()?);
                 self.push(Value::Int(number))
             }
             opcode::BININT2 => {
-                let number = u16::from_le_bytes(self.cursor.array()?);
+                let number = u16::from_le_bytes(cursor.array()?);
                 self.push(Value::Int(i64::from(number)))
             }
             opcode::BININT => {
-                let number = i32::from_le_bytes(self.cursor.array()?);
+                let number = i32::from_le_bytes(cursor.array()?);
                 self.push(Value::Int(i64::from(number)))
             }
             opcode::LONG1 => {
-                let length = u64::from(self.cursor.byte()?);
-                self.push_long(length)
+                let length = u64::from(cursor.byte()?);
+                self.push_long(length, cursor)
             }
             opcode::SHORT_BINUNICODE => {
-                let length = u64::from(self.cursor.byte()?);
-                self.push_text(length)
+                let length = u64::from(cursor.byte()?);
+                self.push_text(length, cursor)
             }
             opcode::MARK => {
                 let height = self.stack.len() as u64;
@@ -153,55 +143,55 @@ impl<'a, F: Fold> Machine<'a, F> {
                 self.set_items(base)
             }
             opcode::TUPLE2 => self.push_tuple_of(2),
-            opcode::FRAME => self.cursor.array::<8>().map(|_| ()),
-            _ => self.step_rare(code),
+            opcode::FRAME => cursor.array::<8>().map(|_| ()),
+            _ => self.step_rare(code, cursor),
         }
     }
 
-    fn step_rare(&mut self, code: u8) -> Result<(), PickleError> {
+    fn step_rare(&mut self, code: u8, cursor: &mut Cursor<'_>) -> Step<()> {
         match code {
             opcode::NONE => self.push(Value::None),
             opcode::NEWTRUE => self.push(Value::Bool(true)),
             opcode::NEWFALSE => self.push(Value::Bool(false)),
             opcode::BINFLOAT => {
-                let number = f64::from_be_bytes(self.cursor.array()?);
+                let number = f64::from_be_bytes(cursor.array()?);
                 self.push(Value::Float(number))
             }
             opcode::LONG4 => {
-                let length = u64::from(self.length32()?);
-                self.push_long(length)
+                let length = u64::from(length32(cursor)?);
+                self.push_long(length, cursor)
             }
             opcode::BINUNICODE | opcode::BINSTRING => {
-                let length = u64::from(self.length32()?);
-                self.push_text(length)
+                let length = u64::from(length32(cursor)?);
+                self.push_text(length, cursor)
             }
             opcode::SHORT_BINSTRING => {
-                let length = u64::from(self.cursor.byte()?);
-                self.push_text(length)
+                let length = u64::from(cursor.byte()?);
+                self.push_text(length, cursor)
             }
             opcode::BINUNICODE8 => {
-                let length = u64::from_le_bytes(self.cursor.array()?);
-                self.push_text(length)
+                let length = u64::from_le_bytes(cursor.array()?);
+                self.push_text(length, cursor)
             }
             opcode::SHORT_BINBYTES => {
-                let length = u64::from(self.cursor.byte()?);
-                self.push_opaque(length)
+                let length = u64::from(cursor.byte()?);
+                self.push_opaque(length, cursor)
             }
             opcode::BINBYTES => {
-                let length = u64::from(self.length32()?);
-                self.push_opaque(length)
+                let length = u64::from(length32(cursor)?);
+                self.push_opaque(length, cursor)
             }
             opcode::BINBYTES8 | opcode::BYTEARRAY8 => {
-                let length = u64::from_le_bytes(self.cursor.array()?);
-                self.push_opaque(length)
+                let length = u64::from_le_bytes(cursor.array()?);
+                self.push_opaque(length, cursor)
             }
             opcode::BINPUT => {
-                let position = usize::from(self.cursor.byte()?);
-                self.memoise(position)
+                let position = usize::from(cursor.byte()?);
+                self.memoise(position, cursor)
             }
             opcode::LONG_BINPUT => {
-                let position = self.length32()? as usize;
-                self.memoise(position)
+                let position = length32(cursor)? as usize;
+                self.memoise(position, cursor)
             }
             opcode::EMPTY_TUPLE => self.push_tuple_of(0),
             opcode::TUPLE1 => self.push_tuple_of(1),
@@ -223,17 +213,17 @@ impl<'a, F: Fold> Machine<'a, F> {
                 self.push(top)?;
                 self.push(top)
             }
-            _ => self.step_code(code),
+            _ => self.step_code(code, cursor),
         }
     }
 
     /// Opcodes that import or call, which no snapshot needs, and bytes that are no opcodes.
-    fn step_code(&mut self, code: u8) -> Result<(), PickleError> {
-        let offset = self.cursor.offset() - 1;
+    fn step_code(&mut self, code: u8, cursor: &mut Cursor<'_>) -> Step<()> {
+        let offset = cursor.offset() - 1;
         let what = match code {
             opcode::GLOBAL | opcode::INST => {
-                let module = String::from_utf8_lossy(self.cursor.line()?).into_owned();
-                let name = String::from_utf8_lossy(self.cursor.line()?).into_owned();
+                let module = String::from_utf8_lossy(cursor.line()?).into_owned();
+                let name = String::from_utf8_lossy(cursor.line()?).into_owned();
                 if code == opcode::GLOBAL && (module.as_str(), name.as_str()) == TYPE_TAG {
                     return self.push(Value::TypeTag);
                 }
@@ -247,7 +237,7 @@ impl<'a, F: Fold> Machine<'a, F> {
                     }
                     format!("import {}", shortened(&format!("{module}.{name}")))
                 }
-                _ => return Err(PickleError::Damaged { what: "an import without a name", offset }),
+                _ => return Err(Box::new(PickleError::Damaged { what: "an import without a name", offset })),
             },
             opcode::REDUCE => return self.untag(offset),
             opcode::BUILD | opcode::OBJ | opcode::NEWOBJ | opcode::NEWOBJ_EX => "build an object".to_owned(),
@@ -261,24 +251,24 @@ impl<'a, F: Fold> Machine<'a, F> {
                     Some(name) => format!("opcode {name}"),
                     None => format!("byte {code:#04x}"),
                 };
-                return Err(PickleError::Unexpected { what, offset });
+                return Err(Box::new(PickleError::Unexpected { what, offset }));
             }
         };
-        Err(PickleError::Code { what, offset })
+        Err(Box::new(PickleError::Code { what, offset }))
     }
 
     /// REDUCE: allowed for the C++ pickler's type tag alone, which stands for its first argument.
-    fn untag(&mut self, offset: usize) -> Result<(), PickleError> {
+    fn untag(&mut self, offset: usize) -> Step<()> {
         let arguments = self.pop()?;
         let function = self.pop()?;
         match (function, self.heap.tuple(arguments)) {
             (Value::TypeTag, Some(&[tagged, _])) => self.push(tagged),
-            _ => Err(PickleError::Code { what: "call a function".to_owned(), offset }),
+            _ => Err(Box::new(PickleError::Code { what: "call a function".to_owned(), offset })),
         }
     }
 
     #[inline]
-    fn push(&mut self, value: Value) -> Result<(), PickleError> {
+    fn push(&mut self, value: Value) -> Step<()> {
         if self.stack.len() as u64 >= self.limits.stack {
             self.check(self.stack.len() as u64, self.limits.stack, "values at a time", "--max-stack")?;
         }
@@ -286,7 +276,7 @@ impl<'a, F: Fold> Machine<'a, F> {
         Ok(())
     }
 
-    fn pop(&mut self) -> Result<Value, PickleError> {
+    fn pop(&mut self) -> Step<Value> {
         let floor = self.marks.last().map_or(0, |&mark| mark as usize);
         if self.stack.len() <= floor {
             return Err(self.damaged("a value is missing"));
@@ -294,7 +284,7 @@ impl<'a, F: Fold> Machine<'a, F> {
         self.stack.pop().ok_or_else(|| self.damaged("a value is missing"))
     }
 
-    fn drop_top(&mut self) -> Result<(), PickleError> {
+    fn drop_top(&mut self) -> Step<()> {
         if self.marks.last().is_some_and(|&mark| mark as usize == self.stack.len()) {
             self.marks.pop();
             return Ok(());
@@ -303,7 +293,7 @@ impl<'a, F: Fold> Machine<'a, F> {
     }
 
     #[inline]
-    fn pop_mark(&mut self) -> Result<usize, PickleError> {
+    fn pop_mark(&mut self) -> Step<usize> {
         match self.marks.pop() {
             Some(mark) if mark as usize <= self.stack.len() => Ok(mark as usize),
             _ => Err(self.damaged("a mark is missing")),
@@ -311,7 +301,7 @@ impl<'a, F: Fold> Machine<'a, F> {
     }
 
     /// The height of the stack below its `count` topmost values, which must all lie above the last mark.
-    fn below(&self, count: usize) -> Result<usize, PickleError> {
+    fn below(&self, count: usize) -> Step<usize> {
         let floor = self.marks.last().map_or(0, |&mark| mark as usize);
         match self.stack.len().checked_sub(count) {
             Some(base) if base >= floor => Ok(base),
@@ -319,12 +309,8 @@ impl<'a, F: Fold> Machine<'a, F> {
         }
     }
 
-    fn length32(&mut self) -> Result<u32, PickleError> {
-        Ok(u32::from_le_bytes(self.cursor.array()?))
-    }
-
     #[inline]
-    fn recall(&mut self, position: usize) -> Result<(), PickleError> {
+    fn recall(&mut self, position: usize) -> Step<()> {
         match self.memo.get(position).and_then(|entry| entry.value()) {
             Some(value) => self.push(value),
             None => Err(self.damaged("a memo entry is asked for that was never made")),
@@ -332,7 +318,7 @@ impl<'a, F: Fold> Machine<'a, F> {
     }
 
     #[inline]
-    fn memoise(&mut self, position: usize) -> Result<(), PickleError> {
+    fn memoise(&mut self, position: usize, cursor: &Cursor<'_>) -> Step<()> {
         let entry = Memoised::of(*self.stack.last().ok_or_else(|| self.damaged("nothing to memoise"))?);
         if position == self.memo.len() {
             self.check(position as u64, self.limits.nodes, "memoised values", "--max-nodes")?;
@@ -340,7 +326,7 @@ impl<'a, F: Fold> Machine<'a, F> {
             return Ok(());
         }
         // A pickler numbers its entries from 0; a gap chosen by the file may not make the memo larger than the file.
-        if position > self.cursor.offset() {
+        if position > cursor.offset() {
             return Err(self.damaged("a memo entry far beyond the others"));
         }
         if position >= self.memo.len() {
@@ -354,26 +340,26 @@ impl<'a, F: Fold> Machine<'a, F> {
     }
 
     #[inline]
-    fn push_new(&mut self, content: Content) -> Result<(), PickleError> {
+    fn push_new(&mut self, content: Content) -> Step<()> {
         self.check(self.heap.contents.len() as u64, self.limits.nodes, "containers", "--max-nodes")?;
         let node = Node(u32::try_from(self.heap.contents.len()).unwrap_or(u32::MAX));
         self.heap.contents.push(content);
         self.push(Value::Container(node))
     }
 
-    fn push_tuple_of(&mut self, count: usize) -> Result<(), PickleError> {
+    fn push_tuple_of(&mut self, count: usize) -> Step<()> {
         let base = self.below(count)?;
         self.push_tuple(base)
     }
 
-    fn push_tuple(&mut self, base: usize) -> Result<(), PickleError> {
+    fn push_tuple(&mut self, base: usize) -> Step<()> {
         let items = self.stack.split_off(base);
         let slot = self.keep(items)?;
         self.push_new(Content::Tuple(slot))
     }
 
     /// LIST and DICT: a container from everything above the mark.
-    fn gather(&mut self, kind: Content) -> Result<(), PickleError> {
+    fn gather(&mut self, kind: Content) -> Step<()> {
         let base = self.pop_mark()?;
         let items = self.stack.split_off(base);
         self.push_new(kind)?;
@@ -382,8 +368,8 @@ impl<'a, F: Fold> Machine<'a, F> {
         if matches!(kind, Content::NewDict) { self.set_items(base) } else { self.append_items(base) }
     }
 
-    fn push_long(&mut self, length: u64) -> Result<(), PickleError> {
-        let bytes = self.cursor.run(length)?;
+    fn push_long(&mut self, length: u64, cursor: &mut Cursor<'_>) -> Step<()> {
+        let bytes = cursor.run(length)?;
         let value = match integer(bytes) {
             Some(number) => {
                 i64::try_from(number).map(Value::Int).or_else(|_| u64::try_from(number).map(Value::Unsigned))
@@ -394,8 +380,8 @@ impl<'a, F: Fold> Machine<'a, F> {
     }
 
     /// Text; lone surrogates and other bytes that are no UTF-8 become replacement characters.
-    fn push_text(&mut self, length: u64) -> Result<(), PickleError> {
-        let bytes = self.cursor.run(length)?;
+    fn push_text(&mut self, length: u64, cursor: &mut Cursor<'_>) -> Step<()> {
+        let bytes = cursor.run(length)?;
         let lossy;
         let text = if let Ok(text) = str::from_utf8(bytes) {
             text
@@ -415,14 +401,14 @@ impl<'a, F: Fold> Machine<'a, F> {
         }
     }
 
-    fn push_opaque(&mut self, length: u64) -> Result<(), PickleError> {
-        self.cursor.run(length)?;
+    fn push_opaque(&mut self, length: u64, cursor: &mut Cursor<'_>) -> Step<()> {
+        cursor.run(length)?;
         self.push(Value::Opaque)
     }
 
     /// Sets the items above `base` (keys and values in turn) in the dict that stands just below it.
     #[inline]
-    fn set_items(&mut self, base: usize) -> Result<(), PickleError> {
+    fn set_items(&mut self, base: usize) -> Step<()> {
         let Some(node) = self.container_below(base) else {
             return Err(self.damaged("items for something that is no dict"));
         };
@@ -452,7 +438,7 @@ impl<'a, F: Fold> Machine<'a, F> {
 
     /// Appends the values above `base` to the list that stands just below it.
     #[inline]
-    fn append_items(&mut self, base: usize) -> Result<(), PickleError> {
+    fn append_items(&mut self, base: usize) -> Step<()> {
         let Some(node) = self.container_below(base) else {
             return Err(self.damaged("items for something that is no list"));
         };
@@ -502,7 +488,7 @@ impl<'a, F: Fold> Machine<'a, F> {
         self.stack.truncate(base);
     }
 
-    fn keep(&mut self, items: Vec<Value>) -> Result<u32, PickleError> {
+    fn keep(&mut self, items: Vec<Value>) -> Step<u32> {
         self.check(self.heap.kept.len() as u64, self.limits.nodes, "containers", "--max-nodes")?;
         let slot = u32::try_from(self.heap.kept.len()).unwrap_or(u32::MAX);
         self.heap.kept.push(items);
@@ -510,22 +496,40 @@ impl<'a, F: Fold> Machine<'a, F> {
     }
 
     #[inline]
-    fn check(
-        &self,
-        count: u64,
-        limit: u64,
-        what: &'static str,
-        flag: &'static str,
-    ) -> Result<(), PickleError> {
+    fn check(&self, count: u64, limit: u64, what: &'static str, flag: &'static str) -> Step<()> {
         if count < limit {
             return Ok(());
         }
-        Err(PickleError::Limit { what, limit, flag, offset: self.cursor.offset() })
+        Err(Box::new(PickleError::Limit { what, limit, flag, offset: 0 }))
     }
 
-    fn damaged(&self, what: &'static str) -> PickleError {
-        PickleError::Damaged { what, offset: self.cursor.offset() }
+    fn damaged(&self, what: &'static str) -> Box<PickleError> {
+        Box::new(PickleError::Damaged { what, offset: 0 })
     }
+}
+
+impl<F: Fold> Consumer for Machine<'_, F> {
+    /// The top value.
+    type Output = Value;
+
+    #[inline]
+    fn take(&mut self, cursor: &mut Cursor<'_>) -> Step<Option<Value>> {
+        if !self.begun {
+            return self.begin(cursor).map(|()| None);
+        }
+        let code = cursor.byte()?;
+        if code == opcode::STOP {
+            return self.pop().map(Some).map_err(|error| error.located(cursor.offset()));
+        }
+        match self.step(code, cursor) {
+            Ok(()) => Ok(None),
+            Err(error) => Err(error.located(cursor.offset())),
+        }
+    }
+}
+
+fn length32(cursor: &mut Cursor<'_>) -> Step<u32> {
+    cursor.array().map(u32::from_le_bytes)
 }
 
 /// A little-endian two's complement integer of at most 16 significant bytes.

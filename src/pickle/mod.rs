@@ -1,6 +1,6 @@
 //! The bounded pickle machine: what the opcodes say, and nothing run.
 //!
-//! In: the bytes of a pickle of protocol 2 to 5. Out: its top value, the containers it refers to, and whatever the
+//! In: a stream of a pickle of protocol 2 to 5, of which only a window is held. Out: its top value, the containers it refers to, and whatever the
 //! caller's [`Fold`] made of the dicts and lists it recognised. Always: no recursion, no import, no call, no allocation
 //! whose size the file chooses without being bounded by the file's own length or by [`Limits`]; shared containers stay
 //! shared; every error names its byte.
@@ -15,11 +15,16 @@ mod error;
 mod heap;
 mod machine;
 mod opcode;
+mod stream;
 mod walk;
 
 pub use error::PickleError;
 pub use heap::{Heap, Node, Row, Value};
 pub use walk::walk;
+
+use std::io::Read;
+
+use machine::Machine;
 
 use crate::unit::StringInterner;
 
@@ -68,8 +73,6 @@ pub struct Loaded {
     pub heap: Heap,
     /// All text.
     pub strings: StringInterner,
-    /// Bytes up to and including the STOP opcode.
-    pub length: usize,
 }
 
 /// Reads a pickle. `strings` may hold text that the caller wants to know by its ids.
@@ -77,10 +80,14 @@ pub struct Loaded {
 /// # Errors
 /// See [`PickleError`].
 pub fn load(
-    bytes: &[u8],
+    source: impl Read,
     strings: StringInterner,
     fold: &mut impl Fold,
     limits: &Limits,
 ) -> Result<Loaded, PickleError> {
-    machine::Machine::new(bytes, strings, fold, limits).run()
+    let mut machine = Machine::new(strings, fold, limits);
+    match stream::feed(source, &mut machine) {
+        Ok(top) => Ok(Loaded { top, heap: machine.heap, strings: machine.strings }),
+        Err(error) => Err(*error),
+    }
 }

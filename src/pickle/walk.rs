@@ -1,21 +1,32 @@
 //! The floor of any reader: step over every opcode and build nothing.
 
-use super::cursor::Cursor;
+use std::io::Read;
+
+use super::cursor::{Cursor, Step};
 use super::error::PickleError;
 use super::opcode;
+use super::stream::{self, Consumer};
 
 /// Steps over a pickle's opcodes and counts them. Benchmarks measure the reader against this.
 ///
 /// # Errors
 /// Where the bytes end early or a byte is no binary opcode.
-pub fn walk(bytes: &[u8]) -> Result<u64, PickleError> {
-    let mut cursor = Cursor::new(bytes);
-    let mut count = 0;
-    loop {
+pub fn walk(source: impl Read) -> Result<u64, PickleError> {
+    stream::feed(source, &mut Walker { count: 0 }).map_err(|error| *error)
+}
+
+struct Walker {
+    count: u64,
+}
+
+impl Consumer for Walker {
+    type Output = u64;
+
+    #[inline]
+    fn take(&mut self, cursor: &mut Cursor<'_>) -> Step<Option<u64>> {
         let code = cursor.byte()?;
-        count += 1;
         let skip = match code {
-            opcode::STOP => return Ok(count),
+            opcode::STOP => return Ok(Some(self.count + 1)),
             opcode::BINGET | opcode::BINPUT | opcode::BININT1 | opcode::PROTO => 1,
             opcode::BININT2 => 2,
             opcode::BININT | opcode::LONG_BINGET | opcode::LONG_BINPUT => 4,
@@ -32,9 +43,11 @@ pub fn walk(bytes: &[u8]) -> Result<u64, PickleError> {
             _ if opcode::name(code).is_some() => 0,
             _ => {
                 let offset = cursor.offset() - 1;
-                return Err(PickleError::Unexpected { what: format!("byte {code:#04x}"), offset });
+                return Err(Box::new(PickleError::Unexpected { what: format!("byte {code:#04x}"), offset }));
             }
         };
         cursor.run(skip)?;
+        self.count += 1;
+        Ok(None)
     }
 }

@@ -9,7 +9,8 @@
 //!
 //! - leaving a `with` block jumps back to the `with` line, and the call in an expression of several lines has a lower line
 //!   than its arguments. Then the next move goes past the line that the jump came from; in a loop it stays inside the
-//!   body. An edge counts once the next move confirms it, or if another edge between the same lines is confirmed.
+//!   body. An edge counts once the next move confirms it, or if another edge between the same lines is confirmed, or its
+//!   target is a re-entry's.
 //! - A loop whose body is one call shows no move at all in the looping function, but in the callee, which seems to run
 //!   backwards. If anything happened in the caller in between (locals freed on return), the callee is seen to be called
 //!   anew: an edge from the caller's line to itself, of the kind [`EdgeKind::Reentry`].
@@ -384,17 +385,18 @@ impl Walker<'_> {
     }
 
     fn finish(mut self) -> Loops {
-        let mut sure: Vec<_> = self
-            .found
-            .edges
-            .iter()
-            .filter(|edge| edge.confirmed)
-            .map(|edge| (edge.node, edge.from, edge.to))
-            .collect();
+        let mut sure: Vec<(u32, u32, Option<u32>)> = Vec::new();
+        for edge in self.found.edges.iter().filter(|edge| edge.confirmed) {
+            // A line that is seen to call again is the head of a loop from wherever it is reached.
+            let from = if edge.kind == EdgeKind::Reentry { None } else { Some(edge.from) };
+            sure.push((edge.node, edge.to, from));
+        }
         sure.sort_unstable();
         sure.dedup();
-        let known = |edge: &Edge| sure.binary_search(&(edge.node, edge.from, edge.to)).is_ok();
-        self.found.edges.retain(|edge| edge.confirmed || known(edge));
+        self.found.edges.retain(|edge| {
+            let known = |from| sure.binary_search(&(edge.node, edge.to, from)).is_ok();
+            edge.confirmed || known(Some(edge.from)) || known(None)
+        });
         self.found.edges.sort_by_key(|edge| edge.event);
         self.found
     }

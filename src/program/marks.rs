@@ -60,7 +60,7 @@ pub(super) struct Marks {
 }
 
 impl Marks {
-    pub(super) fn of(snapshot: &Snapshot, events: &[Event], signs: &[Sign]) -> Marks {
+    pub(super) fn of(snapshot: &Snapshot, events: &[Event], signs: &[Sign], frees: bool) -> Marks {
         let timed = events.first().is_some_and(|event| event.time > Micros(0));
         let ranges = if timed { ranges(snapshot) } else { Vec::new() };
         let named = |prefix: &str| {
@@ -75,14 +75,14 @@ impl Marks {
             ranges,
         };
         if marks.zero_grads.is_empty() {
-            marks.zero_grads = runs(events, signs, Phase::ZeroGrad);
+            marks.zero_grads = runs(events, signs, frees, Phase::ZeroGrad);
         }
         if marks.steps.is_empty() {
-            marks.steps = runs(events, signs, Phase::OptimizerStep);
+            marks.steps = runs(events, signs, frees, Phase::OptimizerStep);
             marks.steps_from = StepsFrom::Frames;
         }
         if marks.steps.is_empty() {
-            marks.steps = runs(events, signs, Phase::Backward);
+            marks.steps = runs(events, signs, frees, Phase::Backward);
             marks.steps_from = StepsFrom::Backward;
         }
         if marks.steps.is_empty() {
@@ -136,11 +136,11 @@ pub(super) fn position(events: &[Event], moment: Micros) -> usize {
 
 /// Runs of events in one phase, which only a forward, a backward or a step can end: the frees and user lines in between
 /// do not.
-fn runs(events: &[Event], signs: &[Sign], wanted: Phase) -> Vec<StepSpan> {
+fn runs(events: &[Event], signs: &[Sign], frees: bool, wanted: Phase) -> Vec<StepSpan> {
     let mut runs: Vec<StepSpan> = Vec::new();
     let mut open = false;
     for (at, event) in events.iter().enumerate() {
-        if !matches!(event.action, Action::Alloc | Action::FreeRequested) {
+        if event.action != Action::Alloc && !(frees && event.action == Action::FreeRequested) {
             continue;
         }
         let phase = event.stack.and_then(|stack| signs.get(stack.position())).and_then(|sign| sign.phase);

@@ -192,10 +192,13 @@ impl Program {
         let device = timeline.device;
         let events = snapshot.devices.get(device.position()).map_or(&[][..], |trace| &trace.events);
         let signs = signs::read(snapshot, vocabulary);
-        let marks = Marks::of(snapshot, events, &signs);
+        let frees = frees_have_stacks(timeline, events);
+        let marks = Marks::of(snapshot, events, &signs, frees);
         let paths = Paths::of(snapshot, vocabulary, events);
-        let (cut, loops, found_by) = find(snapshot, timeline, vocabulary, events, &marks, &paths);
-        let scene = phases::Scene { events, signs: &signs, paths: &paths, marks: &marks, cut: &cut };
+        let moments: Vec<usize> = marks.steps.iter().map(|step| step.end).collect();
+        let loops = loops::walk(vocabulary, &paths, events, frees, &moments);
+        let (cut, found_by) = find(snapshot, timeline.device, events, &marks, &paths, &loops);
+        let scene = phases::Scene { events, signs: &signs, paths: &paths, marks: &marks, cut: &cut, frees };
         let phases = phases::assign(&scene);
         let (main_loop, library_loop) = place(vocabulary, &loops, &cut);
         Program {
@@ -228,16 +231,14 @@ impl Program {
 /// The iterations by the best evidence there is.
 fn find(
     snapshot: &Snapshot,
-    timeline: &Timeline,
-    vocabulary: &Vocabulary,
+    device: DeviceIndex,
     events: &[Event],
     marks: &Marks,
     paths: &Paths,
-) -> (Cut, loops::Loops, FoundBy) {
-    let moments: Vec<usize> = marks.steps.iter().map(|step| step.end).collect();
-    let loops = loops::walk(vocabulary, paths, events, frees_have_stacks(timeline, events), &moments);
-    if let Some((cut, found_by)) = by_loops(snapshot, timeline.device, events, marks, paths, &loops) {
-        return (cut, loops, found_by);
+    loops: &loops::Loops,
+) -> (Cut, FoundBy) {
+    if let Some(found) = by_loops(snapshot, device, events, marks, paths, loops) {
+        return found;
     }
     // Two steps without any loop around them are two steps in a row; without stacks they may be a loop's.
     let least = if paths.is_empty() { 2 } else { 3 };
@@ -249,8 +250,7 @@ fn find(
         let cut = paths.is_empty().then(|| periodicity::by_sizes(events)).flatten();
         cut.map(|cut| (cut, FoundBy::Periodicity))
     };
-    let (cut, found_by) = by_annotation.or_else(by_size).unwrap_or_default();
-    (cut, loops, found_by)
+    by_annotation.or_else(by_size).unwrap_or_default()
 }
 
 fn by_loops(
@@ -295,7 +295,7 @@ fn frees_have_stacks(timeline: &Timeline, events: &[Event]) -> bool {
         all += 1;
         same += usize::from(stack(born) == stack(freed));
     }
-    all < 20 || same * 20 < all * 19
+    all < 5 || same * 20 < all * 19
 }
 
 /// The loop at the user's line, and the library's own.

@@ -30,6 +30,8 @@ pub(super) struct Scene<'a> {
     pub(super) paths: &'a Paths,
     pub(super) marks: &'a Marks,
     pub(super) cut: &'a Cut,
+    /// Whether frees carry stacks of their own, and not the allocation's.
+    pub(super) frees: bool,
 }
 
 /// Where a stretch of events lies.
@@ -66,6 +68,9 @@ pub(super) fn assign(scene: &Scene<'_>) -> Vec<Phase> {
 
 impl Scene<'_> {
     fn sign(&self, event: &Event) -> Option<Sign> {
+        if !self.frees && matches!(event.action, Action::FreeRequested | Action::FreeCompleted) {
+            return None;
+        }
         event.stack.and_then(|stack| self.signs.get(stack.position())).copied()
     }
 

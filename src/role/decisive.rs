@@ -28,17 +28,19 @@ fn by_requester(life: &Life) -> Option<Verdict> {
     Some((role, Evidence::Requester))
 }
 
-/// DDP, FSDP and `DeepSpeed`: what they make in the backward pass and leave behind is the reduced gradient, what they
-/// make during setup and keep is the shard of a parameter; the rest is gathered parameters and buckets.
+/// DDP makes buckets. Of what FSDP and `DeepSpeed` make, the reduced gradient is what the backward pass leaves behind,
+/// the shard of a parameter what setup leaves behind; the rest is gathered parameters and buffers of collectives.
 fn by_wrapper(scene: &Scene<'_>, life: &Life) -> Option<Verdict> {
-    if life.made.origin != Origin::Distributed {
-        return None;
-    }
+    let sharded = match life.made.origin {
+        Origin::Sharded => true,
+        Origin::Replicated => false,
+        _ => return None,
+    };
     let born = life.born?;
     let outlives = !scene.same_stretch(born, life.died);
-    let role = if life.cleared() || (scene.side(born) == Side::Backward && outlives) {
+    let role = if life.cleared() || (sharded && scene.side(born) == Side::Backward && outlives) {
         Role::Gradient
-    } else if born < scene.first_work && life.died.is_none_or(|died| died > scene.first_work) {
+    } else if sharded && born < scene.first_work && life.died.is_none_or(|died| died > scene.first_work) {
         Role::Parameter
     } else {
         Role::Communication
@@ -82,7 +84,7 @@ fn within_backward(scene: &Scene<'_>, life: &Life) -> Option<Verdict> {
     }
     let recomputed =
         life.born_phase == Some(Phase::Recomputation) && life.died_phase == Some(Phase::Backward);
-    if life.freed.releases_saved || (recomputed && !life.made.native) {
+    if life.was_saved() || (recomputed && !life.made.native) {
         Some((Role::Activation, Evidence::Release))
     } else {
         Some((Role::Temporary, Evidence::Lifetime))

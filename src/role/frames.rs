@@ -20,6 +20,8 @@ pub(super) enum FrameKind {
     Collective,
     /// C++: a saved tensor is let go by the autograd graph.
     SavedVariable,
+    /// C++: a gradient is added to the one that is there.
+    Accumulation,
     /// C++: anything else.
     Native,
     /// Python: `zero_grad`.
@@ -36,14 +38,22 @@ pub(super) enum FrameKind {
     Copy,
     /// Python: a checkpoint is read.
     Load,
-    /// Python: wrappers for several ranks (DDP, FSDP, `DeepSpeed`).
-    Distributed,
-    /// Python: the rest of PyTorch.
+    /// Python: a wrapper for several ranks that keeps whole replicas (DDP).
+    Replicated,
+    /// Python: a wrapper for several ranks that shards parameters (FSDP, `DeepSpeed`).
+    Sharded,
+    /// Python: PyTorch's wrapper of every optimizer's `step`.
+    StepWrapper,
+    /// Python: the rest of PyTorch, and code that it generated.
     Torch,
     /// Python: `__init__` outside PyTorch.
     Constructor,
-    /// Python: anything else.
-    Other,
+    /// Python: a function `step` outside PyTorch.
+    Step,
+    /// Python: any other code of an installed package.
+    Package,
+    /// Python: any other code.
+    User,
 }
 
 /// The kind of a frame.
@@ -58,6 +68,8 @@ fn native_kind(name: &str) -> FrameKind {
         FrameKind::Allocator
     } else if any(&["SavedVariable", "release_variables"]) {
         FrameKind::SavedVariable
+    } else if name.contains("AccumulateGrad") {
+        FrameKind::Accumulation
     } else if any(&["c10d::", "nccl", "NCCL"]) {
         FrameKind::Collective
     } else if any(&["gpu_reduce_kernel", "cub::", "thrust::", "segmented_sort", "nonzero_cuda"]) {
@@ -90,17 +102,22 @@ fn python_kind(file: &str, name: &str) -> FrameKind {
         || (file.contains("/transformers/")
             && (name.contains("load_state_dict") || file.ends_with("core_model_loading.py")));
     if file.contains("/deepspeed/") {
-        FrameKind::Distributed
+        if name.contains("optimizer_state") { FrameKind::Optimizer } else { FrameKind::Sharded }
+    } else if file.contains("/torchinductor_") || file.starts_with("<eval_with_key>") {
+        FrameKind::Torch
     } else if file.ends_with("/copy.py")
         && (name.starts_with("_deepcopy") || matches!(name, "deepcopy" | "_reconstruct"))
     {
         FrameKind::Copy
     } else if loads {
         FrameKind::Load
-    } else if name == "__init__" {
-        FrameKind::Constructor
     } else {
-        FrameKind::Other
+        match name {
+            "__init__" => FrameKind::Constructor,
+            "step" => FrameKind::Step,
+            _ if file.contains("-packages/") => FrameKind::Package,
+            _ => FrameKind::User,
+        }
     }
 }
 
@@ -112,8 +129,9 @@ fn torch_kind(file: &str, name: &str) -> Option<FrameKind> {
         "nn/modules/module.py" => module_kind(name),
         "serialization.py" | "_weights_only_unpickler.py" => FrameKind::Load,
         "nn/init.py" => FrameKind::ModuleBuild,
-        "nn/parallel/distributed.py" => FrameKind::Distributed,
+        "nn/parallel/distributed.py" => FrameKind::Replicated,
         "optim/lr_scheduler.py" | "optim/swa_utils.py" => FrameKind::Torch,
+        "optim/optimizer.py" if matches!(name, "wrapper" | "profile_hook_step") => FrameKind::StepWrapper,
         _ if tail.starts_with("optim/") && name == "zero_grad" => FrameKind::ZeroGrad,
         _ if tail.starts_with("optim/") => FrameKind::Optimizer,
         _ if tail.starts_with("nn/modules/")
@@ -123,7 +141,7 @@ fn torch_kind(file: &str, name: &str) -> Option<FrameKind> {
         }
         // DTensor's dispatch stands inside of whatever uses it.
         _ if tail.starts_with("distributed/") && !tail.starts_with("distributed/tensor/") => {
-            FrameKind::Distributed
+            FrameKind::Sharded
         }
         _ => FrameKind::Torch,
     };

@@ -5,6 +5,7 @@
 
 use super::scene::{Life, Scene, Side, is_forward};
 use super::sizes::Sizes;
+use super::stacks::Maker;
 use super::{Evidence, Role, Verdict, Verdicts};
 use crate::program::Phase;
 use crate::unit::Bytes;
@@ -30,7 +31,7 @@ pub(super) fn settle_gradients(scene: &Scene<'_>, verdicts: &mut Verdicts) {
         }
         let released_by_backward = life.died.is_some_and(|died| scene.side(died) == Side::Backward);
         let stranger = !known.has(life.bytes);
-        if released_by_backward && (life.freed.releases_saved || stranger) {
+        if released_by_backward && (life.was_saved() || stranger) {
             Some((Role::Activation, Evidence::Release))
         } else if sizes_explain && stranger && life.died.is_some() {
             Some((Role::Temporary, Evidence::Sizes))
@@ -42,9 +43,7 @@ pub(super) fn settle_gradients(scene: &Scene<'_>, verdicts: &mut Verdicts) {
 
 /// Everything else that was born during the recording.
 pub(super) fn settle_rest(scene: &Scene<'_>, verdicts: &mut Verdicts) {
-    let trained = Sizes::count(
-        verdicts.lives(scene).filter(|(_, role)| matches!(role, Some(Role::Gradient | Role::OptimizerState))),
-    );
+    let trained = Sizes::trained(scene, verdicts);
     verdicts.settle(scene, |life| {
         let born = life.born?;
         by_release(scene, life)
@@ -52,18 +51,15 @@ pub(super) fn settle_rest(scene: &Scene<'_>, verdicts: &mut Verdicts) {
             .or_else(|| from_forward(scene, life, born))
             .or_else(|| Some(from_elsewhere(scene, life, born)))
     });
-    if !scene.has_stacks {
-        close_ranks(scene, verdicts);
-    }
 }
 
 fn by_release(scene: &Scene<'_>, life: &Life) -> Option<Verdict> {
     let by_backward = life.died.is_some_and(|died| scene.side(died) == Side::Backward);
-    (by_backward || life.freed.releases_saved).then_some((Role::Activation, Evidence::Release))
+    (by_backward || life.was_saved()).then_some((Role::Activation, Evidence::Release))
 }
 
-/// Made by the user's own code before the work began, and kept: a weight if something of its size is trained, a
-/// module's buffer if a constructor ran, else data.
+/// Made before the work began, and kept: a weight if something of its size is trained, a module's buffer if a
+/// constructor ran, a weight if a package made it (a loader), else data.
 fn from_setup(scene: &Scene<'_>, life: &Life, born: usize, trained: &Sizes) -> Option<Verdict> {
     let kept = match life.died {
         None => true,
@@ -75,10 +71,11 @@ fn from_setup(scene: &Scene<'_>, life: &Life, born: usize, trained: &Sizes) -> O
     if trained.has(life.bytes) {
         return Some((Role::Parameter, Evidence::Sizes));
     }
-    if !scene.has_stacks {
-        return None;
-    }
-    let role = if life.made.in_constructor { Role::Buffer } else { Role::Input };
+    let role = match life.made.maker {
+        Maker::Constructor => Role::Buffer,
+        Maker::Package => Role::Parameter,
+        Maker::User => Role::Input,
+    };
     Some((role, Evidence::Lifetime))
 }
 
@@ -112,24 +109,5 @@ fn from_elsewhere(scene: &Scene<'_>, life: &Life, born: usize) -> Verdict {
         (Role::Temporary, Evidence::Lifetime)
     } else {
         (Role::Unknown, Evidence::Nothing)
-    }
-}
-
-/// Without stacks, parameters are known by the sizes of gradients; those without a gradient stand between them, since
-/// a model is moved in one go.
-fn close_ranks(scene: &Scene<'_>, verdicts: &mut Verdicts) {
-    let births = || {
-        verdicts
-            .lives(scene)
-            .filter(|(_, role)| *role == Some(Role::Parameter))
-            .filter_map(|(life, _)| life.born)
-    };
-    let (Some(first), Some(last)) = (births().min(), births().max()) else { return };
-    for (allocation, verdict) in scene.timeline.allocations.iter().zip(&mut verdicts.0) {
-        let life = scene.life(allocation);
-        let between = life.born.is_some_and(|born| first < born && born < last);
-        if between && life.died.is_none() && verdict.is_none_or(|(role, _)| role == Role::Unknown) {
-            *verdict = Some((Role::Parameter, Evidence::Sizes));
-        }
     }
 }

@@ -14,9 +14,9 @@
 //!    `deepcopy` and `torch.load` make weights.
 //! 3. *When it lives* ([`decisive`], [`lifetime`]). What the backward pass makes and leaves behind is a gradient; what
 //!    it lets go of and did not make was saved for it: an activation. What dies in the stretch that made it is temporary.
-//! 4. *How large it is* ([`sizes`]). A gradient has the bytes of its parameter, an optimizer's state the same once or
+//! 4. *How large it is* ([`sizes`], [`earlier`]). A gradient has the bytes of its parameter, an optimizer's state the same once or
 //!    twice. This settles what frames and lifetimes leave open: weights written as plain tensors, copies of weights
-//!    (moving averages), blocks that were there before the recording, recordings without stacks, and cuBLAS workspaces
+//!    (moving averages), blocks that were there before the recording, recordings without stacks ([`unframed`]), and cuBLAS workspaces
 //!    where the C++ frames are missing.
 //!
 //! Where it goes wrong: sizes cannot tell a buffer from a frozen parameter, nor a copy of the weights from the weights;
@@ -28,6 +28,7 @@
 //! The work is one look at each distinct stack and a few passes over the allocations, each with a binary search or two.
 
 mod decisive;
+mod earlier;
 mod frames;
 mod lifetime;
 mod scene;
@@ -35,6 +36,7 @@ mod sizes;
 mod stacks;
 #[cfg(test)]
 mod tests;
+mod unframed;
 
 use crate::program::Program;
 use crate::snapshot::Snapshot;
@@ -146,10 +148,11 @@ impl Roles {
         let mut verdicts = Verdicts::open(timeline.allocations.len());
         decisive::settle(&scene, &mut verdicts);
         sizes::settle_workspaces(&scene, &mut verdicts);
+        unframed::settle(&scene, &mut verdicts);
         lifetime::settle_gradients(&scene, &mut verdicts);
         lifetime::settle_rest(&scene, &mut verdicts);
         sizes::settle_weight_copies(&scene, &mut verdicts);
-        sizes::settle_earlier(&scene, &mut verdicts);
+        earlier::settle(&scene, &mut verdicts);
         let settled = |verdict: &Option<Verdict>| verdict.unwrap_or_default();
         let (of, evidence) = verdicts.0.iter().map(settled).unzip();
         Roles { of, evidence }

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use super::stacks::{Origin, StackTraits, TraitTable};
+use super::stacks::{Graph, Origin, StackTraits, TraitTable};
 use crate::program::{Phase, Program};
 use crate::snapshot::{Action, Event, Snapshot};
 use crate::timeline::{Allocation, Timeline};
@@ -57,6 +57,16 @@ impl Life {
     pub(super) fn cleared(&self) -> bool {
         self.died_phase == Some(Phase::ZeroGrad) || self.freed.origin == Origin::ZeroGrad
     }
+
+    /// Whether the autograd graph let it go as a saved tensor.
+    pub(super) fn was_saved(&self) -> bool {
+        self.freed.graph == Graph::Releases
+    }
+
+    /// Whether it was a gradient that was added to one that was there.
+    pub(super) fn was_added(&self) -> bool {
+        self.freed.graph == Graph::Accumulates
+    }
 }
 
 /// The stage.
@@ -74,7 +84,9 @@ pub(super) struct Scene<'a> {
     laps: Vec<usize>,
     /// Runs of events of a forward pass: first and last.
     forwards: Vec<(usize, usize)>,
-    /// The first event of a forward or backward pass; where none is known, the first release.
+    /// The first addresses of the segments, ascending.
+    segments: Vec<u64>,
+    /// The first event of a forward or backward pass; where none is known, of what follows setup or the first release.
     pub(super) first_work: usize,
     /// Whether there is a backward pass.
     pub(super) trains: bool,
@@ -93,7 +105,9 @@ impl<'a> Scene<'a> {
         };
         let stretches = stretches(events.len(), &phases);
         let is_work = |phase: &Phase| is_forward(*phase) || *phase == Phase::Backward;
-        let release = || events.iter().position(|event| event.action == Action::FreeRequested);
+        let mut segments: Vec<u64> =
+            snapshot.segments_of(timeline.device.position()).map(|segment| segment.address).collect();
+        segments.sort_unstable();
         Scene {
             timeline,
             events,
@@ -101,7 +115,8 @@ impl<'a> Scene<'a> {
             borrowed,
             laps: laps(program, &stretches),
             forwards: forwards(&phases),
-            first_work: phases.iter().position(is_work).or_else(release).unwrap_or(events.len()),
+            first_work: phases.iter().position(is_work).unwrap_or_else(|| end_of_setup(events, &phases)),
+            segments,
             trains: phases.contains(&Phase::Backward),
             has_stacks: snapshot.stacks.ids().any(|stack| !snapshot.stacks.get(stack).is_empty()),
             stretches,
@@ -131,6 +146,12 @@ impl<'a> Scene<'a> {
         self.phases.get(at).copied().unwrap_or_default()
     }
 
+    /// The first address of the segment that held an address at the end; 0 where it was released since.
+    pub(super) fn segment_of(&self, address: u64) -> u64 {
+        let after = self.segments.partition_point(|&start| start <= address);
+        after.checked_sub(1).and_then(|at| self.segments.get(at)).copied().unwrap_or(0)
+    }
+
     /// The number of the stretch that holds an event.
     pub(super) fn stretch(&self, at: usize) -> usize {
         self.stretches.partition_point(|&(start, _)| start <= at)
@@ -149,6 +170,12 @@ impl<'a> Scene<'a> {
     /// How many laps begin in an allocation's lifetime; one that is held at the end outlives the last.
     pub(super) fn laps_lived(&self, born: usize, died: Option<usize>) -> usize {
         died.map_or(self.laps.len() + 1, |at| self.lap(at)).saturating_sub(self.lap(born))
+    }
+
+    /// Where the next stretch of a side begins after an event.
+    pub(super) fn next_start(&self, side: Side, at: usize) -> Option<usize> {
+        let next = self.stretches.get(self.stretch(at)..)?;
+        next.iter().find(|&&(_, of)| of == side).map(|&(start, _)| start)
     }
 
     /// Whether both events lie in one stretch.
@@ -190,6 +217,14 @@ fn frees_borrow_stacks(snapshot: &Snapshot, events: &[Event], timeline: &Timelin
         }
     }
     both > 0 && same * 100 >= both * 95
+}
+
+/// Where a recording without forward or backward passes gets to work: after the last event of setup or, if none is
+/// known, at the first release.
+fn end_of_setup(events: &[Event], phases: &[Phase]) -> usize {
+    let setup = phases.iter().rposition(|&phase| phase == Phase::Setup).map(|last| last + 1);
+    let release = || events.iter().position(|event| event.action == Action::FreeRequested);
+    setup.or_else(release).unwrap_or(events.len())
 }
 
 /// Phases for recordings whose free events say nothing: each event takes the phase of the last allocation before it.

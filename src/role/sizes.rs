@@ -1,8 +1,7 @@
 //! Roles that only a size can show.
 //!
-//! In: the scene and what is settled already. Out: cuBLAS workspaces of recordings without C++ frames, copies of the
-//! weights, and blocks that were there before the recording. A size alone proves nothing: each rule also counts how
-//! many blocks of that size are explained otherwise.
+//! In: the scene and what is settled already. Out: cuBLAS workspaces of recordings without C++ frames, and copies of the
+//! weights. A size alone proves nothing: each rule also counts how many blocks of that size are explained otherwise.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -25,7 +24,19 @@ impl Sizes {
         sizes
     }
 
-    fn add(&mut self, bytes: Bytes) -> usize {
+    /// Counts gradients and states.
+    pub(super) fn trained(scene: &Scene<'_>, verdicts: &Verdicts) -> Sizes {
+        let trained = |role: Option<Role>| matches!(role, Some(Role::Gradient | Role::OptimizerState));
+        Sizes::count(verdicts.lives(scene).filter(|(_, role)| trained(*role)))
+    }
+
+    /// Whether there is none at all.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Counts one more; how many there are now.
+    pub(super) fn add(&mut self, bytes: Bytes) -> usize {
         let count = self.0.entry(bytes).or_default();
         *count += 1;
         *count
@@ -34,6 +45,12 @@ impl Sizes {
     /// How many there are of a size.
     pub(super) fn of(&self, bytes: Bytes) -> usize {
         self.0.get(&bytes).copied().unwrap_or(0)
+    }
+
+    /// Raises the count of a size to at least this.
+    pub(super) fn raise(&mut self, bytes: Bytes, count: usize) {
+        let highest = self.0.entry(bytes).or_default();
+        *highest = (*highest).max(count);
     }
 
     /// Whether there is one of a size.
@@ -48,7 +65,7 @@ impl Sizes {
 const BLAS_WORKSPACES: [Bytes; 3] = [Bytes(8_519_680), Bytes::MIB.times(32), Bytes::MIB];
 
 /// Whether a size is that of a handle's workspace (the small one of cuBLASLt apart).
-fn is_handle_workspace(bytes: Bytes) -> bool {
+pub(super) fn is_handle_workspace(bytes: Bytes) -> bool {
     bytes == BLAS_WORKSPACES[0] || bytes == BLAS_WORKSPACES[1]
 }
 
@@ -153,78 +170,4 @@ pub(super) fn settle_weight_copies(scene: &Scene<'_>, verdicts: &mut Verdicts) {
             *verdict = Some((Role::Parameter, Evidence::Sizes));
         }
     }
-}
-
-/// Blocks from before the recording that nothing has settled yet. One that the backward pass lets go of was saved for
-/// it. Of those that stay, as many of a size as one backward pass makes gradients are parameters; if the program trains
-/// and made no state, a surplus of the same bytes again is the optimizer's state.
-pub(super) fn settle_earlier(scene: &Scene<'_>, verdicts: &mut Verdicts) {
-    let gradients = gradients_of_one_pass(scene, verdicts);
-    let has_state = holds_state(scene, verdicts, &gradients);
-    let held = Sizes::count(verdicts.lives(scene).filter(|(life, role)| {
-        life.died.is_none() && matches!(role, Some(Role::Activation | Role::Unknown))
-    }));
-    let mut handles = missing_handles(scene, verdicts);
-    let mut seen = Sizes::default();
-    verdicts.settle(scene, |life| {
-        if let Some(died) = life.died {
-            let saved = life.freed.releases_saved || scene.side(died) == Side::Backward;
-            let role = if saved { Role::Activation } else { Role::Unknown };
-            return Some((role, if saved { Evidence::Release } else { Evidence::Nothing }));
-        }
-        let surplus = seen.add(life.bytes) > gradients.of(life.bytes);
-        let role = if surplus && is_handle_workspace(life.bytes) && handles > 0 {
-            handles -= 1;
-            Role::Workspace
-        } else if surplus && gradients.has(life.bytes) && has_state {
-            Role::OptimizerState
-        } else if !gradients.has(life.bytes) && held.of(life.bytes) > 1 {
-            Role::Unknown
-        } else {
-            Role::Parameter
-        };
-        Some((role, Evidence::Sizes))
-    });
-}
-
-/// The most gradients of each size that one stretch makes.
-fn gradients_of_one_pass(scene: &Scene<'_>, verdicts: &Verdicts) -> Sizes {
-    let mut passes: FxHashMap<(usize, Bytes), usize> = FxHashMap::default();
-    let mut most = Sizes::default();
-    for (life, _) in verdicts.lives(scene).filter(|(_, role)| *role == Some(Role::Gradient)) {
-        let stretch = life.born.map_or(0, |born| scene.stretch(born) + 1);
-        let count = passes.entry((stretch, life.bytes)).or_default();
-        *count += 1;
-        let highest = most.0.entry(life.bytes).or_default();
-        *highest = (*highest).max(*count);
-    }
-    most
-}
-
-/// Whether the blocks from before the recording hold an optimizer's state: the program trains without making nearly
-/// any, and beyond the parameters there are nearly as many bytes again in blocks of their sizes. (Steps need not show:
-/// in the steady state a fused optimizer allocates nothing.)
-fn holds_state(scene: &Scene<'_>, verdicts: &Verdicts, gradients: &Sizes) -> bool {
-    let (mut made, mut parameters, mut surplus) = (Bytes::ZERO, Bytes::ZERO, Bytes::ZERO);
-    let mut seen = Sizes::default();
-    for (life, role) in verdicts.lives(scene) {
-        match role {
-            Some(Role::OptimizerState) => made += life.bytes,
-            None if life.died.is_none() && gradients.has(life.bytes) => {
-                let first = seen.add(life.bytes) <= gradients.of(life.bytes);
-                *(if first { &mut parameters } else { &mut surplus }) += life.bytes;
-            }
-            _ => {}
-        }
-    }
-    scene.trains && made.share_of(parameters) < 0.1 && surplus.share_of(parameters) >= 0.9
-}
-
-/// How many cuBLAS handles can have been made before the recording: one for the forward pass, one for the backward
-/// pass, less those whose workspace is seen being made.
-fn missing_handles(scene: &Scene<'_>, verdicts: &Verdicts) -> usize {
-    let made = verdicts.lives(scene).filter(|(life, role)| {
-        *role == Some(Role::Workspace) && life.born.is_some() && is_handle_workspace(life.bytes)
-    });
-    (1 + usize::from(scene.trains)).saturating_sub(made.count())
 }

@@ -36,11 +36,37 @@ pub(super) enum Origin {
     Optimizer,
     /// A module that is built, moved, cast, copied or loaded.
     Module,
-    /// A wrapper for several ranks.
-    Distributed,
+    /// A wrapper that keeps whole replicas (DDP).
+    Replicated,
+    /// A wrapper that shards parameters (FSDP, `DeepSpeed`).
+    Sharded,
     /// Other code.
     #[default]
     Plain,
+}
+
+/// Whose code asked for memory, PyTorch's apart.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Maker {
+    /// Something is being constructed, by whomever.
+    Constructor,
+    /// An installed package.
+    Package,
+    /// The user.
+    #[default]
+    User,
+}
+
+/// What the autograd graph is doing, by the C++ frames.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Graph {
+    /// It lets a saved tensor go.
+    Releases,
+    /// It adds a gradient to the one that is there.
+    Accumulates,
+    /// Neither, or the frames do not say.
+    #[default]
+    Unseen,
 }
 
 /// What a stack says about memory.
@@ -48,10 +74,8 @@ pub(super) enum Origin {
 pub(super) struct StackTraits {
     pub(super) requester: Requester,
     pub(super) origin: Origin,
-    /// Whether a constructor of the user's or of a package is being run.
-    pub(super) in_constructor: bool,
-    /// Whether the autograd graph lets a saved tensor go.
-    pub(super) releases_saved: bool,
+    pub(super) maker: Maker,
+    pub(super) graph: Graph,
     /// Whether there are C++ frames.
     pub(super) native: bool,
 }
@@ -68,7 +92,7 @@ impl TraitTable {
             .frame_ids()
             .map(|id| {
                 let frame = stacks.frame(id);
-                frame.map_or(FrameKind::Other, |f| classify(snapshot.text(f.file), snapshot.text(f.name)))
+                frame.map_or(FrameKind::User, |f| classify(snapshot.text(f.file), snapshot.text(f.name)))
             })
             .collect();
         let mut of_one = Vec::new();
@@ -90,62 +114,82 @@ fn traits_of(kinds: &[FrameKind]) -> StackTraits {
     StackTraits {
         requester: requester(kinds),
         origin: origin(kinds),
-        in_constructor: kinds.contains(&FrameKind::Constructor),
-        releases_saved: kinds.contains(&FrameKind::SavedVariable),
+        maker: maker(kinds),
+        graph: graph(kinds),
         native: kinds.iter().any(|&kind| is_native(kind)),
     }
 }
 
+fn graph(kinds: &[FrameKind]) -> Graph {
+    if kinds.contains(&FrameKind::SavedVariable) {
+        Graph::Releases
+    } else if kinds.contains(&FrameKind::Accumulation) {
+        Graph::Accumulates
+    } else {
+        Graph::Unseen
+    }
+}
+
 fn is_native(kind: FrameKind) -> bool {
-    use FrameKind::{Algorithm, Allocator, Collective, Native, SavedVariable, Storage, Vendor};
-    matches!(kind, Allocator | Storage | Vendor | Algorithm | Collective | SavedVariable | Native)
+    use FrameKind::{Accumulation, Algorithm, Allocator, Collective, Native, SavedVariable, Storage, Vendor};
+    matches!(
+        kind,
+        Accumulation | Allocator | Storage | Vendor | Algorithm | Collective | SavedVariable | Native
+    )
 }
 
 /// The allocator's frames are the innermost ones; within the three frames above them a library shows its name (the
 /// first may be a template or a lambda of its own).
 fn requester(kinds: &[FrameKind]) -> Requester {
-    let Some(inner) = kinds.iter().take_while(|&&kind| is_native(kind)).rposition_of_allocator() else {
+    let native = kinds.iter().position(|&kind| !is_native(kind)).unwrap_or(kinds.len());
+    let native = kinds.get(..native).unwrap_or_default();
+    let Some(inner) = native.iter().rposition(|&kind| kind == FrameKind::Allocator) else {
         return Requester::Unseen;
     };
-    let mut above = kinds.iter().skip(inner + 1).take_while(|&&kind| is_native(kind)).take(3);
-    let first = above.next().copied();
-    match first {
-        None => Requester::Unseen,
+    let above = native.iter().skip(inner + 1).take(3);
+    match above.copied().find(|&kind| kind != FrameKind::Native) {
         Some(FrameKind::Storage) => Requester::Tensor,
+        Some(FrameKind::Vendor) => Requester::Vendor,
         Some(FrameKind::Algorithm) => Requester::Algorithm,
         Some(FrameKind::Collective) => Requester::Collective,
-        Some(FrameKind::Vendor) => Requester::Vendor,
-        Some(_) => match above.find(|&&kind| kind != FrameKind::Native) {
-            Some(FrameKind::Storage) => Requester::Tensor,
-            Some(FrameKind::Vendor) => Requester::Vendor,
-            Some(FrameKind::Algorithm) => Requester::Algorithm,
-            _ => Requester::Unseen,
-        },
+        _ => Requester::Unseen,
     }
 }
 
-trait AllocatorPosition {
-    fn rposition_of_allocator(self) -> Option<usize>;
-}
-
-impl<'a, I: Iterator<Item = &'a FrameKind>> AllocatorPosition for I {
-    fn rposition_of_allocator(self) -> Option<usize> {
-        self.enumerate().filter(|&(_, &kind)| kind == FrameKind::Allocator).map(|(at, _)| at).last()
-    }
-}
-
+/// The first frame that decides, innermost first. Past a frame that is not PyTorch's only one pattern counts: a method
+/// `step` that PyTorch's optimizer wrapper calls is an optimizer of the user's or of a package.
 fn origin(kinds: &[FrameKind]) -> Origin {
+    let mut foreign = false;
+    let mut stepping = false;
     for &kind in kinds.iter().filter(|&&kind| !is_native(kind)) {
-        return match kind {
-            FrameKind::Torch => continue,
-            FrameKind::ZeroGrad => Origin::ZeroGrad,
-            FrameKind::Optimizer => Origin::Optimizer,
-            FrameKind::ModuleMove | FrameKind::ModuleBuild | FrameKind::Copy | FrameKind::Load => {
-                Origin::Module
+        match kind {
+            FrameKind::Torch => {}
+            FrameKind::StepWrapper if stepping || !foreign => return Origin::Optimizer,
+            FrameKind::Step | FrameKind::User | FrameKind::Package | FrameKind::Constructor => {
+                foreign = true;
+                stepping = kind == FrameKind::Step;
             }
-            FrameKind::Distributed => Origin::Distributed,
-            _ => Origin::Plain,
-        };
+            _ if foreign => return Origin::Plain,
+            FrameKind::ZeroGrad => return Origin::ZeroGrad,
+            FrameKind::Optimizer => return Origin::Optimizer,
+            FrameKind::ModuleMove | FrameKind::ModuleBuild | FrameKind::Copy | FrameKind::Load => {
+                return Origin::Module;
+            }
+            FrameKind::Replicated => return Origin::Replicated,
+            FrameKind::Sharded => return Origin::Sharded,
+            _ => return Origin::Plain,
+        }
     }
     Origin::Plain
+}
+
+/// Whose code asked, where it was not PyTorch's: that of the innermost frame outside of PyTorch, a constructor first.
+fn maker(kinds: &[FrameKind]) -> Maker {
+    if kinds.contains(&FrameKind::Constructor) {
+        return Maker::Constructor;
+    }
+    match kinds.iter().find(|kind| matches!(kind, FrameKind::User | FrameKind::Package | FrameKind::Step)) {
+        Some(FrameKind::Package) => Maker::Package,
+        _ => Maker::User,
+    }
 }

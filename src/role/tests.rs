@@ -260,12 +260,12 @@ fn sharded_wrappers_make_communication_shards_and_reduced_gradients() {
     let shard = trace.alloc(Phase::Setup, 2, gathers);
     let gathered = trace.alloc(Phase::Forward, 8, gathers);
     trace.free(Phase::Backward, gathered, ENGINE);
-    let reduced = trace.alloc(Phase::Backward, 2, reduces);
-    trace.free(Phase::OptimizerStep, reduced, USER);
+    let summed = trace.alloc(Phase::Backward, 2, reduces);
+    trace.free(Phase::OptimizerStep, summed, USER);
     let role = trace.roles();
     assert_eq!(role(shard), Role::Parameter);
     assert_eq!(role(gathered), Role::Communication);
-    assert_eq!(role(reduced), Role::Gradient);
+    assert_eq!(role(summed), Role::Gradient);
 }
 
 #[test]
@@ -318,6 +318,23 @@ fn blocks_from_before_the_recording_are_counted_against_the_gradients() {
     let found = blocks.map(&role);
     assert_eq!(found.iter().filter(|&&role| role == Role::OptimizerState).count(), 2);
     assert_eq!(found[3], Role::Parameter);
+}
+
+#[test]
+fn gradients_from_before_the_recording_are_those_that_a_pass_adds_to() {
+    let adds = &[
+        ("", "c10::cuda::CUDACachingAllocator::Native::DeviceCachingAllocator::free(Block*)"),
+        ("", "torch::autograd::AccumulateGrad::apply(std::vector<at::Tensor>&&)"),
+    ];
+    let mut trace = Trace::default();
+    let blocks = [10; 4].map(|mib| trace.earlier(mib));
+    trace.alloc(Phase::Forward, 2, TENSOR);
+    let added = trace.alloc(Phase::Backward, 10, TENSOR);
+    trace.free(Phase::Backward, added, adds);
+    let role = trace.roles();
+    let count = |wanted| blocks.iter().filter(|&&block| role(block) == wanted).count();
+    assert_eq!(role(added), Role::Temporary);
+    assert_eq!((count(Role::Parameter), count(Role::Gradient), count(Role::OptimizerState)), (1, 1, 2));
 }
 
 #[test]

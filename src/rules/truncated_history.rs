@@ -2,7 +2,7 @@
 
 use super::{declare_rule, measure, place};
 use crate::facts::Facts;
-use crate::finding::{Finding, Value};
+use crate::finding::{Finding, Seek, Value};
 use crate::snapshot::Action;
 use crate::unit::{Confidence, count};
 
@@ -28,7 +28,8 @@ impl TruncatedHistory {
         let mut finding = Self::META.finding(facts, message, help);
         finding.confidence =
             if is_a_buffer_size(facts, events) { Confidence::High } else { Confidence::Medium };
-        finding.seek = Some("_record_memory_history");
+        finding.seek =
+            Some(Seek { call: "_record_memory_history", label: "this buffer was too small for the program" });
         let older = facts.timeline.allocations.iter().filter(|one| one.alloc.is_none());
         let stack = older.filter_map(|one| one.stack).find(|stack| facts.site(*stack).is_some());
         if let Some(stack) = stack {

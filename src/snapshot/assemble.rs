@@ -1,6 +1,7 @@
 //! From the folded tables to the [`Snapshot`]: which run is which device's trace, which blocks are whose.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 
 use super::records::{Records, Run, table};
 use super::words;
@@ -11,9 +12,9 @@ use crate::unit::{Bytes, StringId, StringInterner};
 /// More devices than one process can have; a file that lists more is hostile.
 const MOST_DEVICES: usize = 1024;
 
-pub(super) fn read(bytes: &[u8], limits: &Limits) -> Result<Snapshot, SnapshotError> {
+pub(super) fn read(source: impl Read, limits: &Limits) -> Result<Snapshot, SnapshotError> {
     let mut records = Records::default();
-    let loaded = pickle::load(bytes, words::interner(), &mut records, limits)?;
+    let loaded = pickle::load(source, words::interner(), &mut records, limits)?;
     let parts = Parts::of(loaded.top, &loaded.heap, &loaded.strings, &records)?;
     parts.check_shapes()?;
     let traces = parts.traces()?;

@@ -1,11 +1,11 @@
 //! The typed snapshot: what a file says, in one shape for every PyTorch version.
 //!
-//! In: the bytes of a pickle. Out: events, stacks, segments, blocks, annotations and settings, each distinct string,
+//! In: the stream of a pickle. Out: events, stacks, segments, blocks, annotations and settings, each distinct string,
 //! frame and stack once. What a file lacks or what does not add up becomes a [`Gap`], never a guess.
 //!
 //! The pickle is read in one pass. Dicts that look like an event, a frame, a block, a segment or an annotation are
-//! folded into rows of flat tables the moment they are complete ([`records`]), so that no tree of the file is ever
-//! built; at the end [`assemble`] puts the tables in place.
+//! folded into rows of flat tables the moment they are complete (`records`), so that no tree of the file is ever
+//! built; at the end `assemble` puts the tables in place.
 
 mod assemble;
 mod error;
@@ -15,6 +15,8 @@ mod words;
 
 pub use error::SnapshotError;
 pub use stacks::{Frame, Stacks};
+
+use std::io::Read;
 
 use crate::pickle::Limits;
 use crate::unit::{Bytes, DeviceIndex, EventIndex, Index, Micros, StackId, StringId, StringInterner};
@@ -200,7 +202,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// Where the bytes are no pickle, a pickle that wants to run code, or no memory snapshot.
-    pub fn read(pickle: &[u8], limits: &Limits) -> Result<Snapshot, SnapshotError> {
+    pub fn read(pickle: impl Read, limits: &Limits) -> Result<Snapshot, SnapshotError> {
         assemble::read(pickle, limits)
     }
 

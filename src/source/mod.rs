@@ -11,10 +11,12 @@ mod syntax;
 pub use search::{PathMap, SourceMap};
 pub use syntax::{Span, ZeroGrad};
 
-use std::cell::OnceCell;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use syntax::Syntax;
+
+use crate::finding::Finding;
 
 /// A local file.
 #[derive(Debug)]
@@ -24,7 +26,7 @@ pub struct SourceFile {
     text: String,
     /// The byte at which each line begins.
     starts: Vec<usize>,
-    syntax: OnceCell<Option<Syntax>>,
+    syntax: OnceLock<Option<Syntax>>,
 }
 
 impl SourceFile {
@@ -32,7 +34,7 @@ impl SourceFile {
     pub fn new(name: String, text: String) -> SourceFile {
         let after_breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
         let starts = std::iter::once(0).chain(after_breaks.filter(|at| *at < text.len())).collect();
-        SourceFile { name, text, starts, syntax: OnceCell::new() }
+        SourceFile { name, text, starts, syntax: OnceLock::new() }
     }
 
     /// How messages name it.
@@ -73,6 +75,11 @@ impl SourceFile {
         }
     }
 
+    /// The line of the first call of a function or method of this bare name.
+    pub fn line_of_call(&self, name: &str) -> Option<u32> {
+        self.syntax()?.call_of(name).map(|span| self.place(span.start).0)
+    }
+
     /// How the body of the innermost loop around a line (its header included) clears gradients; `None` where there is
     /// no loop or the file is no valid Python.
     pub fn zero_grad_in_loop(&self, line: u32) -> Option<ZeroGrad> {
@@ -92,6 +99,18 @@ impl SourceFile {
 
     fn syntax(&self) -> Option<&Syntax> {
         self.syntax.get_or_init(|| Syntax::parse(&self.text)).as_ref()
+    }
+}
+
+/// Moves findings that seek a call to the line where the source has it; without the source they stay where they are.
+pub fn settle(findings: &mut [Finding], sources: &SourceMap) {
+    for finding in findings {
+        let (Some(seek), Some(location)) = (finding.seek, &mut finding.location) else { continue };
+        let Some(line) = sources.line_of_call(&location.file, seek.call) else { continue };
+        location.line = line;
+        location.function.clear();
+        seek.label.clone_into(&mut finding.label);
+        finding.stack.clear();
     }
 }
 

@@ -53,6 +53,15 @@ impl SourceMap {
     /// Tried in this order: mapped prefixes; the longest ending of the recorded path that exists below a root (of
     /// several roots the first); the recorded path itself.
     pub fn find(&self, recorded: &str, line: u32, function: &str) -> Option<Rc<SourceFile>> {
+        self.search(recorded, |file| file.can_hold(line, function).then(|| Rc::clone(file)))
+    }
+
+    /// The line of the first call of `name` in the first local file of a recorded path that has one.
+    pub fn line_of_call(&self, recorded: &str, name: &str) -> Option<u32> {
+        self.search(recorded, |file| file.line_of_call(name))
+    }
+
+    fn search<T>(&self, recorded: &str, fits: impl Fn(&Rc<SourceFile>) -> Option<T>) -> Option<T> {
         let parts = parts(recorded);
         if parts.is_empty() || recorded.starts_with('<') {
             return None;
@@ -67,7 +76,7 @@ impl SourceMap {
             .chain(below_roots)
             .chain(itself)
             .filter_map(|path| self.read(&path))
-            .find(|file| file.can_hold(line, function))
+            .find_map(|file| fits(&file))
     }
 
     fn read(&self, path: &Path) -> Option<Rc<SourceFile>> {

@@ -105,6 +105,13 @@ impl Syntax {
         Some(calls.found)
     }
 
+    /// Where the first call of a function of this bare name stands.
+    pub(super) fn call_of(&self, name: &str) -> Option<Span> {
+        let mut calls = CallsOf { name, found: None };
+        calls.visit_body(&self.body);
+        calls.found
+    }
+
     fn innermost(&self, line: &Range<usize>) -> Option<Code<'_>> {
         self.around(line).pop()
     }
@@ -260,14 +267,18 @@ struct ZeroGradCalls {
     found: ZeroGrad,
 }
 
+/// The bare name of what is called.
+fn called(call: &ExprCall) -> Option<&str> {
+    match &*call.func {
+        Expr::Attribute(method) => Some(method.attr.as_str()),
+        Expr::Name(function) => Some(function.id.as_str()),
+        _ => None,
+    }
+}
+
 impl ZeroGradCalls {
     fn note(&mut self, call: &ExprCall) {
-        let name = match &*call.func {
-            Expr::Attribute(method) => method.attr.as_str(),
-            Expr::Name(function) => function.id.as_str(),
-            _ => return,
-        };
-        if name != "zero_grad" {
+        if called(call) != Some("zero_grad") {
             return;
         }
         let argument = call.arguments.find_keyword("set_to_none").map(|keyword| &keyword.value);
@@ -286,6 +297,26 @@ impl<'a> Visitor<'a> for ZeroGradCalls {
     fn visit_expr(&mut self, expression: &'a Expr) {
         if let Expr::Call(call) = expression {
             self.note(call);
+        }
+        visitor::walk_expr(self, expression);
+    }
+}
+
+/// Looks for the first call of a function.
+struct CallsOf<'n> {
+    name: &'n str,
+    found: Option<Span>,
+}
+
+impl<'a> Visitor<'a> for CallsOf<'_> {
+    fn visit_expr(&mut self, expression: &'a Expr) {
+        if let Expr::Call(call) = expression
+            && called(call) == Some(self.name)
+        {
+            let span = Span::of(expression);
+            if self.found.is_none_or(|first| span.start < first.start) {
+                self.found = Some(span);
+            }
         }
         visitor::walk_expr(self, expression);
     }

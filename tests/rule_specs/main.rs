@@ -19,7 +19,8 @@ use page::Page;
 fn run(rule: &'static dyn Rule, text: &str) -> Result<Vec<Finding>, String> {
     let script = language::script(text)?;
     let pickle = recording::pickle(&script)?;
-    let snapshot = Snapshot::read(&pickle, &Limits::default()).map_err(|error| error.to_string())?;
+    let snapshot =
+        Snapshot::read(pickle.as_slice(), &Limits::default()).map_err(|error| error.to_string())?;
     Ok(check_with(vec![Input::of("trace".to_owned(), snapshot)], &[rule]).findings)
 }
 

@@ -1,0 +1,221 @@
+//! What can be said on the command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::finding::Severity;
+use crate::source::PathMap;
+use crate::{input, pickle};
+
+/// Finds what wastes GPU memory in a PyTorch program, from its memory snapshot.
+#[derive(Debug, Parser)]
+#[command(name = "memlint", version, about, max_term_width = 100, arg_required_else_help = true)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    pub(super) command: Command,
+
+    /// When to colour.
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
+    pub(super) color: Color,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Check snapshots: what is wrong, at which line, what it costs, and how to mend it.
+    Check(Check),
+    /// Show what a snapshot holds, without a verdict.
+    Stats(Stats),
+    /// Explain a rule.
+    Explain(Explain),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Exit status: 0 clean, 1 findings at or above --fail-on, 2 no trustworthy verdict.")]
+pub(super) struct Check {
+    /// Snapshots, or folders that hold some; `-` is standard input.
+    #[arg(required = true, value_name = "PATH")]
+    pub(super) paths: Vec<PathBuf>,
+
+    /// How to write the report.
+    #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
+    pub(super) output_format: Format,
+
+    /// The least severity that makes the exit status 1.
+    #[arg(long, value_enum, default_value_t = FailOn::Error, value_name = "SEVERITY")]
+    pub(super) fail_on: FailOn,
+
+    /// Exit with 0 whatever is found; what cannot be read is still an error.
+    #[arg(long)]
+    pub(super) exit_zero: bool,
+
+    /// Show notes, stacks and skipped rules in full.
+    #[arg(short, long, conflicts_with = "quiet")]
+    pub(super) verbose: bool,
+
+    /// Show findings only.
+    #[arg(short, long)]
+    pub(super) quiet: bool,
+
+    #[command(flatten)]
+    pub(super) reading: Reading,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Stats {
+    /// The snapshot; `-` is standard input.
+    #[arg(value_name = "PATH")]
+    pub(super) path: PathBuf,
+
+    /// How to write it.
+    #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
+    pub(super) output_format: Format,
+
+    /// List every allocation (with `--output-format json`).
+    #[arg(long)]
+    pub(super) allocations: bool,
+
+    #[command(flatten)]
+    pub(super) reading: Reading,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Explain {
+    /// The rule's name, as it stands in brackets behind a finding.
+    #[arg(required_unless_present = "all", value_name = "RULE")]
+    pub(super) rule: Option<String>,
+
+    /// Explain every rule.
+    #[arg(long, conflicts_with = "rule")]
+    pub(super) all: bool,
+}
+
+/// How snapshots are read and sources are found.
+#[derive(Debug, Args)]
+pub(super) struct Reading {
+    /// A folder that holds the program's source; may be given several times.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(super) source_root: Vec<PathBuf>,
+
+    /// What stands for a prefix of the recorded paths, such as /opt/job=.; may be given several times.
+    #[arg(long, value_name = "FROM=TO")]
+    pub(super) path_map: Vec<PathMap>,
+
+    #[command(flatten)]
+    pub(super) limits: Limits,
+}
+
+/// How much a file may hold: a guard against damaged and hostile ones.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Limits")]
+pub(super) struct Limits {
+    /// Bytes of a snapshot after decompression, such as 20GiB.
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "16GiB")]
+    max_bytes: u64,
+
+    /// Containers and memoised values of the pickle.
+    #[arg(long, value_name = "COUNT", default_value_t = pickle::Limits::default().nodes)]
+    max_nodes: u64,
+
+    /// Values on the pickle's stack at a time.
+    #[arg(long, value_name = "COUNT", default_value_t = pickle::Limits::default().stack)]
+    max_stack: u64,
+
+    /// Bytes of distinct text in the pickle.
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "1GiB")]
+    max_text: u64,
+}
+
+impl Limits {
+    pub(super) fn of_input(&self) -> input::Limits {
+        input::Limits { bytes: self.max_bytes, ..input::Limits::default() }
+    }
+
+    pub(super) fn of_pickle(&self) -> pickle::Limits {
+        pickle::Limits { nodes: self.max_nodes, stack: self.max_stack, text: self.max_text }
+    }
+}
+
+/// A number of bytes with or without a binary unit.
+fn size(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = match text.get(digits.len()..).unwrap_or_default() {
+        "" | "B" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        "TiB" => 1 << 40,
+        unit => return Err(format!("`{unit}` is no unit; B, KiB, MiB, GiB and TiB are")),
+    };
+    let number: u64 = digits.trim_end().parse().map_err(|_| "write a number, such as 20GiB".to_owned())?;
+    number.checked_mul(unit).ok_or_else(|| "this is more than 16 EiB".to_owned())
+}
+
+/// When to colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Color {
+    /// Where the terminal can, unless `NO_COLOR` is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// A format of reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// For people.
+    Text,
+    /// For machines: memlint/1.
+    Json,
+}
+
+/// What makes the gate close.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum FailOn {
+    /// Errors.
+    Error,
+    /// Warnings and errors.
+    Warning,
+    /// Any finding.
+    Info,
+    /// Nothing.
+    Never,
+}
+
+impl FailOn {
+    /// The least severity that counts.
+    pub(super) const fn severity(self) -> Option<Severity> {
+        match self {
+            FailOn::Error => Some(Severity::Error),
+            FailOn::Warning => Some(Severity::Warning),
+            FailOn::Info => Some(Severity::Info),
+            FailOn::Never => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_consistent_and_limits_default_to_the_library() {
+        Arguments::command().debug_assert();
+        let arguments = Arguments::try_parse_from(["memlint", "check", "a"]).unwrap();
+        let Command::Check(check) = arguments.command else { panic!("not a check") };
+        assert_eq!(check.reading.limits.of_input(), input::Limits::default());
+        assert_eq!(check.reading.limits.of_pickle(), pickle::Limits::default());
+    }
+
+    #[test]
+    fn sizes_have_binary_units() {
+        assert_eq!(size("3GiB"), Ok(3 << 30));
+        assert_eq!(size("17"), Ok(17));
+        assert!(size("3GB").unwrap_err().contains("GB"));
+        assert!(size("GiB").is_err() && size("99999999999TiB").is_err());
+    }
+}

@@ -1,0 +1,53 @@
+//! What keeps memlint from a verdict.
+
+use std::io;
+
+use miette::Diagnostic;
+use thiserror::Error;
+
+use crate::input::InputError;
+use crate::snapshot::SnapshotError;
+
+/// Why there is no verdict.
+#[derive(Debug, Error, Diagnostic)]
+pub(super) enum CliError {
+    /// A path that cannot be read.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Input(#[from] InputError),
+    /// A file that is no snapshot.
+    #[error("`{name}`: {error}")]
+    #[diagnostic(forward(error))]
+    Snapshot {
+        /// The path as given.
+        name: String,
+        /// What is wrong with it.
+        error: SnapshotError,
+    },
+    /// A snapshot in which nothing can be wrong, because nothing was recorded.
+    #[error("`{name}` holds no history, so there is nothing to judge")]
+    #[diagnostic(help(
+        "call `torch.cuda.memory._record_memory_history()` before the program allocates, and \
+         `torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")` before it stops recording; `memlint stats` shows what \
+         the file does hold"
+    ))]
+    NoHistory {
+        /// The path as given.
+        name: String,
+    },
+    /// A misspelt rule.
+    #[error("there is no rule `{name}`")]
+    #[diagnostic(help("{hint}"))]
+    UnknownRule {
+        /// What was asked for.
+        name: String,
+        /// The nearest name, or all of them.
+        hint: String,
+    },
+    /// Standard output is full, or gone.
+    #[error("the report cannot be written: {error}")]
+    Output {
+        /// What the system says.
+        error: io::Error,
+    },
+}

@@ -1,0 +1,203 @@
+//! The last lines of a report: how the iterations were found, what the peak consists of, what was counted, and what was
+//! not looked at.
+
+use std::fmt::Write;
+
+use super::gap;
+use super::look::{Detail, Ink, Look};
+use super::place::Place;
+use crate::engine::{Device, Input, Report};
+use crate::finding::{Finding, Location, Severity};
+use crate::program::{FoundBy, Phase};
+use crate::role::Role;
+use crate::source::SourceMap;
+use crate::unit::{Bytes, Confidence, Index, count};
+
+/// Roles below this share of the peak are summed up.
+const SMALL_SHARE: f64 = 0.01;
+
+pub(super) fn render(out: &mut String, report: &Report, sources: &SourceMap, look: &Look) {
+    for input in &report.inputs {
+        if report.inputs.len() > 1 {
+            let _ = writeln!(out, "{}", look.paint(Ink::Strong, &format!("{}:", input.name)));
+        }
+        for device in &input.devices {
+            let _ = writeln!(out, "{}", look.wrap(&iterations(input, device, sources), 2));
+            let _ = writeln!(out, "{}", look.wrap(&format!("  {}", composition(device)), 4));
+        }
+        gaps(out, input, look);
+    }
+    let _ = writeln!(out, "{}", look.wrap(&verdict(report, look), 2));
+    skipped(out, report, look);
+    if let Some(worst) = worst(report) {
+        let advice = format!("`memlint explain {}` says more.", worst.rule);
+        let _ = writeln!(out, "{}", look.paint(Ink::Faint, &advice));
+    }
+}
+
+/// `5 iterations of train.py:15 (found by loop and optimizer steps), peak 448.4 MiB in the backward pass`.
+pub(super) fn iterations(input: &Input, device: &Device, sources: &SourceMap) -> String {
+    let program = &device.program;
+    let mut line = String::new();
+    if input.devices.len() > 1 {
+        let _ = write!(line, "device {}: ", device.device.position());
+    }
+    if program.iterations.is_empty() {
+        line.push_str("no iterations found");
+    } else {
+        line.push_str(&count(program.iterations.len(), "iteration"));
+        if let Some(location) = main_loop(input, device) {
+            let _ = write!(line, " of {}", Place::of(&location, sources).line());
+        }
+        let _ = write!(line, " (found by {}", found_by(program.found_by));
+        if program.confidence < Confidence::High {
+            let _ = write!(line, ", {} confidence", program.confidence.name());
+        }
+        line.push(')');
+    }
+    let _ = write!(line, ", peak {}", device.timeline.peak_requested.bytes);
+    if let Some(phase) = phase(device.profile.peak_phase) {
+        let _ = write!(line, " in {phase}");
+    }
+    if let Some(iteration) = device.profile.peak_iteration {
+        let _ = write!(line, " of iteration {}", iteration.position() + 1);
+    }
+    line
+}
+
+/// `activations 208.1 MiB + parameters 97.5 MiB + ...`: adds up to the peak.
+pub(super) fn composition(device: &Device) -> String {
+    let peak = device.timeline.peak_requested.bytes;
+    let (large, small): (Vec<_>, Vec<_>) =
+        device.profile.peak_by_role.iter().partition(|(_, bytes)| bytes.share_of(peak) >= SMALL_SHARE);
+    let mut parts: Vec<String> =
+        large.iter().map(|(role, bytes)| format!("{} {bytes}", roles(*role))).collect();
+    let rest: Bytes = small.iter().map(|(_, bytes)| *bytes).sum();
+    if rest > Bytes::ZERO {
+        parts.push(format!("other {rest}"));
+    }
+    parts.join(" + ")
+}
+
+/// The main loop as a location.
+pub(super) fn main_loop(input: &Input, device: &Device) -> Option<Location> {
+    let found = device.program.main_loop?;
+    let frame = input.snapshot.stacks.frame(found.frame)?;
+    let text = |id| input.snapshot.text(id).to_owned();
+    Some(Location { file: text(frame.file), line: found.line, function: text(frame.name) })
+}
+
+/// What a snapshot lacks: one line, or all of it where that is asked for.
+fn gaps(out: &mut String, input: &Input, look: &Look) {
+    let mut lines: Vec<String> = input.snapshot.gaps.iter().map(gap::describe).collect();
+    if look.detail == Detail::Verbose {
+        let of_traces =
+            input.devices.iter().flat_map(|device| gap::disagreements(&device.timeline.agreement));
+        lines.extend(of_traces.map(|(_, words)| words));
+    }
+    for line in lines {
+        let _ = writeln!(out, "{}", look.wrap(&format!("  not known: {line}"), 4));
+    }
+}
+
+/// `1 error, 1 note (lazy-optimizer-init; -v shows it)`.
+fn verdict(report: &Report, look: &Look) -> String {
+    let of = |severity| report.findings.iter().filter(move |finding| finding.severity == severity);
+    let (errors, warnings) = (of(Severity::Error).count(), of(Severity::Warning).count());
+    let notes: Vec<&Finding> = of(Severity::Info).collect();
+    let mut parts = Vec::new();
+    if errors > 0 {
+        parts.push(look.paint(Ink::Severity(Severity::Error), &count(errors, "error")));
+    }
+    if warnings > 0 {
+        parts.push(look.paint(Ink::Severity(Severity::Warning), &count(warnings, "warning")));
+    }
+    if parts.is_empty() {
+        parts.push("no findings".to_owned());
+    }
+    if !notes.is_empty() {
+        let counted = look.paint(Ink::Severity(Severity::Info), &count(notes.len(), "note"));
+        parts.push(match notes.as_slice() {
+            _ if look.detail == Detail::Verbose => counted,
+            [note] if errors + warnings == 0 => {
+                format!("{counted}: {}  [{}; -v shows all of it]", note.message, note.rule)
+            }
+            [note] => format!("{counted} ({}; -v shows it)", note.rule),
+            several => {
+                let mut rules: Vec<&str> = several.iter().map(|note| note.rule).collect();
+                rules.dedup();
+                format!("{counted} ({}; -v shows them)", rules.join(", "))
+            }
+        });
+    }
+    parts.join(", ")
+}
+
+/// Rules that could not run, and why.
+fn skipped(out: &mut String, report: &Report, look: &Look) {
+    if report.skipped.is_empty() {
+        return;
+    }
+    if look.detail == Detail::Verbose {
+        for skipped in &report.skipped {
+            let line = format!("  skipped {}: {}", skipped.rule, skipped.reason);
+            let _ = writeln!(out, "{}", look.wrap(&line, 4));
+        }
+        return;
+    }
+    let mut rules: Vec<&str> = report.skipped.iter().map(|skipped| skipped.rule).collect();
+    rules.sort_unstable();
+    rules.dedup();
+    let line = format!("{} skipped ({}; -v says why)", count(rules.len(), "rule"), rules.join(", "));
+    let _ = writeln!(out, "{}", look.wrap(&line, 2));
+}
+
+/// The first finding that is more than a note.
+fn worst(report: &Report) -> Option<&Finding> {
+    report.findings.iter().find(|finding| finding.severity > Severity::Info)
+}
+
+/// The evidence for iterations, after "found by".
+const fn found_by(found: FoundBy) -> &'static str {
+    match found {
+        FoundBy::ProfilerSteps => "ProfilerStep annotations",
+        FoundBy::Annotations => "annotations that repeat",
+        FoundBy::OptimizerSteps => "Optimizer.step",
+        FoundBy::LoopBackEdges => "loop",
+        FoundBy::LoopAndOptimizer => "loop and Optimizer.step",
+        FoundBy::Periodicity => "sizes that repeat",
+        FoundBy::Nothing => "nothing",
+    }
+}
+
+/// A phase, after "in".
+pub(super) const fn phase(phase: Phase) -> Option<&'static str> {
+    Some(match phase {
+        Phase::Setup => "the setup",
+        Phase::Input => "the loading of a batch",
+        Phase::Forward => "the forward pass",
+        Phase::Recomputation => "the recomputation of a checkpoint",
+        Phase::Backward => "the backward pass",
+        Phase::Clipping => "gradient clipping",
+        Phase::OptimizerStep => "the optimizer step",
+        Phase::ZeroGrad => "zero_grad",
+        Phase::Evaluation => "evaluation",
+        Phase::Other => return None,
+    })
+}
+
+/// A role in the plural.
+const fn roles(role: Role) -> &'static str {
+    match role {
+        Role::Parameter => "parameters",
+        Role::Buffer => "buffers",
+        Role::Gradient => "gradients",
+        Role::OptimizerState => "optimizer state",
+        Role::Activation => "activations",
+        Role::Input => "inputs",
+        Role::Temporary => "temporaries",
+        Role::Workspace => "workspaces",
+        Role::Communication => "communication",
+        Role::Unknown => "unknown",
+    }
+}

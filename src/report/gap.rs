@@ -1,0 +1,68 @@
+//! What a snapshot lacks, in words.
+
+use crate::snapshot::Gap;
+use crate::timeline::Agreement;
+use crate::unit::count;
+
+/// What a gap means for a reader of the report.
+pub(super) fn describe(gap: &Gap) -> String {
+    match gap {
+        Gap::NoTraces => "no history: the file holds the allocator's segments only".to_owned(),
+        Gap::NoStacks => "no stacks: recorded with `context=None`, so no line can be named".to_owned(),
+        Gap::NoTimes => "no times: events carry none in this version of PyTorch".to_owned(),
+        Gap::TimesOutOfOrder(by) => format!("times run backwards, by {by} microseconds at most"),
+        Gap::UnknownKeys(keys) => format!("keys that memlint does not know: {}", listed(keys)),
+        Gap::UnknownActions(actions) => format!("actions that memlint does not know: {}", listed(actions)),
+        Gap::InconsistentSegments(blocks) => {
+            format!("{} overlap, leave their segment or do not fill it", count(*blocks, "block"))
+        }
+    }
+}
+
+/// The name of a kind of gap in machine-readable formats.
+pub(super) const fn kind(gap: &Gap) -> &'static str {
+    match gap {
+        Gap::NoTraces => "no-traces",
+        Gap::NoStacks => "no-stacks",
+        Gap::NoTimes => "no-times",
+        Gap::TimesOutOfOrder(_) => "times-out-of-order",
+        Gap::UnknownKeys(_) => "unknown-keys",
+        Gap::UnknownActions(_) => "unknown-actions",
+        Gap::InconsistentSegments(_) => "inconsistent-segments",
+    }
+}
+
+/// What a trace does not tell of itself: kinds and words.
+pub(super) fn disagreements(agreement: &Agreement) -> Vec<(&'static str, String)> {
+    let older = agreement.blocks_without_alloc - agreement.blocks_evicted.min(agreement.blocks_without_alloc);
+    [
+        (older, "born-before", "alive at the end", "older than the recording"),
+        (
+            agreement.blocks_evicted,
+            "history-evicted",
+            "alive at the end",
+            "recorded once, but pushed out of the history",
+        ),
+        (agreement.frees_without_alloc, "frees-without-alloc", "freed", "older than what the history holds"),
+        (agreement.lost_frees, "lost-frees", "overwritten", "freed at a moment that is not in the history"),
+        (
+            agreement.allocations_without_block,
+            "no-block",
+            "alive in the history",
+            "not in the final segments",
+        ),
+    ]
+    .into_iter()
+    .filter(|(blocks, ..)| *blocks > 0)
+    .map(|(blocks, kind, state, what)| (kind, format!("{} {state}: {what}", count(blocks, "block"))))
+    .collect()
+}
+
+fn listed(names: &[(String, usize)]) -> String {
+    let mut shown: Vec<String> =
+        names.iter().take(5).map(|(name, times)| format!("`{name}` ({times}x)")).collect();
+    if names.len() > shown.len() {
+        shown.push(format!("{} more", names.len() - shown.len()));
+    }
+    shown.join(", ")
+}

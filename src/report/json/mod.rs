@@ -1,0 +1,95 @@
+//! The machine-readable formats, `memlint/1`.
+//!
+//! Their types are their own: a change of the analysis does not change them by accident. Bytes are integers, lines and
+//! columns count from 1, names are kebab-case, and what is not known is `null`.
+
+mod check;
+mod stats;
+
+use std::io;
+
+use serde::Serialize;
+
+use crate::engine::{Device, Input, Report};
+use crate::report::closing;
+use crate::report::gap;
+use crate::report::place::Place;
+use crate::source::SourceMap;
+use crate::unit::Index;
+
+/// The version of these formats.
+pub const SCHEMA: &str = "memlint/1";
+
+/// Writes the report of a check.
+///
+/// # Errors
+/// Where the output cannot be written.
+pub fn check(report: &Report, sources: &SourceMap, out: &mut dyn io::Write) -> io::Result<()> {
+    write(&check::Check::of(report, sources), out)
+}
+
+/// Writes what is known of one snapshot; with every allocation, if that is asked for.
+///
+/// # Errors
+/// Where the output cannot be written.
+pub fn stats(
+    input: &Input,
+    sources: &SourceMap,
+    allocations: bool,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
+    write(&stats::Stats::of(input, sources, allocations), out)
+}
+
+fn write(document: &impl Serialize, out: &mut dyn io::Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, document)?;
+    out.write_all(b"\n")
+}
+
+/// Who wrote a document.
+#[derive(Serialize)]
+struct Tool {
+    name: &'static str,
+    version: &'static str,
+}
+
+const TOOL: Tool = Tool { name: "memlint", version: env!("CARGO_PKG_VERSION") };
+
+/// A loop's header.
+#[derive(Serialize)]
+struct Loop {
+    file: String,
+    line: u32,
+    function: String,
+}
+
+impl Loop {
+    fn of(input: &Input, device: &Device, sources: &SourceMap) -> Option<Loop> {
+        let location = closing::main_loop(input, device)?;
+        let file = Place::of(&location, sources).name().to_owned();
+        Some(Loop { file, line: location.line, function: location.function })
+    }
+}
+
+/// What a snapshot does not tell.
+#[derive(Serialize)]
+struct Gap {
+    input: String,
+    device: Option<usize>,
+    kind: &'static str,
+    message: String,
+}
+
+impl Gap {
+    fn all(input: &Input) -> Vec<Gap> {
+        let gap = |device, kind, message| Gap { input: input.name.clone(), device, kind, message };
+        let of_file = input.snapshot.gaps.iter().map(|one| gap(None, gap::kind(one), gap::describe(one)));
+        let of_traces = input.devices.iter().flat_map(|device| {
+            let ordinal = Some(device.device.position());
+            gap::disagreements(&device.timeline.agreement)
+                .into_iter()
+                .map(move |(kind, message)| gap(ordinal, kind, message))
+        });
+        of_file.chain(of_traces).collect()
+    }
+}

@@ -1,0 +1,160 @@
+//! `memlint stats --output-format json`.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{Gap, Loop, SCHEMA, TOOL, Tool, check};
+use crate::engine::{Device, Input};
+use crate::source::SourceMap;
+use crate::timeline::Allocation;
+use crate::unit::{AllocationId, EventIndex, Index};
+
+#[derive(Serialize)]
+pub(super) struct Stats {
+    schema: &'static str,
+    tool: Tool,
+    input: String,
+    devices: Vec<DeviceStats>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allocations: Option<Vec<AllocationStats>>,
+    gaps: Vec<Gap>,
+}
+
+#[derive(Serialize)]
+struct DeviceStats {
+    device: usize,
+    events: usize,
+    peak_requested_bytes: u64,
+    peak_allocated_bytes: u64,
+    peak_reserved_bytes: u64,
+    requested_bytes_at_end: u64,
+    reserved_bytes_at_end: u64,
+    #[serde(rename = "loop")]
+    main_loop: Option<Loop>,
+    iterations_found_by: &'static str,
+    iterations_confidence: &'static str,
+    iterations: Vec<IterationStats>,
+    peak_event: Option<usize>,
+    peak_phase: &'static str,
+    peak_iteration: Option<usize>,
+    roles_at_peak: BTreeMap<&'static str, u64>,
+}
+
+#[derive(Serialize)]
+struct IterationStats {
+    index: usize,
+    start_event: usize,
+    end_event: usize,
+    start_us: i64,
+    end_us: i64,
+    complete: bool,
+    peak_requested_bytes: u64,
+    resident_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct AllocationStats {
+    device: usize,
+    address: u64,
+    bytes: u64,
+    role: &'static str,
+    phase: Option<&'static str>,
+    iteration: Option<usize>,
+    alloc_event: Option<usize>,
+    free_event: Option<usize>,
+    alloc_us: Option<i64>,
+    free_us: Option<i64>,
+}
+
+impl Stats {
+    pub(super) fn of(input: &Input, sources: &SourceMap, allocations: bool) -> Stats {
+        let every = || {
+            let of_device = |device| {
+                let all = Allocations::of(input, device);
+                device.timeline.iter().map(move |(id, allocation)| all.describe(id, allocation))
+            };
+            input.devices.iter().flat_map(of_device).collect()
+        };
+        Stats {
+            schema: SCHEMA,
+            tool: TOOL,
+            input: input.name.clone(),
+            devices: input.devices.iter().map(|device| DeviceStats::of(input, device, sources)).collect(),
+            allocations: allocations.then(every),
+            gaps: Gap::all(input),
+        }
+    }
+}
+
+impl DeviceStats {
+    fn of(input: &Input, device: &Device, sources: &SourceMap) -> DeviceStats {
+        let (timeline, program, profile) = (&device.timeline, &device.program, &device.profile);
+        let iterations = program.iterations.iter().zip(&profile.iterations).enumerate();
+        DeviceStats {
+            device: device.device.position(),
+            events: timeline.allocation_of.len(),
+            peak_requested_bytes: timeline.peak_requested.bytes.get(),
+            peak_allocated_bytes: device.replay.peak_allocated.bytes.get(),
+            peak_reserved_bytes: timeline.peak_reserved.bytes.get(),
+            requested_bytes_at_end: timeline.requested_at_end.get(),
+            reserved_bytes_at_end: timeline.reserved_at_end.get(),
+            main_loop: Loop::of(input, device, sources),
+            iterations_found_by: program.found_by.name(),
+            iterations_confidence: program.confidence.name(),
+            iterations: iterations
+                .map(|(index, (iteration, memory))| IterationStats {
+                    index,
+                    start_event: iteration.start.position(),
+                    end_event: iteration.end.position(),
+                    start_us: iteration.start_time.0,
+                    end_us: iteration.end_time.0,
+                    complete: iteration.complete,
+                    peak_requested_bytes: memory.peak.get(),
+                    resident_bytes: memory.resident.get(),
+                })
+                .collect(),
+            peak_event: timeline.peak_requested.event.map(Index::position),
+            peak_phase: profile.peak_phase.name(),
+            peak_iteration: profile.peak_iteration.map(Index::position),
+            roles_at_peak: check::by_role(device),
+        }
+    }
+}
+
+/// One device's allocations and what describes them.
+struct Allocations<'a> {
+    input: &'a Input,
+    device: &'a Device,
+}
+
+impl<'a> Allocations<'a> {
+    fn of(input: &'a Input, device: &'a Device) -> Allocations<'a> {
+        Allocations { input, device }
+    }
+
+    fn describe(&self, id: AllocationId, allocation: &Allocation) -> AllocationStats {
+        let device = self.device;
+        let program = &device.program;
+        AllocationStats {
+            device: device.device.position(),
+            address: allocation.address,
+            bytes: allocation.bytes.get(),
+            role: device.roles.of.get(id.position()).copied().unwrap_or_default().name(),
+            phase: allocation
+                .alloc
+                .and_then(|at| program.phases.get(at.position()))
+                .map(|phase| phase.name()),
+            iteration: allocation.alloc.and_then(|at| program.iteration_of(at)).map(Index::position),
+            alloc_event: allocation.alloc.map(Index::position),
+            free_event: allocation.free.map(Index::position),
+            alloc_us: self.time(allocation.alloc),
+            free_us: self.time(allocation.free),
+        }
+    }
+
+    fn time(&self, event: Option<EventIndex>) -> Option<i64> {
+        let trace = self.input.snapshot.devices.get(self.device.device.position())?;
+        Some(trace.event(event?)?.time.0)
+    }
+}

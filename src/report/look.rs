@@ -1,0 +1,120 @@
+//! How a report is drawn: width, colours, characters; and the few shapes that all text is made of.
+
+use std::fmt::Write;
+
+use crate::finding::Severity;
+
+/// The column at which the text of an attribute begins.
+const INDENT: usize = 14;
+
+/// What the terminal can show, and how much is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// Columns.
+    pub width: usize,
+    /// Whether frames and bars may be drawn with Unicode characters.
+    pub unicode: bool,
+    /// Whether to colour.
+    pub color: bool,
+    /// How much to say.
+    pub detail: Detail,
+}
+
+/// How much a report says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Detail {
+    /// Findings only.
+    Quiet,
+    /// Findings, and a closing summary.
+    Normal,
+    /// Notes, stacks and skipped rules in full.
+    Verbose,
+}
+
+/// What a piece of text is, to be coloured accordingly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ink {
+    Severity(Severity),
+    Strong,
+    Faint,
+}
+
+impl Look {
+    /// Colours a piece of text, where there are colours.
+    pub(super) fn paint(&self, ink: Ink, text: &str) -> String {
+        if !self.color {
+            return text.to_owned();
+        }
+        let code = match ink {
+            Ink::Severity(Severity::Error) => "1;31",
+            Ink::Severity(Severity::Warning) => "1;33",
+            Ink::Severity(Severity::Info) => "1;36",
+            Ink::Strong => "1",
+            Ink::Faint => "2",
+        };
+        format!("\x1b[{code}m{text}\x1b[0m")
+    }
+
+    /// Wraps text at words; lines after the first are indented by `indent` columns.
+    pub(super) fn wrap(&self, text: &str, indent: usize) -> String {
+        let hanging = " ".repeat(indent);
+        let options = textwrap::Options::new(self.width.max(indent + 20))
+            .subsequent_indent(&hanging)
+            .break_words(false)
+            .word_separator(textwrap::WordSeparator::AsciiSpace)
+            .word_splitter(textwrap::WordSplitter::NoHyphenation);
+        textwrap::fill(text, options)
+    }
+
+    /// `  name        text`, wrapped; lines of the text that begin with a blank are code and stay as they are.
+    pub(super) fn attribute(&self, out: &mut String, name: &str, text: &str) {
+        let mut head = format!(
+            "  {}{}",
+            self.paint(Ink::Strong, name),
+            " ".repeat((INDENT - 2).saturating_sub(name.len()))
+        );
+        for line in text.lines() {
+            if line.starts_with(' ') {
+                let _ = writeln!(out, "{head}{line}");
+            } else {
+                let _ = writeln!(out, "{}", self.wrap(&format!("{head}{line}"), INDENT));
+            }
+            head = " ".repeat(INDENT);
+        }
+    }
+
+    /// A bar of `length` columns of which the first `solid` are filled and the others shaded.
+    pub(super) fn bar(&self, solid: usize, length: usize) -> String {
+        let (filled, shaded) = if self.unicode { ("█", "░") } else { ("#", "-") };
+        format!("{}{}", filled.repeat(solid), shaded.repeat(length.saturating_sub(solid)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Look = Look { width: 40, unicode: false, color: false, detail: Detail::Normal };
+
+    #[test]
+    fn attributes_hang_and_keep_code_as_it_is() {
+        let mut out = String::new();
+        PLAIN.attribute(
+            &mut out,
+            "help",
+            "clear them once in every iteration:\n  optimizer.zero_grad(set_to_none=True)",
+        );
+        assert_eq!(
+            out,
+            "  help        clear them once in every\n              iteration:\n                optimizer.zero_grad(set_to_none=True)\n"
+        );
+    }
+
+    #[test]
+    fn colours_are_not_counted_as_columns() {
+        let colored = Look { color: true, ..PLAIN };
+        let mut out = String::new();
+        colored.attribute(&mut out, "impact", "peak twenty-five and more MiB");
+        assert_eq!(out, "  \x1b[1mimpact\x1b[0m      peak twenty-five and more\n              MiB\n");
+    }
+}

@@ -1,0 +1,120 @@
+//! `memlint stats` for people: what the snapshot tells, without a verdict.
+
+use std::fmt::Write;
+
+use super::closing;
+use super::gap;
+use super::look::{Ink, Look};
+use super::place::Place;
+use crate::engine::{Device, Input, IterationMemory};
+use crate::source::{SourceMap, ZeroGrad};
+use crate::unit::{Bytes, Index, count, percent};
+
+/// The most rows that the chart of iterations may take.
+const MOST_ROWS: usize = 16;
+
+/// Writes what is known of one snapshot.
+pub fn render(input: &Input, sources: &SourceMap, look: &Look) -> String {
+    let mut out = String::new();
+    let _ = writeln!(out, "{}", look.paint(Ink::Strong, &input.name));
+    if input.devices.is_empty() {
+        out.push_str("  no device has a history or memory in this snapshot\n");
+    }
+    for device in &input.devices {
+        render_device(&mut out, input, device, sources, look);
+    }
+    for gap in &input.snapshot.gaps {
+        look.attribute(&mut out, "not known", &gap::describe(gap));
+    }
+    look.attribute(
+        &mut out,
+        "left out",
+        "memory that PyTorch's allocator does not manage: the CUDA context, NCCL, other libraries",
+    );
+    out
+}
+
+fn render_device(out: &mut String, input: &Input, device: &Device, sources: &SourceMap, look: &Look) {
+    out.push('\n');
+    let timeline = &device.timeline;
+    let head = format!("device {}", device.device.position());
+    let _ = writeln!(out, "{}", look.paint(Ink::Strong, &head));
+    look.attribute(out, "events", &events(input, device));
+    look.attribute(out, "program", &closing::iterations(input, device, sources));
+    if let Some(text) = header(input, device, sources) {
+        look.attribute(out, "loop", &text);
+    }
+    let holes = timeline.peak_reserved.bytes - timeline.peak_requested.bytes;
+    look.attribute(
+        out,
+        "peak",
+        &format!(
+            "{} requested, {} reserved ({} apart, {} of reserved)",
+            timeline.peak_requested.bytes,
+            timeline.peak_reserved.bytes,
+            holes,
+            percent(holes.share_of(timeline.peak_reserved.bytes)),
+        ),
+    );
+    look.attribute(out, "made of", &closing::composition(device));
+    look.attribute(
+        out,
+        "at the end",
+        &format!("{} requested, {} reserved", timeline.requested_at_end, timeline.reserved_at_end),
+    );
+    for (_, words) in gap::disagreements(&timeline.agreement) {
+        look.attribute(out, "not known", &words);
+    }
+    chart(out, &device.profile.iterations, look);
+}
+
+/// How many events over which time.
+fn events(input: &Input, device: &Device) -> String {
+    let Some(trace) = input.snapshot.devices.get(device.device.position()) else { return String::new() };
+    let mut text = count(trace.events.len(), "event");
+    let _ = write!(text, ", {}", count(device.timeline.allocations.len(), "allocation"));
+    let times = trace.events.iter().map(|event| event.time.0).filter(|time| *time > 0);
+    if let (Some(first), Some(last)) = (times.clone().min(), times.max()) {
+        let _ = write!(text, ", {:.1} s", (last - first) as f64 / 1e6);
+    }
+    text
+}
+
+/// The loop's header as it stands in the source, and how its body clears gradients.
+fn header(input: &Input, device: &Device, sources: &SourceMap) -> Option<String> {
+    let location = closing::main_loop(input, device)?;
+    let file = Place::of(&location, sources).file?;
+    let span = file.expression_at(location.line)?;
+    let code = file.text().get(span.start..span.end)?.lines().next()?;
+    let clears = match file.zero_grad_in_loop(location.line) {
+        Some(ZeroGrad::Absent) => "; no call of zero_grad stands in it",
+        Some(ZeroGrad::FillsWithZeros) => "; it calls zero_grad(set_to_none=False)",
+        Some(ZeroGrad::Releases) => "; it calls zero_grad",
+        None => "",
+    };
+    Some(format!("`{code}`{clears}"))
+}
+
+/// One bar an iteration (or a few): resident bytes filled, the rest of the peak shaded.
+fn chart(out: &mut String, iterations: &[IterationMemory], look: &Look) {
+    let highest = iterations.iter().map(|iteration| iteration.peak).max().unwrap_or_default();
+    if highest == Bytes::ZERO {
+        return;
+    }
+    let filled = look.bar(1, 1);
+    let shaded = look.bar(0, 1);
+    let key = format!("  iteration        peak    resident  ({filled} resident at its end, {shaded} peak)");
+    let _ = writeln!(out, "\n{}", look.paint(Ink::Faint, &key));
+    let together = iterations.len().div_ceil(MOST_ROWS);
+    let room = look.width.saturating_sub(36).clamp(10, 60);
+    for (row, group) in iterations.chunks(together).enumerate() {
+        let first = row * together + 1;
+        let last = first + group.len() - 1;
+        let name = if first == last { first.to_string() } else { format!("{first}-{last}") };
+        let peak = group.iter().map(|iteration| iteration.peak).max().unwrap_or_default();
+        let resident = group.iter().map(|iteration| iteration.resident).max().unwrap_or_default();
+        let columns = |bytes: Bytes| (bytes.share_of(highest) * room as f64).round() as usize;
+        let bar = look.bar(columns(resident), columns(peak));
+        let _ = writeln!(out, "  {name:>9}  {:>10}  {:>10}  {bar}", peak.to_string(), resident.to_string());
+    }
+}

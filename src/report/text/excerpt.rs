@@ -1,0 +1,117 @@
+//! The lines of source that a finding speaks of, the expressions underlined and labelled.
+
+use std::fmt;
+
+use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode, SpanContents};
+use miette::{MietteError, MietteSpanContents, SourceSpan, ThemeCharacters, ThemeStyles};
+
+use crate::report::look::Look;
+use crate::source::{SourceFile, Span};
+
+/// A part of a line and what is said of it.
+pub(super) struct Mark<'a> {
+    pub(super) line: u32,
+    pub(super) message: &'a str,
+}
+
+/// Draws the marked lines of a file, the first mark being the primary one. `None` where its line cannot be marked.
+pub(super) fn draw(file: &SourceFile, marks: &[Mark<'_>], look: &Look) -> Option<String> {
+    let mut labels = Vec::new();
+    for mark in marks {
+        let span = on_one_line(file, mark.line)?;
+        let message = Some(shorten(file, span, mark, look)).filter(|message| !message.is_empty());
+        let range = SourceSpan::from((span.start, span.end - span.start));
+        labels.push(match labels.is_empty() {
+            true => LabeledSpan::new_primary_with_span(message, range),
+            false => LabeledSpan::new_with_span(message, range),
+        });
+    }
+    let excerpt = Excerpt { file: Named(file), labels };
+    let mut drawn = String::new();
+    GraphicalReportHandler::new_themed(theme(look))
+        .with_width(look.width)
+        .with_links(false)
+        .without_syntax_highlighting()
+        .with_context_lines(1)
+        .render_report(&mut drawn, &excerpt)
+        .ok()?;
+    // The headline is drawn elsewhere; what miette makes of its absence is the first line.
+    drawn.split_once('\n').map(|(_, snippet)| snippet.to_owned())
+}
+
+/// The expression at a line, as far as it stands on that line.
+pub(super) fn on_one_line(file: &SourceFile, line: u32) -> Option<Span> {
+    let whole = file.line(line)?;
+    let span = file.expression_at(line)?;
+    let code = file.text().get(whole.clone())?;
+    let blank = code.len() - code.trim_start().len();
+    let clipped = Span {
+        start: span.start.max(whole.start + blank),
+        end: span.end.min(whole.start + code.trim_end().len()),
+    };
+    (clipped.start < clipped.end).then_some(clipped)
+}
+
+/// The message, broken so that it fits between its arrow and the right margin.
+fn shorten(file: &SourceFile, span: Span, mark: &Mark<'_>, look: &Look) -> String {
+    let (_, column) = file.place(span.start + (span.end - span.start) / 2);
+    // Before the text: the line number, three columns of frame, the arrow of four.
+    let before = mark.line.to_string().len() + 3 + column as usize + 4;
+    textwrap::fill(mark.message, look.width.saturating_sub(before).max(24))
+}
+
+fn theme(look: &Look) -> GraphicalTheme {
+    let ascii = ThemeCharacters { vbar_break: '|', underbar: '^', ltop: '-', ..ThemeCharacters::ascii() };
+    GraphicalTheme {
+        characters: if look.unicode { ThemeCharacters::unicode() } else { ascii },
+        styles: if look.color { ThemeStyles::ansi() } else { ThemeStyles::none() },
+    }
+}
+
+/// What miette draws.
+#[derive(Debug)]
+struct Excerpt<'a> {
+    file: Named<'a>,
+    labels: Vec<LabeledSpan>,
+}
+
+impl fmt::Display for Excerpt<'_> {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Ok(())
+    }
+}
+
+impl std::error::Error for Excerpt<'_> {}
+
+impl Diagnostic for Excerpt<'_> {
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        Some(&self.file)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        Some(Box::new(self.labels.iter().cloned()))
+    }
+}
+
+/// A file's text with its name.
+#[derive(Debug)]
+struct Named<'a>(&'a SourceFile);
+
+impl SourceCode for Named<'_> {
+    fn read_span<'s>(
+        &'s self,
+        span: &SourceSpan,
+        before: usize,
+        after: usize,
+    ) -> Result<Box<dyn SpanContents<'s> + 's>, MietteError> {
+        let contents = self.0.text().read_span(span, before, after)?;
+        Ok(Box::new(MietteSpanContents::new_named(
+            self.0.name().to_owned(),
+            contents.data(),
+            *contents.span(),
+            contents.line(),
+            contents.column(),
+            contents.line_count(),
+        )))
+    }
+}

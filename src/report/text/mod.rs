@@ -1,0 +1,221 @@
+//! The report for people: each finding with its lines of source, then how far to trust it all.
+
+mod excerpt;
+
+use std::fmt::Write;
+
+use self::excerpt::Mark;
+use super::closing;
+use super::look::{Detail, Ink, Look};
+use super::place::Place;
+use crate::engine::{Device, Report};
+use crate::finding::{Finding, Group, Related, Severity};
+use crate::source::SourceMap;
+use crate::unit::{Bytes, Index};
+
+/// Writes the report of a check.
+pub fn render(report: &Report, sources: &SourceMap, look: &Look) -> String {
+    let mut out = String::new();
+    let mut unknown_files = Vec::new();
+    for finding in shown(report, look) {
+        Entry { report, sources, look, finding }.render(&mut out, &mut unknown_files);
+        out.push('\n');
+    }
+    if look.detail > Detail::Quiet {
+        closing::render(&mut out, report, sources, look);
+    }
+    out
+}
+
+/// The findings that are shown in full: notes only where they are asked for.
+fn shown<'a>(report: &'a Report, look: &Look) -> impl Iterator<Item = &'a Finding> {
+    let least = if look.detail == Detail::Verbose { Severity::Info } else { Severity::Warning };
+    report.findings.iter().filter(move |finding| finding.severity >= least)
+}
+
+/// One finding to be drawn.
+struct Entry<'a> {
+    report: &'a Report,
+    sources: &'a SourceMap,
+    look: &'a Look,
+    finding: &'a Finding,
+}
+
+impl<'a> Entry<'a> {
+    fn render(&self, out: &mut String, unknown_files: &mut Vec<String>) {
+        let Entry { look, finding, .. } = *self;
+        self.headline(out);
+        let drawn = self.excerpt(out);
+        if !drawn {
+            self.stack(out, unknown_files);
+        } else if look.detail == Detail::Verbose {
+            self.frames(out);
+        }
+        let evidence: Vec<&str> = finding
+            .evidence
+            .iter()
+            .map(|measure| measure.text.as_str())
+            .filter(|text| !text.is_empty())
+            .collect();
+        for (name, text) in [
+            ("evidence", evidence.join("; ")),
+            ("impact", self.impact()),
+            ("help", finding.help.clone()),
+            ("confidence", finding.confidence.name().to_owned()),
+        ] {
+            look.attribute(out, name, &text);
+        }
+        for related in self.elsewhere(drawn) {
+            let place = Place::of(&related.location, self.sources);
+            look.attribute(out, "also", &format!("{}: {}", place.line(), related.message));
+        }
+        self.origin(out);
+    }
+
+    fn headline(&self, out: &mut String) {
+        let Entry { look, finding, .. } = *self;
+        let severity = finding.severity.name();
+        let text = format!(
+            "{} {}  {}",
+            look.paint(Ink::Severity(finding.severity), &format!("{severity}:")),
+            look.paint(Ink::Strong, &finding.message),
+            look.paint(Ink::Faint, &format!("[{}]", finding.rule)),
+        );
+        let _ = writeln!(out, "{}", look.wrap(&text, severity.len() + 2));
+    }
+
+    /// The source lines of the finding and of what is related in the same file; whether they could be drawn.
+    fn excerpt(&self, out: &mut String) -> bool {
+        let Some(location) = &self.finding.location else { return false };
+        let Some(file) = Place::of(location, self.sources).file else { return false };
+        let mut marks = vec![Mark { line: location.line, message: &self.finding.label }];
+        marks.extend(
+            self.beside().map(|related| Mark { line: related.location.line, message: &related.message }),
+        );
+        let Some(drawn) = excerpt::draw(&file, &marks, self.look) else { return false };
+        out.push_str(&drawn);
+        true
+    }
+
+    /// What is related on other lines of the same file, each line once: these become labels.
+    fn beside(&self) -> impl Iterator<Item = &'a Related> {
+        let Entry { finding, sources, .. } = *self;
+        let primary = finding.location.as_ref();
+        let mut taken: Vec<u32> = primary.map(|location| location.line).into_iter().collect();
+        finding.related.iter().filter(move |related| {
+            let location = &related.location;
+            let same_file = primary.is_some_and(|primary| primary.file == location.file);
+            let drawable = same_file
+                && !taken.contains(&location.line)
+                && Place::of(location, sources)
+                    .file
+                    .is_some_and(|file| excerpt::on_one_line(&file, location.line).is_some());
+            if drawable {
+                taken.push(location.line);
+            }
+            drawable
+        })
+    }
+
+    /// What is related and has no label.
+    fn elsewhere(&self, drawn: bool) -> Vec<&'a Related> {
+        let beside: Vec<&Related> = if drawn { self.beside().collect() } else { Vec::new() };
+        self.finding
+            .related
+            .iter()
+            .filter(|related| !beside.iter().any(|label| std::ptr::eq(*label, *related)))
+            .collect()
+    }
+
+    /// In place of an excerpt: where, the recorded stack, and how to make the source known.
+    fn stack(&self, out: &mut String, unknown_files: &mut Vec<String>) {
+        let Some(location) = &self.finding.location else { return };
+        let place = Place::of(location, self.sources);
+        let label = &self.finding.label;
+        let colon = if label.is_empty() { "" } else { ": " };
+        self.look.attribute(out, "at", &format!("{}{colon}{label}", place.line_and_function()));
+        self.frames(out);
+        if place.file.is_none() && !unknown_files.contains(&location.file) {
+            unknown_files.push(location.file.clone());
+            self.look.attribute(out, "source", &how_to_find(&location.file));
+        }
+    }
+
+    /// The recorded stack, innermost first: the user's frames, and how many of libraries stand between them.
+    fn frames(&self, out: &mut String) {
+        let verbose = self.look.detail == Detail::Verbose;
+        let mut lines = Vec::new();
+        let mut folded = 0;
+        for frame in &self.finding.stack {
+            let place = Place::of(&frame.location, self.sources);
+            if frame.user {
+                lines.push(place.line_and_function());
+            } else if verbose {
+                lines.push(self.look.paint(Ink::Faint, &place.line_and_function()));
+            } else {
+                folded += 1;
+            }
+        }
+        if folded > 0 && !lines.is_empty() {
+            let frames = crate::unit::count(folded, "frame");
+            lines.push(
+                self.look.paint(Ink::Faint, &format!("({frames} of libraries left out; -v shows them)")),
+            );
+        }
+        for (position, line) in lines.iter().enumerate() {
+            self.look.attribute(out, if position == 0 { "stack" } else { "" }, line);
+        }
+    }
+
+    /// What mending it would save, with the peak before and after.
+    fn impact(&self) -> String {
+        let impact = &self.finding.impact;
+        let mut parts = Vec::new();
+        if let Some(saved) = impact.peak {
+            let allocator = self.finding.group == Group::Allocator;
+            let what = if allocator { "reserved" } else { "peak" };
+            let before = self.device().map(|device| match allocator {
+                true => device.timeline.peak_reserved.bytes,
+                false => device.timeline.peak_requested.bytes,
+            });
+            parts.push(match before {
+                _ if saved == Bytes::ZERO => format!("none on the {what}: its highest point lies elsewhere"),
+                Some(before) => format!("{what} -{saved} ({before} to {})", before - saved),
+                None => format!("{what} -{saved}"),
+            });
+        }
+        if let Some(saved) = impact.resident.filter(|saved| *saved > Bytes::ZERO) {
+            parts.push(format!("{saved} less between iterations"));
+        }
+        if let Some(growth) = impact.per_iteration.filter(|growth| *growth > Bytes::ZERO) {
+            parts.push(format!("{growth} more in every iteration until it is mended"));
+        }
+        parts.join("; ")
+    }
+
+    /// Which snapshot and which device, where there is more than one.
+    fn origin(&self, out: &mut String) {
+        let Some(input) = self.report.inputs.get(self.finding.input) else { return };
+        if self.report.inputs.len() > 1 {
+            self.look.attribute(out, "snapshot", &input.name);
+        }
+        if let Some(device) = self.finding.device.filter(|_| input.devices.len() > 1) {
+            self.look.attribute(out, "device", &device.position().to_string());
+        }
+    }
+
+    fn device(&self) -> Option<&'a Device> {
+        let input = self.report.inputs.get(self.finding.input)?;
+        input.devices.iter().find(|device| Some(device.device) == self.finding.device)
+    }
+}
+
+/// Which option makes a source known.
+fn how_to_find(file: &str) -> String {
+    let folder = file.rfind(['/', '\\']).map_or("", |end| &file[..end]);
+    let map = if folder.is_empty() { file } else { folder };
+    format!(
+        "{file} is not here; name the folder that holds it with --source-root DIR, or say what replaces the recorded \
+         path with --path-map {map}=DIR"
+    )
+}
