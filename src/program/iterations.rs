@@ -8,7 +8,8 @@
 //!   end shows in an outer one), the first edge in it the boundary.
 //! - The calls so found are searched for edges of the same kind that no step marks: iterations that `GradScaler` skipped, the
 //!   ones before the first step, an incomplete last one.
-//! - Two optimizers in one iteration (GANs) need no rule: no edge lies between their steps.
+//! - Two optimizers in one iteration (GANs) need no rule: no edge lies between their steps. Where one of them has a loop of its
+//!   own, that loop's iterations hold unequal numbers of steps, and the loop around it is taken.
 //! - Iterations without a step and without a `zero_grad`, regularly many for each one with, are micro-batches of gradient
 //!   accumulation; then an iteration is the optimizer's period. A step that `GradScaler` skips is followed by its `zero_grad`,
 //!   which tells the two apart.
@@ -68,7 +69,6 @@ struct Targets {
     highest: u32,
     /// The lowest line at which the node stood when a step ended.
     step_line: u32,
-    picked: usize,
 }
 
 /// The iterations of the loop that encloses the steps; `None` if no loop does.
@@ -76,20 +76,11 @@ pub(super) fn by_steps(loops: &Loops, marks: &Marks, events: usize) -> Option<Cu
     let picks = picks(loops, marks, events);
     let mut targets: BTreeMap<u32, Targets> = BTreeMap::new();
     for &(edge, step_line) in &picks {
-        let one = targets.entry(edge.node).or_insert(Targets {
-            lowest: u32::MAX,
-            highest: 0,
-            step_line,
-            picked: 0,
-        });
+        let one = targets.entry(edge.node).or_insert(Targets { lowest: u32::MAX, highest: 0, step_line });
         one.lowest = one.lowest.min(edge.to);
         one.highest = one.highest.max(edge.to);
         one.step_line = one.step_line.min(step_line);
-        one.picked += 1;
     }
-    let depth = |node: u32| loops.nodes.get(node as usize).map_or(0, |one| one.depth);
-    let (&main, _) =
-        targets.iter().max_by_key(|&(&node, one)| (one.picked, std::cmp::Reverse(depth(node))))?;
     let mut bounds: Vec<Edge> = picks.iter().map(|&(edge, _)| edge).collect();
     bounds.extend(loops.edges.iter().filter(|edge| {
         targets.get(&edge.node).is_some_and(|one| {
@@ -99,7 +90,59 @@ pub(super) fn by_steps(loops: &Loops, marks: &Marks, events: usize) -> Option<Cu
         })
     }));
     bounds.sort_by_key(|edge| edge.event);
-    Some(tile(loops, &bounds, main, events))
+    even(loops, marks, &bounds, events)
+}
+
+/// Nested loops that are tried, from the innermost.
+const MOST_LEVELS: usize = 6;
+
+/// The iterations of the innermost loop into which the steps fall evenly. Where one loop trains the critic five times and
+/// the generator's step follows outside it, that is the loop around both.
+fn even(loops: &Loops, marks: &Marks, bounds: &[Edge], events: usize) -> Option<Cut> {
+    let mut levels: Vec<(usize, u32)> = bounds.iter().map(|edge| (edge.depth, edge.to)).collect();
+    levels.sort_unstable();
+    levels.dedup();
+    let all = tile(loops, bounds, main_node(loops, bounds)?, events);
+    if !marks.has_optimizer() || is_even(&all, marks) {
+        return Some(all);
+    }
+    let outer = levels.iter().rev().skip(1).take(MOST_LEVELS).find_map(|&level| {
+        let kept: Vec<Edge> = bounds.iter().filter(|edge| (edge.depth, edge.to) <= level).copied().collect();
+        let cut = tile(loops, &kept, main_node(loops, &kept)?, events);
+        (cut.starts.len() >= 2 && is_even(&cut, marks)).then_some(cut)
+    });
+    outer.or(Some(all))
+}
+
+/// The node with most of the edges; the shallower one of two that have as many.
+fn main_node(loops: &Loops, bounds: &[Edge]) -> Option<u32> {
+    let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+    for edge in bounds {
+        *counts.entry(edge.node).or_insert(0) += 1;
+    }
+    let depth = |node: u32| loops.nodes.get(node as usize).map_or(0, |one| one.depth);
+    counts
+        .into_iter()
+        .max_by_key(|&(node, count)| (count, std::cmp::Reverse(depth(node))))
+        .map(|(node, _)| node)
+}
+
+/// Whether nine tenths of the steps share their iterations with equally many. Iterations without a step (skipped, or a
+/// micro-batch) do not count, nor do the first and the last one, which may be cut short.
+fn is_even(cut: &Cut, marks: &Marks) -> bool {
+    let mut counts = vec![0_usize; cut.starts.len()];
+    for step in &marks.steps {
+        if let Some(count) = cut.find(step.end.saturating_sub(1)).and_then(|at| counts.get_mut(at)) {
+            *count += 1;
+        }
+    }
+    let inner = if counts.len() > 3 { counts.get(1..counts.len() - 1).unwrap_or_default() } else { &counts };
+    let mut shares: BTreeMap<usize, usize> = BTreeMap::new();
+    for &count in inner.iter().filter(|&&count| count > 0) {
+        *shares.entry(count).or_insert(0) += count;
+    }
+    let whole: usize = shares.values().sum();
+    shares.values().max().is_none_or(|&usual| usual * 10 >= whole * 9)
 }
 
 /// For each step the back edge that ends its iteration, with the line at which its call stood at the step.

@@ -8,7 +8,7 @@
 use rustc_hash::FxHashMap;
 
 use super::frames::{FunctionId, Meaning, Origin, Vocabulary};
-use crate::snapshot::{Action, Event, Snapshot};
+use crate::snapshot::{Action, Event, Frame, Snapshot};
 use crate::unit::{FrameId, Index, StackId};
 
 /// Frames deeper than this are left out: a bound on what a hostile file can make of the comparison of paths.
@@ -32,7 +32,9 @@ pub(super) struct Path {
 #[derive(Debug, Default)]
 pub(super) struct Paths {
     of_stack: Vec<Option<u32>>,
-    paths: Vec<Path>,
+    /// Whether a stack is a hook's that the autograd engine called on its own thread.
+    is_hook: Vec<bool>,
+    distinct: Vec<Path>,
 }
 
 impl Paths {
@@ -42,20 +44,28 @@ impl Paths {
         let Some(root) = main_root(snapshot, vocabulary, &weights) else { return Paths::default() };
         let mut known: FxHashMap<(Vec<FrameId>, Option<FunctionId>), u32> = FxHashMap::default();
         let mut sites: FxHashMap<Vec<FrameId>, u32> = FxHashMap::default();
-        let mut made = Paths { of_stack: vec![None; snapshot.stacks.len()], paths: Vec::new() };
+        let stacks = snapshot.stacks.len();
+        let mut made =
+            Paths { of_stack: vec![None; stacks], is_hook: vec![false; stacks], distinct: Vec::new() };
         for stack in snapshot.stacks.ids() {
             let used = weights.get(stack.position()).is_some_and(|&weight| weight > 0);
-            let Some(mut path) = used.then(|| path(snapshot, vocabulary, root, stack)).flatten() else {
+            if !used {
+                continue;
+            }
+            let Some(mut path) = path(snapshot, vocabulary, root, stack) else {
+                if let Some(slot) = made.is_hook.get_mut(stack.position()) {
+                    *slot = is_hook(snapshot, vocabulary, stack);
+                }
                 continue;
             };
             let mut callers = path.frames.clone();
             callers.truncate(path.frames.len() - usize::from(path.calls_module));
             let next = u32::try_from(sites.len()).unwrap_or(u32::MAX);
             path.site = *sites.entry(callers).or_insert(next);
-            let Ok(next) = u32::try_from(made.paths.len()) else { break };
+            let Ok(next) = u32::try_from(made.distinct.len()) else { break };
             let id = *known.entry((path.frames.clone(), path.leaf)).or_insert(next);
             if id == next {
-                made.paths.push(path);
+                made.distinct.push(path);
             }
             if let Some(slot) = made.of_stack.get_mut(stack.position()) {
                 *slot = Some(id);
@@ -69,8 +79,13 @@ impl Paths {
         event.stack.and_then(|stack| self.of_stack.get(stack.position()).copied().flatten())
     }
 
+    /// Whether an event happened in a hook that the autograd engine called.
+    pub(super) fn in_hook(&self, event: &Event) -> bool {
+        event.stack.and_then(|stack| self.is_hook.get(stack.position())).is_some_and(|&hook| hook)
+    }
+
     pub(super) fn get(&self, id: u32) -> Option<&Path> {
-        self.paths.get(id as usize)
+        self.distinct.get(id as usize)
     }
 
     /// Where an event happened, as seen by the user: its path without the module call at its end. Less than
@@ -80,12 +95,12 @@ impl Paths {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.paths.len()
+        self.distinct.len()
     }
 
     /// Whether no stack has a path: there are no Python frames.
     pub(super) fn is_empty(&self) -> bool {
-        self.paths.is_empty()
+        self.distinct.is_empty()
     }
 }
 
@@ -102,16 +117,31 @@ fn weights(snapshot: &Snapshot, events: &[Event]) -> Vec<u32> {
     weights
 }
 
-/// The outermost function of the main thread: the one with most events among those that are not PyTorch's own threads
-/// (autograd engine, pin-memory) or `threading`'s.
+/// Whether a stack that does not begin like the main thread's is a hook's: Python threads begin in `threading`, so only the
+/// autograd engine is left to call it.
+fn is_hook(snapshot: &Snapshot, vocabulary: &Vocabulary, stack: StackId) -> bool {
+    let outermost = python(snapshot, vocabulary, stack).last().copied();
+    outermost
+        .and_then(|frame| snapshot.stacks.frame(frame))
+        .is_some_and(|frame| !is_threading(snapshot, frame))
+}
+
+fn is_threading(snapshot: &Snapshot, frame: Frame) -> bool {
+    snapshot.text(frame.file).ends_with("/threading.py")
+}
+
+/// The outermost function of the main thread: that of a script, or else the one with most events, PyTorch's own threads
+/// (autograd engine, pin-memory) and `threading`'s last.
 fn main_root(snapshot: &Snapshot, vocabulary: &Vocabulary, weights: &[u32]) -> Option<FunctionId> {
-    let mut roots: FxHashMap<FunctionId, (bool, u64)> = FxHashMap::default();
+    let script = snapshot.strings.find("<module>");
+    let mut roots: FxHashMap<FunctionId, ((bool, bool), u64)> = FxHashMap::default();
     for (stack, &weight) in snapshot.stacks.ids().zip(weights) {
         let Some(&outermost) = python(snapshot, vocabulary, stack).last() else { continue };
-        let Some(entry) = vocabulary.entry(outermost) else { continue };
-        let file = snapshot.stacks.frame(outermost).map_or("", |frame| snapshot.text(frame.file));
-        let own = entry.origin != Origin::Torch && !file.ends_with("/threading.py");
-        let sum = roots.entry(entry.function).or_insert((own, 0));
+        let Some((entry, frame)) = vocabulary.entry(outermost).zip(snapshot.stacks.frame(outermost)) else {
+            continue;
+        };
+        let own = entry.origin != Origin::Torch && !is_threading(snapshot, frame);
+        let sum = roots.entry(entry.function).or_insert(((own, Some(frame.name) == script), 0));
         sum.1 += u64::from(weight);
     }
     let mut all: Vec<_> = roots.into_iter().filter(|(_, (_, weight))| *weight > 0).collect();

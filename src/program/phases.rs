@@ -4,7 +4,8 @@
 //!
 //! A stack with only user code on it (`x.cuda()`, `loss * scale`) says nothing; its place does: before the first module
 //! call of an iteration it brings input, between forward and backward it belongs to the loss, outside the loop it is
-//! set-up. Events without a context take the phase of the one before.
+//! set-up. On another thread than the main one it is a hook's that the autograd engine called (FSDP gathers and scatters
+//! there). Events without a context take the phase of the one before.
 //!
 //! Evaluation looks like forward. It is told by
 //! - a framework's evaluation loop on the stack,
@@ -71,7 +72,9 @@ impl Scene<'_> {
         if !self.frees && matches!(event.action, Action::FreeRequested | Action::FreeCompleted) {
             return None;
         }
-        event.stack.and_then(|stack| self.signs.get(stack.position())).copied()
+        let sign = event.stack.and_then(|stack| self.signs.get(stack.position())).copied()?;
+        let hook = sign.phase.is_none() && self.paths.in_hook(event);
+        Some(if hook { Sign { phase: Some(Phase::Backward), ..sign } } else { sign })
     }
 
     fn phase(&self, event: &Event) -> Option<Phase> {
