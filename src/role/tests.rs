@@ -183,6 +183,36 @@ fn a_forward_inside_of_the_optimizers_closure_makes_no_state() {
 }
 
 #[test]
+fn an_optimizer_of_the_users_own_keeps_state() {
+    let wrapper = ("/x/torch/optim/optimizer.py", "wrapper");
+    let own = &[("lion.py", "step"), ("/x/torch/utils/_contextlib.py", "decorate_context"), wrapper];
+    let closure = &[("train.py", "training_step"), (ADAM, "step"), wrapper];
+    let mut trace = Trace::default();
+    trace.alloc(Phase::Forward, 2, USER);
+    trace.alloc(Phase::Backward, 2, ENGINE);
+    let state = trace.alloc(Phase::Other, 4, own);
+    let metric = trace.alloc(Phase::Other, 4, closure);
+    let role = trace.roles();
+    assert_eq!(role(state), Role::OptimizerState);
+    assert_ne!(role(metric), Role::OptimizerState);
+}
+
+#[test]
+fn what_is_kept_from_setup_depends_on_who_made_it() {
+    let mut trace = Trace::default();
+    let loaded =
+        trace.alloc(Phase::Setup, 4, &[("/x/site-packages/loader/load.py", "read"), ("train.py", "main")]);
+    let mask = trace.alloc(Phase::Setup, 5, &[("model.py", "__init__"), ("train.py", "main")]);
+    let data = trace.alloc(Phase::Setup, 6, USER);
+    let weight = trace.alloc(Phase::Setup, 7, USER);
+    trace.alloc(Phase::Forward, 2, USER);
+    trace.alloc(Phase::Backward, 7, ENGINE);
+    let role = trace.roles();
+    assert_eq!([loaded, mask, data].map(&role), [Role::Parameter, Role::Buffer, Role::Input]);
+    assert_eq!(role(weight), Role::Parameter, "a gradient has its size");
+}
+
+#[test]
 fn a_cast_during_setup_replaces_the_first_copy() {
     let mut trace = Trace::default();
     let single = trace.alloc(Phase::Setup, 8, MOVE);
@@ -269,6 +299,23 @@ fn sharded_wrappers_make_communication_shards_and_reduced_gradients() {
 }
 
 #[test]
+fn buckets_are_gradients_where_the_backward_pass_leaves_none_of_its_own() {
+    let wraps = &[("/x/torch/nn/parallel/distributed.py", "_ddp_init_helper"), ("train.py", "main")];
+    for views in [false, true] {
+        let mut trace = Trace::default();
+        trace.alloc(Phase::Setup, 20, MOVE);
+        let bucket = trace.alloc(Phase::Setup, 20, wraps);
+        trace.alloc(Phase::Forward, 2, USER);
+        let made = trace.alloc(Phase::Backward, 20, ENGINE);
+        if views {
+            trace.free(Phase::Backward, made, ENGINE);
+        }
+        let expected = if views { Role::Gradient } else { Role::Communication };
+        assert_eq!(trace.roles()(bucket), expected);
+    }
+}
+
+#[test]
 fn batches_outputs_and_caches_differ_by_when_they_live() {
     let mut trace = Trace::default();
     let mut last = None;
@@ -290,6 +337,21 @@ fn batches_outputs_and_caches_differ_by_when_they_live() {
     assert_eq!(role(batch), Role::Input);
     assert_eq!(role(output), Role::Activation);
     assert_eq!(role(cached[0]), Role::Unknown);
+}
+
+#[test]
+fn the_end_of_the_program_makes_nothing_temporary() {
+    let mut trace = Trace::default();
+    let mut last = None;
+    for _ in 0..3 {
+        trace.iteration();
+        let output = trace.alloc(Phase::Forward, 5, USER);
+        if let Some(before) = last.replace(output) {
+            trace.free(Phase::Forward, before, USER);
+        }
+    }
+    trace.free(Phase::Forward, last.unwrap(), USER);
+    assert_eq!(trace.roles()(last.unwrap()), Role::Activation);
 }
 
 #[test]
