@@ -5,8 +5,9 @@
 //! asked for the dominators of its innermost ends (Cooper, Harvey and Kennedy 2001, as in petgraph), so that recursion
 //! and different callers of one line need no special care.
 //!
-//! A module's forward makes its output for whoever called it. Where the guilty tensors are what a forward returns, the
-//! caller is responsible, not the line inside the model ([`Blame::past_forwards`]).
+//! A module's forward makes its output for whoever called it, and a hook is handed what a submodule made. Where the guilty
+//! tensors are such, the caller is responsible, not the line inside the model ([`Blame::past_forwards`]). What a forward
+//! makes with an operator of its own, before its end, it keeps itself: then the line inside is.
 
 use petgraph::algo::dominators::simple_fast;
 use petgraph::graph::{DiGraph, NodeIndex};
@@ -77,14 +78,15 @@ impl Blame<'_> {
         dominating(&longest(paths))
     }
 
-    /// The narrowest user frame, and from there outward past every forward of a module whose output the guilty
-    /// allocations are.
+    /// The narrowest user frame, and from there outward past every forward of a module that hands the guilty allocations
+    /// to others: as its output, or because a submodule made them. (A submodule's output that a forward stores itself is
+    /// taken for one that a hook or the caller stores, since the recording shows no difference.)
     pub fn past_forwards(&self, guilty: &[Guilty]) -> Option<FrameId> {
         let mut frame = self.narrowest(guilty)?;
         loop {
             let inside: Vec<(&Guilty, usize)> =
                 guilty.iter().filter_map(|one| Some((one, self.depth_of(one.stack, frame)?))).collect();
-            let outputs = inside.iter().filter(|(one, depth)| self.is_output(one, *depth)).count();
+            let outputs = inside.iter().filter(|(one, depth)| self.is_handed_out(one, *depth)).count();
             if inside.is_empty() || outputs * 2 < inside.len() {
                 return Some(frame);
             }
@@ -118,15 +120,17 @@ impl Blame<'_> {
         self.code.python(stack).iter().rposition(|other| *other == frame)
     }
 
-    /// Whether an allocation is the last that the forward at `depth` of its stack makes: its output.
-    fn is_output(&self, guilty: &Guilty, depth: usize) -> bool {
+    /// Whether the frame at `depth` of an allocation's stack is a module's forward, and the allocation is a submodule's or
+    /// the last that the forward makes: its output.
+    fn is_handed_out(&self, guilty: &Guilty, depth: usize) -> bool {
         let python = self.code.python(guilty.stack);
         let Some((caller, event)) =
             depth.checked_sub(1).and_then(|outer| python.get(outer)).zip(guilty.event)
         else {
             return false;
         };
-        self.is_module_call(*caller) && !self.goes_on(python, depth, event)
+        let by_submodule = python.get(depth + 1).is_some_and(|inner| self.is_module_call(*inner));
+        self.is_module_call(*caller) && (by_submodule || !self.goes_on(python, depth, event))
     }
 
     fn is_module_call(&self, frame: FrameId) -> bool {

@@ -117,13 +117,15 @@ fn dies_in_its_iteration(facts: &Facts, id: AllocationId) -> bool {
     allocation.is_some_and(|one| one.free.is_some() && facts.ends_outlived(one) == 0)
 }
 
-/// How many gradients live over a step and are freed.
+/// How many gradients live over a step and are freed while the loop runs. (What is freed after it, the end of the function
+/// frees.)
 fn cleared_gradients(facts: &Facts) -> usize {
     let steps = &facts.program.steps;
+    let loop_end = facts.iteration_ends().last().copied().unwrap_or(0);
     let over_a_step = |allocation: &Allocation| {
         let (Some(born), Some(died)) = (allocation.alloc, allocation.free) else { return false };
         let next = steps.partition_point(|step| step.start <= born);
-        steps.get(next).is_some_and(|step| step.start < died)
+        steps.get(next).is_some_and(|step| step.start < died) && died.position() < loop_end
     };
     facts.with_role(Role::Gradient).filter(|(_, allocation)| over_a_step(allocation)).count()
 }

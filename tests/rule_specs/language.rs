@@ -6,7 +6,8 @@
 //! stacks python            which stacks the recording keeps: all, python (the default) or none
 //! annotations off          a file of PyTorch before 2.5: no Optimizer.step and zero_grad ranges
 //! setup @ train.py:4 main  what follows runs in this phase, under this line of the user's program; callers follow
-//!                          after `<`, and it may have a condition. Phases: setup, input, forward, backward, step, zero_grad, evaluation
+//!                          after `<`, and it may have a condition. Phases: setup, input, forward (a layer is called), operator (that line
+//!                          itself computes), backward, step, zero_grad, evaluation
 //! loop 4                   the lines up to `end` run four times
 //! alloc out# 8 MiB [2..]   allocates; `#` is the iteration's number, `#-1` the one before; `[…]` says when:
 //!                          [3], [2..], [..4], [2..4], [every 5]
@@ -44,6 +45,7 @@ pub(crate) enum Phase {
     Setup,
     Input,
     Forward,
+    Operator,
     Backward,
     Step,
     ZeroGrad,
@@ -155,6 +157,7 @@ fn phase_of(word: &str) -> Result<Phase, String> {
         "setup" => Phase::Setup,
         "input" => Phase::Input,
         "forward" => Phase::Forward,
+        "operator" => Phase::Operator,
         "backward" => Phase::Backward,
         "step" => Phase::Step,
         "zero_grad" => Phase::ZeroGrad,

@@ -232,7 +232,7 @@ impl Machine {
     fn stack(&self, kept: bool) -> Vec<Frame> {
         match self.phase {
             Phase::Setup => self.frames(&SETUP),
-            Phase::Input => self.frames(&[]),
+            Phase::Input | Phase::Operator => self.frames(&[]),
             Phase::Forward | Phase::Evaluation => self.frames(&FORWARD),
             Phase::Backward if self.stacks == Stacks::All => Machine::engine(),
             Phase::Backward => Vec::new(),
