@@ -20,7 +20,7 @@ const EFFICIENCY: f64 = 0.6;
 /// The deepest fall over net growth: epochs that free what they collected fall by all of it.
 const DRAWDOWN: f64 = 0.35;
 /// Growth of the second half over the average: a bounded buffer that is full has 0, a cache that saturates little.
-const TAIL: f64 = 0.5;
+const TAIL: f64 = 0.6;
 /// How much of what the line gains must show in the device's total: what is freed elsewhere in exchange is no growth.
 const SHOWS_IN_TOTAL: f64 = 0.5;
 
