@@ -9,6 +9,8 @@
 //! tensors are such, the caller is responsible, not the line inside the model ([`Blame::past_forwards`]). What a forward
 //! makes with an operator of its own, before its end, it keeps itself: then the line inside is.
 
+use std::collections::BTreeMap;
+
 use petgraph::algo::dominators::simple_fast;
 use petgraph::graph::{DiGraph, NodeIndex};
 use rustc_hash::FxHashMap;
@@ -46,29 +48,28 @@ pub struct Blame<'a> {
 impl Blame<'_> {
     /// The narrowest user frame that carries at least half of the weight.
     pub fn narrowest(&self, guilty: &[Guilty]) -> Option<FrameId> {
+        let mut stacks: BTreeMap<StackId, u64> = BTreeMap::new();
+        for one in guilty.iter().filter(|one| !self.code.python(one.stack).is_empty()) {
+            let weight = stacks.entry(one.stack).or_default();
+            *weight = weight.saturating_add(one.weight);
+        }
         let mut weights: FxHashMap<FrameId, u64> = FxHashMap::default();
         let mut total = 0_u64;
-        for one in guilty {
-            let python = self.code.python(one.stack);
-            if python.is_empty() {
-                continue;
-            }
-            total = total.saturating_add(one.weight);
+        for (stack, weight) in &stacks {
+            total = total.saturating_add(*weight);
+            let python = self.code.python(*stack);
             for (depth, frame) in python.iter().enumerate() {
                 // A frame that recurs in one stack carries the stack's weight once.
                 if !python.iter().take(depth).any(|before| before == frame) {
-                    let weight = weights.entry(*frame).or_default();
-                    *weight = weight.saturating_add(one.weight);
+                    let sum = weights.entry(*frame).or_default();
+                    *sum = sum.saturating_add(*weight);
                 }
             }
         }
         let enough = total as f64 * SHARE;
         let heavy = |frame: &FrameId| weights.get(frame).is_some_and(|weight| *weight as f64 >= enough);
         let mut paths: Vec<Vec<FrameId>> = Vec::new();
-        let mut stacks: Vec<StackId> = guilty.iter().map(|one| one.stack).collect();
-        stacks.sort_unstable();
-        stacks.dedup();
-        for stack in stacks {
+        for stack in stacks.into_keys() {
             // Only the user's frames: two lines that call one and the same function of a library do not meet in it.
             let path: Vec<FrameId> = self.blamable(stack).into_iter().filter(heavy).collect();
             if !path.is_empty() {

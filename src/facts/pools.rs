@@ -17,6 +17,8 @@ pub struct PoolPeaks {
     pub reserved: Bytes,
     /// The most that was in use at once, in whole blocks.
     pub active: Bytes,
+    /// What was held before the first event. How much of it was ever in use, the recording cannot know.
+    pub held_before: Bytes,
 }
 
 pub(super) fn default_pool(facts: &Facts) -> PoolPeaks {
@@ -27,8 +29,11 @@ pub(super) fn default_pool(facts: &Facts) -> PoolPeaks {
         .map(|segment| (segment.address, segment.address.saturating_add(segment.total_size.get())))
         .collect();
     if private.is_empty() {
-        let (reserved, active) = (facts.timeline.peak_reserved.bytes, facts.replay.peak_active.bytes);
-        return PoolPeaks { reserved, active };
+        return PoolPeaks {
+            reserved: facts.timeline.peak_reserved.bytes,
+            active: facts.replay.peak_active.bytes,
+            held_before: facts.timeline.reserved_at_start,
+        };
     }
     let is_private =
         |address: u64| private.range(..=address).next_back().is_some_and(|(_, end)| address < *end);
@@ -41,6 +46,7 @@ pub(super) fn default_pool(facts: &Facts) -> PoolPeaks {
     };
     let older = private.iter().filter(|(address, _)| !made(address));
     reserved.change(-older.map(|(address, end)| i128::from(end - address)).sum::<i128>());
+    let held_before = bytes(reserved.now);
     for (id, allocation) in facts.timeline.iter().take_while(|(_, one)| one.alloc.is_none()) {
         if !is_private(allocation.address) {
             active.change(block(facts, id.position()));
@@ -66,7 +72,7 @@ pub(super) fn default_pool(facts: &Facts) -> PoolPeaks {
             }
         }
     }
-    PoolPeaks { reserved: reserved.peak(), active: active.peak() }
+    PoolPeaks { reserved: bytes(reserved.peak), active: bytes(active.peak), held_before }
 }
 
 #[derive(Default)]
@@ -80,10 +86,10 @@ impl Level {
         self.now += by;
         self.peak = self.peak.max(self.now);
     }
+}
 
-    fn peak(&self) -> Bytes {
-        Bytes(u64::try_from(self.peak).unwrap_or(0))
-    }
+fn bytes(level: i128) -> Bytes {
+    Bytes(u64::try_from(level).unwrap_or(0))
 }
 
 fn signed(bytes: Bytes) -> i128 {

@@ -21,8 +21,10 @@ const WARNED: Bytes = Bytes::GIB;
 
 impl Fragmentation {
     fn detect(facts: &Facts) -> Vec<Finding> {
-        let PoolPeaks { reserved, active } = facts.default_pool();
-        let unused = reserved - active;
+        let pool = facts.default_pool();
+        let reserved = pool.reserved;
+        // What was held before the recording may have been in use then: it is given the benefit of the doubt.
+        let unused = reserved - pool.active.max(pool.held_before);
         let share = unused.share_of(reserved);
         if share < SHARE || unused < NOTED {
             return Vec::new();
@@ -47,7 +49,7 @@ impl Fragmentation {
         {
             finding.stack = shown(facts, one.stack);
         }
-        finding.evidence = evidence(facts, reserved, active);
+        finding.evidence = evidence(facts, pool, unused);
         vec![finding]
     }
 }
@@ -61,8 +63,8 @@ fn misses(facts: &Facts) -> Vec<Guilty> {
     facts.replay.misses.iter().filter_map(one).collect()
 }
 
-fn evidence(facts: &Facts, reserved: Bytes, active: Bytes) -> Vec<crate::finding::Measure> {
-    let unused = reserved - active;
+fn evidence(facts: &Facts, pool: PoolPeaks, unused: Bytes) -> Vec<crate::finding::Measure> {
+    let PoolPeaks { reserved, active, .. } = pool;
     let misses = facts.replay.misses.len();
     vec![
         measure("reserved-peak", Value::Bytes(reserved), format!("at most {reserved} reserved")),

@@ -149,11 +149,9 @@ fn report(facts: &Facts, kept: &[Kept], cause: Cause, steps: &[Step], zeroed: us
         ),
     };
     let mut finding = MissingZeroGrad::META.finding(facts, message, help);
-    if cause == Cause::NeverCalled && !facts.calls.annotated {
+    finding.confidence = confidence(facts, cause, steps);
+    if finding.confidence == Confidence::Low {
         finding.severity = Severity::Warning;
-        finding.confidence = Confidence::Low;
-    } else {
-        finding.confidence = Confidence::High;
     }
     locate(facts, kept, &mut finding);
     finding.phase = Phase::Backward;
@@ -165,6 +163,17 @@ fn report(facts: &Facts, kept: &[Kept], cause: Cause, steps: &[Step], zeroed: us
     let saved = cleared_after_each_step(facts, kept, steps).saving(facts.timeline);
     finding.impact = Impact { peak: Some(saved), resident: Some(bytes), per_iteration: None };
     finding
+}
+
+/// Without annotations a `zero_grad` that zeroes in place leaves no trace. With several optimizers, each with its own
+/// `zero_grad`, the kept gradients may be those of one that zeroes in place.
+fn confidence(facts: &Facts, cause: Cause, steps: &[Step]) -> Confidence {
+    let several = steps.len() > facts.iteration_ends().len() + 1;
+    match cause {
+        Cause::NeverCalled if !facts.calls.annotated => Confidence::Low,
+        Cause::NotInOptimizer if several => Confidence::Medium,
+        _ => Confidence::High,
+    }
 }
 
 /// The line that called `backward`: the engine's own thread has no Python frames.
