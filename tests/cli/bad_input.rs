@@ -1,6 +1,7 @@
 //! Whatever is no snapshot: exit code 2, one error that says what was found and what to do, nothing on standard output.
 
 use std::fs;
+use std::io::Read;
 use std::path::Path;
 
 use memlint::input::{Limits, Source};
@@ -9,7 +10,9 @@ use crate::{folder, golden, memlint, memlint_in, recording, root, stderr, stdout
 
 /// Files that are no snapshots, with what is wrong with each in its name.
 fn files(folder: &Path) -> Vec<&'static str> {
-    let whole = Source::File(root().join(recording("seed-linear"))).read(&Limits::default()).unwrap();
+    let mut whole = Vec::new();
+    let mut stream = Source::File(root().join(recording("seed-linear"))).open(&Limits::default()).unwrap();
+    stream.read_to_end(&mut whole).unwrap();
     let compressed = fs::read(root().join(recording("seed-linear"))).unwrap();
     let files: [(&str, &[u8]); 12] = [
         ("text.txt", b"epoch 1, loss 0.31\nepoch 2, loss 0.28\n"),
