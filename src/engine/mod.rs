@@ -8,6 +8,7 @@ mod profile;
 pub use profile::{IterationMemory, Line, Profile, lines_at_peak};
 
 use std::cmp::Ordering;
+use std::thread;
 
 use crate::facts::{Facts, Inputs};
 use crate::finding::{Finding, Skipped};
@@ -61,17 +62,7 @@ pub struct Report {
 impl Input {
     /// Understands a snapshot.
     pub fn of(name: String, snapshot: Snapshot) -> Input {
-        let devices = snapshot
-            .active_devices()
-            .map(|(device, _)| {
-                let timeline = Timeline::of(&snapshot, device);
-                let program = Program::of(&snapshot, &timeline);
-                let roles = Roles::infer(&snapshot, &timeline, &program);
-                let replay = Replay::of(&snapshot, &timeline);
-                let profile = Profile::of(&timeline, &program, &roles);
-                Device { device, timeline, replay, program, roles, profile }
-            })
-            .collect();
+        let devices = snapshot.active_devices().map(|(device, _)| Device::of(&snapshot, device)).collect();
         Input { name, snapshot, devices }
     }
 }
@@ -89,7 +80,9 @@ pub fn check_with(inputs: Vec<Input>, rules: &[&dyn Rule]) -> Report {
             let Some(facts) = device.facts(&input.snapshot) else { continue };
             for rule in rules {
                 match run(*rule, &facts) {
-                    Ok(found) => findings.extend(found.into_iter().map(|one| Finding { input: position, ..one })),
+                    Ok(found) => {
+                        findings.extend(found.into_iter().map(|one| Finding { input: position, ..one }))
+                    }
                     Err(reason) => skipped.push(Skipped {
                         input: position,
                         rule: rule.meta().name,
@@ -115,12 +108,27 @@ fn run(rule: &dyn Rule, facts: &Facts) -> Result<Vec<Finding>, &'static str> {
 
 /// By severity, then by what mending saves (the peak, then what stays), then by rule, place and input.
 fn worst_first(a: &Finding, b: &Finding) -> Ordering {
-    let saves = |finding: &Finding| (finding.impact.peak, finding.impact.resident, finding.impact.per_iteration);
+    let saves =
+        |finding: &Finding| (finding.impact.peak, finding.impact.resident, finding.impact.per_iteration);
     let place = |finding: &Finding| (finding.rule, finding.location.clone(), finding.input, finding.device);
     b.severity.cmp(&a.severity).then_with(|| saves(b).cmp(&saves(a))).then_with(|| place(a).cmp(&place(b)))
 }
 
 impl Device {
+    /// Understands one device. The allocator's replay needs nothing of the program's inference and runs beside it.
+    fn of(snapshot: &Snapshot, device: DeviceIndex) -> Device {
+        let timeline = Timeline::of(snapshot, device);
+        let (replay, (program, roles, profile)) = thread::scope(|scope| {
+            let replay = scope.spawn(|| Replay::of(snapshot, &timeline));
+            let program = Program::of(snapshot, &timeline);
+            let roles = Roles::infer(snapshot, &timeline, &program);
+            let profile = Profile::of(&timeline, &program, &roles);
+            let replay = replay.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            (replay, (program, roles, profile))
+        });
+        Device { device, timeline, replay, program, roles, profile }
+    }
+
     /// What rules may ask of this device; `snapshot` is the one that it was made from.
     pub fn facts<'a>(&'a self, snapshot: &'a Snapshot) -> Option<Facts<'a>> {
         let Device { timeline, replay, program, roles, .. } = self;
