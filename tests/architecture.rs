@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// The pipeline, from the bytes to the command line.
 const PIPELINE: [&str; 16] = [
-    "unit", "input", "pickle", "snapshot", "timeline", "replay", "program", "role", "facts", "finding",
+    "unit", "input", "pickle", "snapshot", "timeline", "replay", "program", "role", "finding", "facts",
     "rules", "config", "engine", "source", "report", "cli",
 ];
 
