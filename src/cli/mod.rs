@@ -9,6 +9,7 @@ mod explain;
 mod terminal;
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -59,7 +60,7 @@ fn run_check(check: &Check, arguments: &Arguments) -> Result<ExitCode, CliError>
         inputs.push(input);
     }
     let mut report = engine::check(inputs);
-    let files = source_map(&check.reading);
+    let files = source_map(&check.reading, &sources);
     source::settle(&mut report.findings, &files);
     match check.output_format {
         Format::Text => {
@@ -72,8 +73,9 @@ fn run_check(check: &Check, arguments: &Arguments) -> Result<ExitCode, CliError>
 }
 
 fn run_stats(stats: &Stats, arguments: &Arguments) -> Result<ExitCode, CliError> {
-    let input = read(&Source::named(&stats.path), &stats.reading)?;
-    let files = source_map(&stats.reading);
+    let source = Source::named(&stats.path);
+    let input = read(&source, &stats.reading)?;
+    let files = source_map(&stats.reading, &[source]);
     match stats.output_format {
         Format::Text => {
             let look = terminal::look(arguments.color, Detail::Normal);
@@ -99,8 +101,17 @@ fn read(source: &Source, reading: &Reading) -> Result<Input, CliError> {
     Ok(Input::of(source.name(), snapshot))
 }
 
-fn source_map(reading: &Reading) -> SourceMap {
-    SourceMap::new(reading.source_root.clone(), reading.path_map.clone())
+/// Where the program's source is looked for.
+fn source_map(reading: &Reading, snapshots: &[Source]) -> SourceMap {
+    let maps = reading.path_map.clone();
+    if !reading.source_root.is_empty() {
+        return SourceMap::new(reading.source_root.iter().cloned(), maps);
+    }
+    let folders = snapshots.iter().filter_map(|snapshot| match snapshot {
+        Source::File(path) => path.parent().map(Path::to_owned),
+        Source::Stdin => None,
+    });
+    SourceMap::unasked(folders, maps)
 }
 
 fn detail(check: &Check) -> Detail {

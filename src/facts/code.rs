@@ -20,7 +20,7 @@ pub struct Code {
 
 impl Code {
     /// Looks at every frame and stack once.
-    pub(super) fn of(snapshot: &Snapshot) -> Code {
+    pub fn of(snapshot: &Snapshot) -> Code {
         let vocabulary = Vocabulary::of(snapshot);
         let homes = homes(snapshot, &vocabulary);
         let is_own = |id: FrameId| {

@@ -10,9 +10,11 @@
 //!   ones before the first step, an incomplete last one.
 //! - Two optimizers in one iteration (GANs) need no rule: no edge lies between their steps. Where one of them has a loop of its
 //!   own, that loop's iterations hold unequal numbers of steps, and the loop around it is taken.
-//! - Iterations without a step and without a `zero_grad`, regularly many for each one with, are micro-batches of gradient
-//!   accumulation; then an iteration is the optimizer's period. A step that `GradScaler` skips is followed by its `zero_grad`,
-//!   which tells the two apart.
+//! - Passes without a step, regularly many for each one with, are micro-batches of gradient accumulation if gradients are not
+//!   cleared more often than steps run; then an iteration is the optimizer's period. A step that `GradScaler` skips is
+//!   followed by its `zero_grad` all the same, which tells the two apart.
+//! - Where all other iterations hold one step, a first one with several is parted behind each: there was nothing yet to free
+//!   on the loop's own line, so that no edge shows.
 //! - Iterations tile the loop: each ends where the next begins, so an evaluation in between belongs to the one before (and
 //!   its events have the phase of an evaluation). The last ends when the outermost loop on the step's path is left.
 
@@ -102,7 +104,7 @@ fn even(loops: &Loops, marks: &Marks, bounds: &[Edge], events: usize) -> Option<
     let mut levels: Vec<(usize, u32)> = bounds.iter().map(|edge| (edge.depth, edge.to)).collect();
     levels.sort_unstable();
     levels.dedup();
-    let all = tile(loops, bounds, main_node(loops, bounds)?, events);
+    let all = part(tile(loops, bounds, main_node(loops, bounds)?, events), marks);
     if !marks.has_optimizer() || is_even(&all, marks) {
         return Some(all);
     }
@@ -127,15 +129,35 @@ fn main_node(loops: &Loops, bounds: &[Edge]) -> Option<u32> {
         .map(|(node, _)| node)
 }
 
-/// Whether nine tenths of the steps share their iterations with equally many. Iterations without a step (skipped, or a
-/// micro-batch) do not count, nor do the first and the last one, which may be cut short.
-fn is_even(cut: &Cut, marks: &Marks) -> bool {
+/// How many steps each iteration holds.
+fn steps_in(cut: &Cut, marks: &Marks) -> Vec<usize> {
     let mut counts = vec![0_usize; cut.starts.len()];
     for step in &marks.steps {
         if let Some(count) = cut.find(step.end.saturating_sub(1)).and_then(|at| counts.get_mut(at)) {
             *count += 1;
         }
     }
+    counts
+}
+
+/// Parts a first iteration that holds several steps where all others hold at most one.
+fn part(mut cut: Cut, marks: &Marks) -> Cut {
+    let counts = steps_in(&cut, marks);
+    let Some((&first, others)) = counts.split_first() else { return cut };
+    if !marks.has_optimizer() || first < 2 || others.len() < 2 || others.iter().any(|&count| count > 1) {
+        return cut;
+    }
+    let inside = marks.steps.iter().filter(|step| cut.find(step.end.saturating_sub(1)) == Some(0));
+    let behind: Vec<usize> = inside.take(first - 1).map(|step| step.end).collect();
+    cut.starts.splice(1..1, behind);
+    cut.starts.dedup();
+    cut
+}
+
+/// Whether nine tenths of the steps share their iterations with equally many. Iterations without a step (skipped, or a
+/// micro-batch) do not count, nor do the first and the last one, which may be cut short.
+fn is_even(cut: &Cut, marks: &Marks) -> bool {
+    let counts = steps_in(cut, marks);
     let inner = if counts.len() > 3 { counts.get(1..counts.len() - 1).unwrap_or_default() } else { &counts };
     let mut shares: BTreeMap<usize, usize> = BTreeMap::new();
     for &count in inner.iter().filter(|&&count| count > 0) {
@@ -245,7 +267,8 @@ pub(super) fn join_micro_batches(cut: Cut, marks: &Marks) -> Cut {
     Cut { micro_batches: cut.starts, starts, ..cut }
 }
 
-/// Whether passes without a step come in equal numbers before each pass with one, and hardly any of them clears gradients.
+/// Whether passes without a step come in equal numbers before each pass with one, and gradients are cleared no more often
+/// than steps run.
 fn accumulates(steps: &[usize], zeros: &[usize]) -> bool {
     let mut gaps = Vec::new();
     let mut gap = 0;
@@ -268,6 +291,7 @@ fn accumulates(steps: &[usize], zeros: &[usize]) -> bool {
         *counts.entry(one).or_insert(0) += 1;
     }
     let Some((&usual, &agree)) = counts.iter().max_by_key(|(_, count)| **count) else { return false };
-    let kept = steps.iter().zip(zeros).filter(|&(&step, &zero)| step == 0 && zero == 0).count();
-    usual > 0 && first <= usual && agree * 10 >= rest.len() * 7 && kept * 10 >= idle * 7
+    // Clearing goes with stepping, before or after it (Lightning clears in a period's first pass).
+    let (cleared, stepped) = (zeros.iter().filter(|&&count| count > 0).count(), gaps.len());
+    usual > 0 && first <= usual && agree * 10 >= rest.len() * 7 && cleared <= stepped + 1
 }

@@ -24,8 +24,12 @@ pub(super) struct Path {
     pub(super) leaf: Option<FunctionId>,
     /// Whether it ends in a module call.
     pub(super) calls_module: bool,
-    /// The id of the path without that call: equal for all module calls from one line.
+    /// Whether its last frame is PyTorch's or generated.
+    ends_outside: bool,
+    /// The id of the path without PyTorch's frames and decorators at its end: equal for all that one line of the user's calls.
     pub(super) site: u32,
+    /// The id of the function call around that line: equal for all lines of one call.
+    pub(super) body: u32,
 }
 
 /// The distinct paths, and each stack's.
@@ -43,7 +47,7 @@ impl Paths {
         let weights = weights(snapshot, events);
         let Some(root) = main_root(snapshot, vocabulary, &weights) else { return Paths::default() };
         let mut known: FxHashMap<(Vec<FrameId>, Option<FunctionId>), u32> = FxHashMap::default();
-        let mut sites: FxHashMap<Vec<FrameId>, u32> = FxHashMap::default();
+        let (mut sites, mut bodies) = (FxHashMap::default(), FxHashMap::default());
         let stacks = snapshot.stacks.len();
         let mut made =
             Paths { of_stack: vec![None; stacks], is_hook: vec![false; stacks], distinct: Vec::new() };
@@ -59,9 +63,17 @@ impl Paths {
                 continue;
             };
             let mut callers = path.frames.clone();
-            callers.truncate(path.frames.len() - usize::from(path.calls_module));
-            let next = u32::try_from(sites.len()).unwrap_or(u32::MAX);
-            path.site = *sites.entry(callers).or_insert(next);
+            if path.ends_outside {
+                callers.pop();
+            }
+            while callers.last().is_some_and(|&frame| vocabulary.meaning(frame) == Meaning::Wrapper) {
+                callers.pop();
+            }
+            let innermost =
+                callers.last().and_then(|&frame| vocabulary.entry(frame)).map(|entry| entry.function);
+            path.site = number(&mut sites, callers.clone());
+            callers.pop();
+            path.body = number(&mut bodies, (callers, innermost));
             let Ok(next) = u32::try_from(made.distinct.len()) else { break };
             let id = *known.entry((path.frames.clone(), path.leaf)).or_insert(next);
             if id == next {
@@ -88,10 +100,9 @@ impl Paths {
         self.distinct.get(id as usize)
     }
 
-    /// Where an event happened, as seen by the user: its path without the module call at its end. Less than
-    /// [`Paths::len`].
-    pub(super) fn site_of_event(&self, event: &Event) -> Option<u32> {
-        self.of_event(event).and_then(|path| self.get(path)).map(|path| path.site)
+    /// Where an event happened, as seen by the user: the site of its path, which is less than [`Paths::len`], and its body.
+    pub(super) fn site_of_event(&self, event: &Event) -> Option<(u32, u32)> {
+        self.of_event(event).and_then(|path| self.get(path)).map(|path| (path.site, path.body))
     }
 
     pub(super) fn len(&self) -> usize {
@@ -102,6 +113,12 @@ impl Paths {
     pub(super) fn is_empty(&self) -> bool {
         self.distinct.is_empty()
     }
+}
+
+/// The number of a key, counted in the order of first sight.
+fn number<K: Eq + std::hash::Hash>(known: &mut FxHashMap<K, u32>, key: K) -> u32 {
+    let next = u32::try_from(known.len()).unwrap_or(u32::MAX);
+    *known.entry(key).or_insert(next)
 }
 
 /// How many allocations and frees each stack was recorded with.
@@ -162,7 +179,8 @@ fn path(snapshot: &Snapshot, vocabulary: &Vocabulary, root: FunctionId, stack: S
     if first.function != root {
         return None;
     }
-    let mut path = Path { frames: Vec::new(), leaf: None, calls_module: false, site: 0 };
+    let mut path =
+        Path { frames: Vec::new(), leaf: None, calls_module: false, ends_outside: false, site: 0, body: 0 };
     while let Some(frame) = outward.next() {
         let entry = vocabulary.entry(frame)?;
         path.frames.push(frame);
@@ -170,6 +188,7 @@ fn path(snapshot: &Snapshot, vocabulary: &Vocabulary, root: FunctionId, stack: S
             matches!(entry.origin, Origin::Torch | Origin::Generated) && entry.meaning != Meaning::Wrapper;
         if boundary || path.frames.len() == DEEPEST {
             path.calls_module = entry.meaning == Meaning::ModuleCall;
+            path.ends_outside = boundary;
             let inner = outward.find(|&one| !passes_through(vocabulary.meaning(one)));
             path.leaf = inner.and_then(|one| vocabulary.entry(one)).map(|one| one.function);
             break;
