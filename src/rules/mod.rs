@@ -92,6 +92,7 @@ impl Meta {
             device: Some(facts.device),
             location: None,
             seek: None,
+            excuse: None,
             label: String::new(),
             related: Vec::new(),
             evidence: Vec::new(),
