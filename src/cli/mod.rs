@@ -6,6 +6,7 @@
 mod arguments;
 mod error;
 mod explain;
+mod progress;
 mod terminal;
 
 use std::io::{self, Write};
@@ -16,6 +17,7 @@ use clap::Parser;
 
 use self::arguments::{Arguments, Check, Command, Format, Reading, Stats};
 use self::error::CliError;
+use self::progress::Progress;
 use crate::engine::{self, Input, Report};
 use crate::input::Source;
 use crate::report::{Detail, json, stats, text};
@@ -89,15 +91,16 @@ fn run_stats(stats: &Stats, arguments: &Arguments) -> Result<ExitCode, CliError>
 /// Reads and understands one snapshot.
 fn read(source: &Source, reading: &Reading) -> Result<Input, CliError> {
     let mut stream = source.open(&reading.limits.of_input())?;
-    let snapshot = match Snapshot::read(&mut stream, &reading.limits.of_pickle()) {
-        Ok(snapshot) => snapshot,
-        Err(error) => {
-            return Err(match stream.into_failure() {
-                Some(failure) => CliError::Input(failure),
-                None => CliError::Snapshot { name: source.name(), error },
-            });
-        }
-    };
+    let snapshot =
+        match Snapshot::read(Progress::of(&mut stream, &source.name()), &reading.limits.of_pickle()) {
+            Ok(snapshot) => snapshot,
+            Err(error) => {
+                return Err(match stream.into_failure() {
+                    Some(failure) => CliError::Input(failure),
+                    None => CliError::Snapshot { name: source.name(), error },
+                });
+            }
+        };
     Ok(Input::of(source.name(), snapshot))
 }
 
