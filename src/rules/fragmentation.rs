@@ -1,8 +1,8 @@
 //! Reserved memory far above what was ever in use.
 
-use super::{declare_rule, measure};
+use super::{declare_rule, growing_reallocation, measure};
 use crate::facts::{Facts, Guilty};
-use crate::finding::{Finding, Impact, Severity, Value};
+use crate::finding::{Finding, Impact, Related, Severity, Value};
 use crate::unit::{Bytes, Confidence, count, percent};
 
 declare_rule! {
@@ -47,9 +47,19 @@ impl Fragmentation {
         {
             finding.stack = facts.shown_stack(one.stack);
         }
+        finding.related = outgrown(facts);
         finding.evidence = evidence(facts, unused, reserved, share);
         vec![finding]
     }
+}
+
+/// The buffers that leave holes because they are re-allocated ever larger.
+fn outgrown(facts: &Facts) -> Vec<Related> {
+    let one = |frame| {
+        let message = "a cause: a buffer re-allocated ever larger (growing-reallocation)".to_owned();
+        Some(Related { location: facts.location(frame)?, message })
+    };
+    growing_reallocation::sites(facts).filter_map(one).collect()
 }
 
 /// The requests that made the allocator ask the driver although enough lay free, weighed by what they cost.
