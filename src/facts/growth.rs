@@ -92,7 +92,7 @@ impl Survivors {
             let given_back = allocation.free_requested.or(allocation.free).map(Index::position);
             let first = ends.partition_point(|end| *end < born);
             let last = given_back.map_or(ends.len(), |event| ends.partition_point(|end| *end <= event));
-            if last < first + 2 && last < ends.len() {
+            if first == ends.len() || (last < first + 2 && last < ends.len()) {
                 continue;
             }
             add(&mut this.total, first, last, allocation.bytes);

@@ -20,6 +20,11 @@ const LINKS: usize = 3;
 const WAITING: usize = 64;
 /// How much of the buffer's growth the rest of the program may show.
 const ALONE: f64 = 0.5;
+/// Sizes in a row where no C++ frame names the operator; requests of chance sizes rise four or five times in a row.
+const UNNAMED_LINKS: usize = 5;
+/// How far a step of such a chain may lie from the median one, and how many of its steps have to lie so near.
+const STEP_SPREAD: f64 = 0.1;
+const EVEN_STEPS: f64 = 0.7;
 
 /// Buffers that one function of the user's code replaces by ever larger ones.
 #[derive(Debug)]
@@ -56,7 +61,7 @@ pub(super) fn reallocations(facts: &Facts) -> Vec<Reallocation> {
             continue;
         };
         let joins = joins(facts.snapshot, stack);
-        if !joins && !rest.stands_still(facts, &chain) {
+        if !joins && !(is_even(facts, &chain) && rest.stands_still(facts, &chain)) {
             continue;
         }
         let Some((site, frame)) =
@@ -136,6 +141,17 @@ fn goes_soon(facts: &Facts, chain: &[AllocationId]) -> bool {
     };
     let yes = chain.windows(2).filter(|pair| soon(pair) == Some(true)).count();
     yes * 10 >= (chain.len() - 1) * 7
+}
+
+/// Whether a buffer grows in even steps, often enough to be no chance.
+fn is_even(facts: &Facts, chain: &[AllocationId]) -> bool {
+    let size = |id: &AllocationId| facts.timeline.allocation(*id).map_or(0, |one| one.bytes.get());
+    let mut steps: Vec<u64> =
+        chain.windows(2).filter_map(|pair| Some(size(pair.last()?) - size(pair.first()?))).collect();
+    steps.sort_unstable();
+    let median = steps.get(steps.len() / 2).copied().unwrap_or(0) as f64;
+    let near = steps.iter().filter(|step| (**step as f64 - median).abs() <= STEP_SPREAD * median).count();
+    steps.len() >= UNNAMED_LINKS && near as f64 >= EVEN_STEPS * steps.len() as f64
 }
 
 /// Whether C++ frames name an operator that makes one tensor of several, or a larger one of one.

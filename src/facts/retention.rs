@@ -13,13 +13,19 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::facts::Facts;
 use crate::program::{LoopRun, Meaning, Phase};
-use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index};
+use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index, StackId, StringId};
 
-/// The share of a pass's allocated bytes that has to stay. Passes with autograd keep 0.4 to 1; layers whose
-/// outputs a hook collects 0.1 to 0.2, outputs of a pass without autograd less than 0.1.
+/// The share of a pass's allocated bytes that has to stay. Passes with autograd keep 0.4 to 0.9; layers whose outputs a
+/// hook collects 0.02, outputs of a pass without autograd less than 0.1.
 const KEPT_SHARE: f64 = 0.35;
-/// At how many places (stacks) of the model what stays was made; one or two are outputs.
-const PLACES: usize = 3;
+/// The share that is enough in a turn with a backward pass: `retain_graph=True` with a state that is not detached keeps
+/// the part of the graph that leads to the state (0.22 in a language model of two LSTM layers), and what is kept of a
+/// pass that a backward pass has gone through is else an output or two.
+const KEPT_SHARE_AFTER_BACKWARD: f64 = 0.15;
+/// In how many functions what stays was made. Outputs and cached keys and values are made in one.
+const FUNCTIONS: usize = 2;
+/// Or at how many places of one function, in models written without modules.
+const PLACES: usize = 4;
 /// The share of turns that have to keep theirs.
 const TURNS: f64 = 0.6;
 /// The share of what outlived its turn that a backward pass may release; more means that it is used after all.
@@ -46,6 +52,7 @@ struct Life {
     dies: usize,
     caller: Option<FrameId>,
     place: usize,
+    function: (StringId, StringId),
     released: bool,
 }
 
@@ -55,15 +62,21 @@ struct Pass {
     kept: u64,
     released: u64,
     places: FxHashSet<usize>,
+    functions: FxHashSet<(StringId, StringId)>,
+    /// Whether a backward pass ran in its turn.
+    backward: bool,
     ids: Vec<AllocationId>,
 }
 
 /// The retentions of a device, by line.
 pub(super) fn retentions(facts: &Facts) -> Vec<Retention> {
     let lives = lives(facts);
+    let phases = facts.program.phases.iter().enumerate();
+    let backwards: Vec<usize> =
+        phases.filter(|(_, phase)| **phase == Phase::Backward).map(|(at, _)| at).collect();
     let mut lines: BTreeMap<FrameId, Line> = BTreeMap::new();
     for run in &facts.program.loops {
-        let Some(kept) = of_run(&lives, run) else { continue };
+        let Some(kept) = of_run(&lives, &backwards, run) else { continue };
         let line = lines.entry(kept.caller).or_default();
         *line.passes.entry(run.frame).or_default() += kept.passes;
         line.kept.extend(kept.kept);
@@ -98,13 +111,17 @@ fn lives(facts: &Facts) -> Vec<Life> {
             let ours = matches!(phase, Phase::Forward | Phase::Evaluation | Phase::Input | Phase::Other);
             let freed = one.free_requested.or(one.free);
             let forward = matches!(phase, Phase::Forward | Phase::Evaluation);
-            ours.then(|| Life {
+            if !ours {
+                return None;
+            }
+            Some(Life {
                 id,
                 bytes: one.bytes,
                 born: born.position(),
                 dies: freed.map_or(usize::MAX, Index::position),
                 caller: callers.get(stack.position()).copied().flatten().filter(|_| forward),
                 place: stack.position(),
+                function: function(facts, stack)?,
                 released: freed.is_some_and(|event| facts.phase(event) == Phase::Backward),
             })
         })
@@ -114,7 +131,7 @@ fn lives(facts: &Facts) -> Vec<Life> {
 }
 
 /// The innermost user frame outside the outermost module call of a stack; without such a call, the innermost.
-fn caller(facts: &Facts, stack: crate::unit::StackId) -> Option<FrameId> {
+fn caller(facts: &Facts, stack: StackId) -> Option<FrameId> {
     let python = facts.code.python(stack);
     let is_call = |frame: &FrameId| facts.code.vocabulary.meaning(*frame) == Meaning::ModuleCall;
     let outside = python.iter().position(is_call).unwrap_or(python.len());
@@ -122,8 +139,14 @@ fn caller(facts: &Facts, stack: crate::unit::StackId) -> Option<FrameId> {
     outer.iter().rev().copied().find(|frame| facts.code.is_own(*frame))
 }
 
+/// The function of a stack's innermost Python frame.
+fn function(facts: &Facts, stack: StackId) -> Option<(StringId, StringId)> {
+    let frame = facts.snapshot.stacks.frame(*facts.code.python(stack).last()?)?;
+    Some((frame.file, frame.name))
+}
+
 /// What one run of a loop keeps, at the line that keeps most.
-fn of_run(lives: &[Life], run: &LoopRun) -> Option<Retention> {
+fn of_run(lives: &[Life], backwards: &[usize], run: &LoopRun) -> Option<Retention> {
     let turns = run.starts.len();
     let mut passes: FxHashMap<FrameId, Vec<Pass>> = FxHashMap::default();
     let mut along: Vec<Vec<AllocationId>> = Vec::with_capacity(turns);
@@ -132,6 +155,7 @@ fn of_run(lives: &[Life], run: &LoopRun) -> Option<Retention> {
         // It outlives two further turns, or all that are left.
         let until = run.end_of((turn + 2).min(turns - 1)).position();
         let begin = lives.partition_point(|life| life.born < from);
+        let backward = backwards.partition_point(|at| *at < from) < backwards.partition_point(|at| *at < to);
         let mut beside = Vec::new();
         for life in lives.iter().skip(begin).take_while(|life| life.born < to) {
             let stays = life.dies >= until;
@@ -142,11 +166,13 @@ fn of_run(lives: &[Life], run: &LoopRun) -> Option<Retention> {
             let turns_of = passes.entry(caller).or_default();
             turns_of.resize_with(turn + 1, Pass::default);
             let Some(pass) = turns_of.last_mut() else { continue };
+            pass.backward = backward;
             pass.made += life.bytes.get();
             if stays {
                 pass.kept += life.bytes.get();
                 pass.released += if life.released { life.bytes.get() } else { 0 };
                 pass.places.insert(life.place);
+                pass.functions.insert(life.function);
                 pass.ids.push(life.id);
             }
         }
@@ -175,7 +201,9 @@ fn weigh(passes: &[Pass], turns: usize) -> Option<u64> {
 
 impl Pass {
     fn keeps(&self) -> bool {
-        self.places.len() >= PLACES && self.kept as f64 >= KEPT_SHARE * self.made as f64
+        let share = if self.backward { KEPT_SHARE_AFTER_BACKWARD } else { KEPT_SHARE };
+        let spread = self.functions.len() >= FUNCTIONS || self.places.len() >= PLACES;
+        spread && self.kept as f64 >= share * self.made as f64
     }
 }
 

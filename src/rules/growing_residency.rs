@@ -44,7 +44,7 @@ impl GrowingResidency {
                 None => statements.push((statement, vec![growth])),
             }
         }
-        statements.into_iter().map(|(_, sites)| report(facts, &sites)).collect()
+        statements.into_iter().map(|(_, sites)| report(facts, &sites, &explained)).collect()
     }
 }
 
@@ -98,10 +98,11 @@ fn statement(facts: &Facts, growth: &Growth) -> FrameId {
     found.unwrap_or(growth.site)
 }
 
-fn report(facts: &Facts, sites: &[&Growth]) -> Finding {
+fn report(facts: &Facts, sites: &[&Growth], explained: &FxHashSet<AllocationId>) -> Finding {
     let slope = Bytes(sites.iter().map(|site| site.trend.slope).sum::<f64>() as u64);
     let net = Bytes(sites.iter().map(|site| site.trend.net).sum::<f64>() as u64);
-    let alive: Vec<AllocationId> = sites.iter().flat_map(|site| site.alive.iter().copied()).collect();
+    let alive = sites.iter().flat_map(|site| site.alive.iter().copied());
+    let alive: Vec<AllocationId> = alive.filter(|id| !explained.contains(id)).collect();
     let message = format!("memory grows by {slope} in every iteration");
     let help =
         "keep numbers instead of tensors: .item(), or .detach().cpu(); give a cache a limit: deque(maxlen=n)";

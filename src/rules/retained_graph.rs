@@ -34,8 +34,20 @@ fn matters(facts: &Facts, held: Bytes) -> bool {
     held >= LEAST && held.share_of(facts.peak()) >= MATTERS
 }
 
+/// The most that is kept at one time.
 fn held(facts: &Facts, retention: &Retention) -> Bytes {
-    bytes(facts, &retention.kept)
+    let mut steps: Vec<(usize, bool, Bytes)> = Vec::new();
+    for one in retention.kept.iter().filter_map(|id| facts.timeline.allocation(*id)) {
+        steps.push((one.alloc.map_or(0, Index::position), true, one.bytes));
+        steps.push((one.free_requested.or(one.free).map_or(usize::MAX, Index::position), false, one.bytes));
+    }
+    steps.sort_unstable();
+    let (mut level, mut most) = (Bytes::ZERO, Bytes::ZERO);
+    for (_, begins, bytes) in steps {
+        level = if begins { level + bytes } else { level - bytes };
+        most = most.max(level);
+    }
+    most
 }
 
 fn bytes(facts: &Facts, ids: &[AllocationId]) -> Bytes {
@@ -51,17 +63,14 @@ fn report(facts: &Facts, retention: &Retention) -> Option<Finding> {
     let births: Vec<EventIndex> = retention.kept.iter().filter_map(|id| allocation(id)?.alloc).collect();
     let (first, last) = (births.iter().copied().min()?, births.iter().copied().max()?);
     let differentiated = ran_backward(facts, retention, first, last);
-    let each = Bytes(held.get() / retention.passes.max(1) as u64);
+    let each = Bytes(bytes(facts, &retention.kept).get() / retention.passes.max(1) as u64);
     let alive: Vec<AllocationId> = retention
         .kept
         .iter()
         .copied()
         .filter(|id| allocation(id).is_some_and(|one| one.free_requested.is_none()))
         .collect();
-    let message = format!(
-        "{each} of activations stay after every forward pass ({held} of {})",
-        count(retention.passes, "pass")
-    );
+    let message = format!("{each} of activations stay after every forward pass, up to {held} at once");
     let mut finding = RetainedGraph::META.finding(facts, message, help(differentiated));
     finding.location = facts.location(retention.caller);
     finding.phase = facts.phase(first);
@@ -144,7 +153,15 @@ fn evidence(
     };
     vec![
         measure("kept-per-pass", Value::Bytes(each), format!("{each} a pass")),
-        measure("kept", Value::Bytes(held), format!("{held} in {}", count(tensors, "tensor"))),
+        measure(
+            "kept",
+            Value::Bytes(held),
+            format!(
+                "up to {held} at once, {} of {} in all",
+                count(tensors, "tensor"),
+                count(retention.passes, "forward pass")
+            ),
+        ),
         measure("passes", Value::Count(retention.passes as u64), String::new()),
         measure("held-by", Value::Text(holder.clone()), holder),
     ]
