@@ -1,93 +1,78 @@
-//! What a file is packed in, told from its first bytes.
+//! What a file is packed in, told from its first bytes, and the reader that unpacks it.
 
 use std::io::{self, Read};
 
-use super::Limits;
+/// Bytes of the beginning that are looked at.
+const HEAD: usize = 512;
 
-/// Bytes that any file may become, whatever its compressed size.
-const FREE_BYTES: u64 = 256 << 20;
-
-/// What a container can be wrong with, before it has a name.
-pub(super) enum ContainerError {
-    Empty,
-    NotASnapshot(String),
-    Broken { kind: &'static str, source: io::Error },
-    TooLarge(u64),
-    Bomb { kind: &'static str, limit: u64 },
+/// What the first bytes of a stream are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Pickle,
+    Gzip,
+    Zstd,
+    Xz,
+    Html,
+    Other,
 }
 
-/// The pickle inside: the bytes themselves, or what they decompress to.
-pub(super) fn open(raw: Vec<u8>, limits: &Limits) -> Result<Vec<u8>, ContainerError> {
-    match raw.as_slice() {
-        [] => Err(ContainerError::Empty),
-        [0x80, 2..=5, ..] => Ok(raw),
-        [0x1f, 0x8b, ..] => {
-            decompress("gzip", raw.len(), limits, flate2::read::MultiGzDecoder::new(raw.as_slice()))
+impl Kind {
+    pub(super) fn of(head: &[u8]) -> Kind {
+        match head.trim_ascii_start() {
+            _ if matches!(head, [0x80, 2..=5, ..]) => Kind::Pickle,
+            _ if head.starts_with(&[0x1f, 0x8b]) => Kind::Gzip,
+            _ if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) => Kind::Zstd,
+            _ if head.starts_with(b"\xfd7zXZ\0") => Kind::Xz,
+            text if starts_with_ignoring_case(text, b"<!doctype html") => Kind::Html,
+            text if starts_with_ignoring_case(text, b"<html") => Kind::Html,
+            _ => Kind::Other,
         }
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => match zstd::Decoder::new(raw.as_slice()) {
-            Ok(decoder) => decompress("zstd", raw.len(), limits, decoder),
-            Err(source) => Err(ContainerError::Broken { kind: "zstd", source }),
-        },
-        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
-            decompress("xz", raw.len(), limits, liblzma::read::XzDecoder::new_multi_decoder(raw.as_slice()))
+    }
+
+    /// The compression's name, if it is one.
+    pub(super) fn compression(self) -> Option<&'static str> {
+        match self {
+            Kind::Gzip => Some("gzip"),
+            Kind::Zstd => Some("zstd"),
+            Kind::Xz => Some("xz"),
+            Kind::Pickle | Kind::Html | Kind::Other => None,
         }
-        other => Err(ContainerError::NotASnapshot(describe(other))),
+    }
+
+    /// What a compressed stream unpacks to; any other as it is.
+    pub(super) fn unpack<'a>(self, packed: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
+        Ok(match self {
+            Kind::Gzip => Box::new(flate2::read::MultiGzDecoder::new(packed)),
+            Kind::Zstd => Box::new(zstd::Decoder::new(packed)?),
+            Kind::Xz => Box::new(liblzma::read::XzDecoder::new_multi_decoder(packed)),
+            Kind::Pickle | Kind::Html | Kind::Other => Box::new(packed),
+        })
     }
 }
 
-/// Whether the first bytes of a file are those of a pickle, or decompress to them.
-pub(super) fn begins_like_a_snapshot(head: &[u8]) -> bool {
-    let mut first = [0; 2];
-    let read = match head {
-        [0x80, 2..=5, ..] => return true,
-        [0x1f, 0x8b, ..] => flate2::read::MultiGzDecoder::new(head).read_exact(&mut first),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => {
-            zstd::Decoder::new(head).and_then(|mut decoder| decoder.read_exact(&mut first))
-        }
-        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
-            liblzma::read::XzDecoder::new_multi_decoder(head).read_exact(&mut first)
-        }
-        _ => return false,
-    };
-    read.is_ok() && matches!(first, [0x80, 2..=5])
+fn starts_with_ignoring_case(text: &[u8], prefix: &[u8]) -> bool {
+    text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
-fn decompress(
-    kind: &'static str,
-    compressed: usize,
-    limits: &Limits,
-    decoder: impl Read,
-) -> Result<Vec<u8>, ContainerError> {
-    let by_ratio = (compressed as u64).saturating_mul(limits.ratio).max(FREE_BYTES);
-    let most = limits.bytes.min(by_ratio);
-    let mut bytes = Vec::new();
-    decoder
-        .take(most + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|source| ContainerError::Broken { kind, source })?;
-    if bytes.len() as u64 > most {
-        let bomb = by_ratio < limits.bytes;
-        return Err(if bomb {
-            ContainerError::Bomb { kind, limit: limits.ratio }
-        } else {
-            ContainerError::TooLarge(limits.bytes)
-        });
-    }
-    match bytes.as_slice() {
-        [] => Err(ContainerError::Empty),
-        [0x80, ..] => Ok(bytes),
-        other => Err(ContainerError::NotASnapshot(format!("{} inside {kind}", describe(other)))),
-    }
+/// Reads the beginning of a stream; fewer bytes only where it ends.
+pub(super) fn head(stream: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut head = Vec::with_capacity(HEAD);
+    stream.take(HEAD as u64).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+/// Whether the first bytes of a file are those of a snapshot, or unpack to them.
+pub(super) fn begins_like_a_snapshot(beginning: &[u8]) -> bool {
+    let kind = Kind::of(beginning);
+    let inner = kind.unpack(beginning).and_then(|mut unpacked| head(&mut unpacked));
+    inner.is_ok_and(|inner| Kind::of(&inner) == Kind::Pickle)
 }
 
 /// What a file is that is no snapshot, in words.
-fn describe(bytes: &[u8]) -> String {
-    let head = bytes.get(..bytes.len().min(512)).unwrap_or_default();
+pub(super) fn describe(head: &[u8]) -> String {
     let known: &[(&[u8], &str)] = &[
         (b"PK\x03\x04", "a zip archive (from `torch.save`?)"),
         (b"\x7fELF", "a program"),
-        (b"<!DOCTYPE", "an HTML page"),
-        (b"<html", "an HTML page"),
         (b"{", "JSON or other text"),
         (b"[", "JSON or other text"),
     ];

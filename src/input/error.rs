@@ -5,8 +5,6 @@ use std::io;
 use miette::Diagnostic;
 use thiserror::Error;
 
-use super::container::ContainerError;
-
 const HOW_TO_RECORD: &str = "memlint reads what `torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")` writes, plain or \
                              compressed with gzip, zstd or xz";
 
@@ -62,6 +60,15 @@ pub enum InputError {
         /// What it is, in words.
         found: String,
     },
+    /// A web page that holds no snapshot.
+    #[error("`{name}` is a web page without a snapshot inside")]
+    #[diagnostic(help(
+        "memlint reads the pages that `python -m torch.cuda._memory_viz trace_plot` writes; or name the snapshot itself"
+    ))]
+    PageWithoutSnapshot {
+        /// The path as given.
+        name: String,
+    },
     /// A compressed file that breaks off or is damaged.
     #[error("`{name}` cannot be decompressed as {kind}: {source}")]
     #[diagnostic(help("the file is damaged or incomplete; copy or compress it again"))]
@@ -101,19 +108,5 @@ pub(super) fn opening(name: &str, source: io::Error) -> InputError {
     match source.kind() {
         io::ErrorKind::NotFound => InputError::Missing { name: name.to_owned() },
         _ => InputError::Unreadable { name: name.to_owned(), source },
-    }
-}
-
-impl ContainerError {
-    /// The same, said of a file.
-    pub(super) fn about(self, name: &str) -> InputError {
-        let name = name.to_owned();
-        match self {
-            ContainerError::Empty => InputError::Empty { name },
-            ContainerError::NotASnapshot(found) => InputError::NotASnapshot { name, found },
-            ContainerError::Broken { kind, source } => InputError::Broken { name, kind, source },
-            ContainerError::TooLarge(limit) => InputError::TooLarge { name, limit },
-            ContainerError::Bomb { kind, limit } => InputError::Bomb { name, kind, limit },
-        }
     }
 }

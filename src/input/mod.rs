@@ -1,16 +1,20 @@
 //! From a path to the bytes of one snapshot.
 //!
-//! In: a path, or `-` for standard input. Out: the bytes, decompressed where the content (not the name) says gzip, zstd
-//! or xz. Always: no more bytes than the limit, whatever a compressed file claims.
+//! In: a path, or `-` for standard input. Out: a stream of the pickle's bytes, unpacked where the content (not the name)
+//! says gzip, zstd, xz or a page of PyTorch's viewer. Always: no more bytes than the limit, whatever a compressed file
+//! claims, and none held but those of a page.
 
 mod container;
 mod error;
 mod folder;
+mod html;
+mod stream;
 
 pub use error::InputError;
+pub use stream::Stream;
 
 use std::fs::File;
-use std::io::Read;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// How much may be read.
@@ -63,36 +67,21 @@ impl Source {
         }
     }
 
-    /// Reads it, decompressed.
+    /// Opens it as a stream of the pickle inside.
     ///
     /// # Errors
-    /// Where it cannot be opened or read, is empty, no container of a snapshot, or larger than the limits.
-    pub fn read(&self, limits: &Limits) -> Result<Vec<u8>, InputError> {
-        let raw = self.read_raw(limits)?;
-        container::open(raw, limits).map_err(|error| error.about(&self.name()))
-    }
-
-    fn read_raw(&self, limits: &Limits) -> Result<Vec<u8>, InputError> {
+    /// Where it cannot be opened, is empty, or begins like nothing that a snapshot comes in.
+    pub fn open(&self, limits: &Limits) -> Result<Stream, InputError> {
         let name = self.name();
-        let failed = |source| InputError::Unreadable { name: name.clone(), source };
-        let (mut reader, size): (Box<dyn Read>, u64) = match self {
+        match self {
             Source::File(path) => {
                 let file = File::open(path).map_err(|source| error::opening(&name, source))?;
-                let metadata = file.metadata().map_err(failed)?;
-                if metadata.is_dir() {
+                if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
                     return Err(InputError::Folder { name });
                 }
-                (Box::new(file), metadata.len())
+                Stream::open(name, file, *limits)
             }
-            Source::Stdin => (Box::new(std::io::stdin().lock()), 0),
-        };
-        // The size is only a hint: what a pipe or a growing file really holds is what counts.
-        let hint = usize::try_from(size.min(limits.bytes)).unwrap_or(0);
-        let mut raw = Vec::with_capacity(hint + 1);
-        reader.by_ref().take(limits.bytes + 1).read_to_end(&mut raw).map_err(failed)?;
-        if raw.len() as u64 > limits.bytes {
-            return Err(InputError::TooLarge { name, limit: limits.bytes });
+            Source::Stdin => Stream::open(name, io::stdin(), *limits),
         }
-        Ok(raw)
     }
 }

@@ -1,6 +1,6 @@
 //! Tensors of past iterations that wait for Python's garbage collector.
 
-use super::{declare_rule, measure};
+use super::{declare_rule, measure, place, shown};
 use crate::facts::{Burst, Change, Changes, Facts};
 use crate::finding::{Finding, Impact, Related, Severity, Value};
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, Index, StackId, count};
@@ -86,10 +86,10 @@ fn report(facts: &Facts, bursts: &[&Burst], held: Bytes) -> Finding {
     finding.confidence = if moments > 1 { Confidence::High } else { Confidence::Medium };
     let guilty = facts.guilty(past.iter().copied());
     let blamed = facts.blame().past_forwards(&guilty);
-    finding.location = blamed.and_then(|frame| facts.location(frame));
+    finding.location = blamed.and_then(|frame| place(facts, frame));
     let through = |stack: &StackId| blamed.is_some_and(|frame| facts.code.python(*stack).contains(&frame));
     let stack = guilty.iter().map(|one| one.stack).find(through);
-    finding.stack = stack.map(|stack| facts.shown_stack(stack)).unwrap_or_default();
+    finding.stack = stack.map(|stack| shown(facts, stack)).unwrap_or_default();
     let born = past.first().and_then(|id| facts.timeline.allocation(*id)?.alloc);
     finding.phase = born.map(|event| facts.phase(event)).unwrap_or_default();
     "made here, unreachable soon, and freed iterations later".clone_into(&mut finding.label);
@@ -121,7 +121,7 @@ fn struck(facts: &Facts, bursts: &[&Burst]) -> Vec<Related> {
     frames.dedup();
     let one = |frame: FrameId| {
         let message = "they go while this line runs".to_owned();
-        Some(Related { location: facts.location(frame)?, message })
+        Some(Related { location: place(facts, frame)?, message })
     };
     frames.into_iter().take(3).filter_map(one).collect()
 }

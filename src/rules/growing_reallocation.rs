@@ -1,6 +1,6 @@
 //! A buffer that is replaced by a larger one again and again.
 
-use super::{declare_rule, measure};
+use super::{declare_rule, measure, place, shown};
 use crate::facts::{Change, Changes, Facts, Reallocation};
 use crate::finding::{Finding, Impact, Measure, Related, Severity, Value};
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, count};
@@ -54,13 +54,13 @@ fn report(facts: &Facts, one: &Reallocation) -> Finding {
         finding.severity = Severity::Info;
     }
     finding.confidence = if one.joins { Confidence::High } else { Confidence::Medium };
-    finding.location = facts.location(one.site);
+    finding.location = place(facts, one.site);
     let stack_of = |id: &AllocationId| facts.timeline.allocation(*id)?.stack;
     let at_site =
         |id: &&AllocationId| stack_of(id).and_then(|stack| facts.user_frame(stack)) == Some(one.site);
-    let shown = one.chains.iter().flatten().find(at_site);
-    finding.stack = shown.and_then(stack_of).map(|stack| facts.shown_stack(stack)).unwrap_or_default();
-    let born = shown.and_then(|id| facts.timeline.allocation(*id)?.alloc);
+    let sample = one.chains.iter().flatten().find(at_site);
+    finding.stack = sample.and_then(stack_of).map(|stack| shown(facts, stack)).unwrap_or_default();
+    let born = sample.and_then(|id| facts.timeline.allocation(*id)?.alloc);
     finding.phase = born.map(|event| facts.phase(event)).unwrap_or_default();
     "each copy is larger than the one it replaces".clone_into(&mut finding.label);
     finding.related = old_copies_go(facts, one);
@@ -95,7 +95,7 @@ fn step(facts: &Facts, one: &Reallocation) -> Bytes {
 fn evidence(facts: &Facts, one: &Reallocation, longest: usize) -> Vec<Measure> {
     let copied: Bytes = one.links().map(|(old, _)| size(facts, old)).sum();
     let step = step(facts, one);
-    let unused = facts.reserved_but_never_used();
+    let unused = facts.default_pool().reserved - facts.default_pool().active;
     let mut evidence = vec![
         measure("versions", Value::Count(longest as u64), format!("{longest} sizes in a row, each larger")),
         measure("step", Value::Bytes(step), format!("{step} more each time")),
@@ -119,6 +119,6 @@ fn old_copies_go(facts: &Facts, one: &Reallocation) -> Vec<Related> {
     let frame =
         one.links().filter_map(freed).find_map(|event| facts.user_frame(facts.trace.event(event)?.stack?));
     let message = "the old copy goes here, when the name is bound to the new one".to_owned();
-    let elsewhere = frame.filter(|frame| *frame != one.site).and_then(|frame| facts.location(frame));
+    let elsewhere = frame.filter(|frame| *frame != one.site).and_then(|frame| place(facts, frame));
     elsewhere.map(|location| Related { location, message }).into_iter().collect()
 }

@@ -1,6 +1,6 @@
 //! Optimizer state that is allocated again and again.
 
-use super::{declare_rule, measure};
+use super::{declare_rule, measure, place, shown};
 use crate::facts::{Change, Changes, Facts, StateMaking};
 use crate::finding::{Finding, Impact, Related, Severity, Value};
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, StackId, count};
@@ -43,9 +43,9 @@ impl OptimizerStateRegrowth {
             (false, _) => Severity::Warning,
         };
         finding.confidence = if makings.len() > 2 { Confidence::High } else { Confidence::Low };
-        let place = making_place(facts, last);
-        finding.location = place.and_then(|(_, frame)| facts.location(frame));
-        finding.stack = place.map(|(stack, _)| facts.shown_stack(stack)).unwrap_or_default();
+        let made = making_place(facts, last);
+        finding.location = made.and_then(|(_, frame)| place(facts, frame));
+        finding.stack = made.map(|(stack, _)| shown(facts, stack)).unwrap_or_default();
         let born = last.tensors.first().and_then(|id| facts.timeline.allocation(*id)?.alloc);
         finding.phase = born.map(|event| facts.phase(event)).unwrap_or_default();
         "state that exists already is made anew in this step".clone_into(&mut finding.label);
@@ -135,7 +135,7 @@ fn old_goes(facts: &Facts, old: &[AllocationId], kept: &[AllocationId]) -> Vec<R
         freed.and_then(|event| facts.trace.event(event)?.stack).and_then(|stack| facts.user_frame(stack));
     let message = "the old optimizer's state goes here".to_owned();
     frame
-        .and_then(|frame| facts.location(frame))
+        .and_then(|frame| place(facts, frame))
         .map(|location| Related { location, message })
         .into_iter()
         .collect()

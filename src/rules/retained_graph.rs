@@ -1,6 +1,6 @@
 //! Forward passes whose activations stay, because something keeps their autograd graph.
 
-use super::{declare_rule, measure};
+use super::{declare_rule, measure, place, shown};
 use crate::facts::{Change, Changes, Facts, Retention};
 use crate::finding::{Finding, Impact, Measure, Related, Severity, Value};
 use crate::program::Phase;
@@ -72,7 +72,7 @@ fn report(facts: &Facts, retention: &Retention) -> Option<Finding> {
         .collect();
     let message = format!("{each} of activations stay after every forward pass, up to {held} at once");
     let mut finding = RetainedGraph::META.finding(facts, message, help(differentiated));
-    finding.location = facts.location(retention.caller);
+    finding.location = place(facts, retention.caller);
     finding.phase = facts.phase(first);
     "the graph of every pass made here is kept".clone_into(&mut finding.label);
     finding.related = related(facts, retention);
@@ -84,7 +84,7 @@ fn report(facts: &Facts, retention: &Retention) -> Option<Finding> {
     let through = retention.kept.iter().filter_map(|id| allocation(id)?.stack);
     finding.stack = through
         .max_by_key(|stack| std::cmp::Reverse(stack.position()))
-        .map(|stack| facts.shown_stack(stack))
+        .map(|stack| shown(facts, stack))
         .unwrap_or_default();
     finding.evidence = evidence(facts, retention, each, held, differentiated);
     let saved = freed_with_their_pass(facts, retention).saving(facts.timeline);
@@ -129,7 +129,7 @@ fn related(facts: &Facts, retention: &Retention) -> Vec<Related> {
     let inner = inner.filter(|frame| *frame != retention.caller);
     let one = |frame: FrameId| {
         let message = "most of what is kept is made under this line".to_owned();
-        Some(Related { location: facts.location(frame)?, message })
+        Some(Related { location: place(facts, frame)?, message })
     };
     inner.and_then(one).into_iter().collect()
 }

@@ -5,11 +5,12 @@
 //! one fits. Always: nothing is walked, only paths that end like the recorded one are tried; a file that cannot be the
 //! recorded one (too few lines, another function at that line) is not taken; a missing source is a state, not an error.
 
+mod depth;
 mod search;
 mod syntax;
 
 pub use search::{PathMap, SourceMap};
-pub use syntax::{Span, ZeroGrad};
+pub use syntax::{Loop, Span, ZeroGrad};
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -80,10 +81,10 @@ impl SourceFile {
         self.syntax()?.call_of(name).map(|span| self.place(span.start).0)
     }
 
-    /// How the body of the innermost loop around a line (its header included) clears gradients; `None` where there is
-    /// no loop or the file is no valid Python.
-    pub fn zero_grad_in_loop(&self, line: u32) -> Option<ZeroGrad> {
-        self.syntax()?.zero_grad_in_loop(&self.line(line)?)
+    /// The innermost loop around all of some lines (a loop's header belongs to it); `None` where there is none or the
+    /// file is no valid Python.
+    pub fn loop_around(&self, first: u32, last: u32) -> Option<Loop> {
+        self.syntax()?.loop_around(&self.line(first)?, &self.line(last)?)
     }
 
     /// Whether the recorded line can be in this file: there is code at it, in the function that was recorded.
@@ -197,10 +198,13 @@ while True:
     #[test]
     fn a_loop_tells_how_it_clears_gradients() {
         let file = SourceFile::new("train.py".to_owned(), PROGRAM.to_owned());
-        assert_eq!(file.zero_grad_in_loop(4), Some(ZeroGrad::FillsWithZeros));
-        assert_eq!(file.zero_grad_in_loop(13), Some(ZeroGrad::FillsWithZeros));
-        assert_eq!(file.zero_grad_in_loop(20), Some(ZeroGrad::Absent));
-        assert_eq!(file.zero_grad_in_loop(3), None);
+        let zero_grad = |line| file.loop_around(line, line).map(|found| found.zero_grad);
+        assert_eq!(zero_grad(4), Some(ZeroGrad::FillsWithZeros));
+        assert_eq!(zero_grad(13), Some(ZeroGrad::FillsWithZeros));
+        assert_eq!(zero_grad(20), Some(ZeroGrad::Absent));
+        assert_eq!(zero_grad(3), None);
+        assert_eq!(file.loop_around(13, 18), None);
+        assert_eq!(file.loop_around(13, 14).map(|found| file.place(found.header.start)), Some((4, 5)));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A file's syntax tree, and the questions that reports ask of it.
 //!
-//! Parsed by ruff's parser, which bounds its own recursion. Spans are byte offsets into the file.
+//! Parsed by ruff's parser. Spans are byte offsets into the file.
 
 use std::ops::Range;
 
@@ -8,6 +8,11 @@ use ruff_python_ast::statement_visitor::{self, StatementVisitor};
 use ruff_python_ast::visitor::{self, Visitor};
 use ruff_python_ast::{ElifElseClause, ExceptHandler, Expr, ExprCall, MatchCase, Stmt};
 use ruff_text_size::Ranged;
+
+use super::depth;
+
+/// Trees deeper than this are not built: walking one takes some hundred bytes of stack a level.
+const MOST_LEVELS: usize = 500;
 
 /// A part of a file, in bytes from its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +46,15 @@ impl Span {
     }
 }
 
+/// A loop of the source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Loop {
+    /// `for batch in loader`, `while True`.
+    pub header: Span,
+    /// How its body clears gradients.
+    pub zero_grad: ZeroGrad,
+}
+
 /// How a loop's body clears gradients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ZeroGrad {
@@ -59,8 +73,11 @@ pub(super) struct Syntax {
 }
 
 impl Syntax {
-    /// The tree of a file; `None` where it is no valid Python.
+    /// The tree of a file; `None` where it is no valid Python, or nested as no person writes it.
     pub(super) fn parse(text: &str) -> Option<Syntax> {
+        if depth::bound(text) > MOST_LEVELS {
+            return None;
+        }
         let parsed = ruff_python_parser::parse_module(text).ok()?;
         Some(Syntax { body: parsed.into_suite().into_iter().collect() })
     }
@@ -93,16 +110,17 @@ impl Syntax {
         }
     }
 
-    /// How the innermost loop around a line clears gradients.
-    pub(super) fn zero_grad_in_loop(&self, line: &Range<usize>) -> Option<ZeroGrad> {
-        let body = self.around(line).into_iter().rev().find_map(|code| match code {
-            Code::Statement(Stmt::For(of)) => Some(&of.body),
-            Code::Statement(Stmt::While(of)) => Some(&of.body),
+    /// The innermost loop around two lines.
+    pub(super) fn loop_around(&self, first: &Range<usize>, last: &Range<usize>) -> Option<Loop> {
+        let loops = self.around(first).into_iter().rev().filter(|code| code.span().touches(last));
+        let (code, body) = loops.into_iter().find_map(|code| match code {
+            Code::Statement(Stmt::For(of)) => Some((code, &of.body)),
+            Code::Statement(Stmt::While(of)) => Some((code, &of.body)),
             _ => None,
         })?;
         let mut calls = ZeroGradCalls { found: ZeroGrad::Absent };
         calls.visit_body(body);
-        Some(calls.found)
+        Some(Loop { header: header(code)?, zero_grad: calls.found })
     }
 
     /// Where the first call of a function of this bare name stands.

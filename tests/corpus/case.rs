@@ -19,15 +19,10 @@ pub(crate) struct Case {
 impl Case {
     /// Reads the recording.
     pub(crate) fn snapshot(&self) -> Snapshot {
-        let bytes = self.bytes();
-        Snapshot::read(bytes.as_slice(), &pickle::Limits::default())
-            .unwrap_or_else(|error| panic!("{}: {error}", self.name))
-    }
-
-    /// The decompressed pickle.
-    pub(crate) fn bytes(&self) -> Vec<u8> {
-        Source::File(self.folder.join("snapshot.pickle.zst"))
-            .read(&input::Limits::default())
+        let source = Source::File(self.folder.join("snapshot.pickle.zst"));
+        let stream =
+            source.open(&input::Limits::default()).unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        Snapshot::read(stream, &pickle::Limits::default())
             .unwrap_or_else(|error| panic!("{}: {error}", self.name))
     }
 

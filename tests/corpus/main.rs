@@ -5,4 +5,5 @@
 
 mod case;
 mod findings;
+mod programs;
 mod reading;

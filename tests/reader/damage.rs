@@ -1,6 +1,7 @@
 //! Every recording of the corpus, cut off and with flipped bytes: a result or a clean error, never a panic.
 
 use std::fs;
+use std::io::Read;
 use std::path::Path;
 use std::thread;
 
@@ -49,7 +50,8 @@ fn damaged_recordings_never_panic() {
 }
 
 fn damage(file: &Path, seed: u64) {
-    let whole = Source::File(file.to_owned()).read(&input::Limits::default()).unwrap();
+    let mut whole = Vec::new();
+    Source::File(file.to_owned()).open(&input::Limits::default()).unwrap().read_to_end(&mut whole).unwrap();
     let mut random = Random(seed);
     for _ in 0..DAMAGES {
         let cut = random.below(whole.len());
