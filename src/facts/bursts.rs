@@ -68,10 +68,10 @@ fn burst(facts: &Facts, site: FrameId, group: &[(AllocationId, usize)]) -> Optio
     }
     let (first, last) = (*shares.keys().next()?, *shares.keys().next_back()?);
     let in_a_row = last + 1 - first == shares.len();
-    let (least, most) = (shares.values().min()?, shares.values().max()?);
+    let (smallest, most) = (shares.values().min()?, shares.values().max()?);
     if !in_a_row
         || shares.len() < ITERATIONS
-        || least.share_of(*most) < EVEN
+        || smallest.share_of(*most) < EVEN
         || last + 2 < iteration.position()
     {
         return None;

@@ -47,13 +47,15 @@ impl Reallocation {
     }
 }
 
+/// A chain with the line of its last version, and whether C++ frames name an operator that joins.
+type Sited = (FrameId, bool, Vec<AllocationId>);
+
 /// The reallocations of a device, by line.
 pub(super) fn reallocations(facts: &Facts) -> Vec<Reallocation> {
     let chains = chains(facts);
     let growing: FxHashSet<AllocationId> = chains.iter().flatten().copied().collect();
     let rest = Rest::of(facts, &growing);
-    let mut functions: BTreeMap<(StringId, StringId), Vec<(FrameId, bool, Vec<AllocationId>)>> =
-        BTreeMap::new();
+    let mut functions: BTreeMap<(StringId, StringId), Vec<Sited>> = BTreeMap::new();
     for chain in chains {
         let Some(stack) =
             chain.last().and_then(|id| facts.timeline.allocation(*id)).and_then(|one| one.stack)
@@ -61,7 +63,8 @@ pub(super) fn reallocations(facts: &Facts) -> Vec<Reallocation> {
             continue;
         };
         let joins = joins(facts.snapshot, stack);
-        if !joins && !(is_even(facts, &chain) && rest.stands_still(facts, &chain)) {
+        let shown = joins || (is_even(facts, &chain) && rest.stands_still(facts, &chain));
+        if !shown {
             continue;
         }
         let Some((site, frame)) =
@@ -71,7 +74,7 @@ pub(super) fn reallocations(facts: &Facts) -> Vec<Reallocation> {
         };
         functions.entry((frame.file, frame.name)).or_default().push((site, joins, chain));
     }
-    let of_function = |chains: Vec<(FrameId, bool, Vec<AllocationId>)>| {
+    let of_function = |chains: Vec<Sited>| {
         let mut weights: BTreeMap<FrameId, Bytes> = BTreeMap::new();
         for (site, _, chain) in &chains {
             *weights.entry(*site).or_default() += largest(facts, chain);

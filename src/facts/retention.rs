@@ -74,15 +74,15 @@ pub(super) fn retentions(facts: &Facts) -> Vec<Retention> {
     let phases = facts.program.phases.iter().enumerate();
     let backwards: Vec<usize> =
         phases.filter(|(_, phase)| **phase == Phase::Backward).map(|(at, _)| at).collect();
-    let mut lines: BTreeMap<FrameId, Line> = BTreeMap::new();
+    let mut by_caller: BTreeMap<FrameId, Line> = BTreeMap::new();
     for run in &facts.program.loops {
         let Some(kept) = of_run(&lives, &backwards, run) else { continue };
-        let line = lines.entry(kept.caller).or_default();
+        let line = by_caller.entry(kept.caller).or_default();
         *line.passes.entry(run.frame).or_default() += kept.passes;
         line.kept.extend(kept.kept);
         line.along.extend(kept.along);
     }
-    let found = lines.into_iter().map(|(caller, line)| Retention {
+    let found = by_caller.into_iter().map(|(caller, line)| Retention {
         caller,
         passes: line.passes.values().copied().max().unwrap_or(0),
         along: line.along.difference(&line.kept).copied().collect(),

@@ -77,8 +77,8 @@ fn report(facts: &Facts, bursts: &[&Burst], held: Bytes) -> Finding {
     let past: Vec<AllocationId> = bursts.iter().flat_map(|burst| burst.past.iter().copied()).collect();
     let iterations = bursts.iter().map(|burst| burst.iterations).max().unwrap_or(0);
     let message = format!("{held} of {iterations} past iterations wait for the garbage collector");
-    let help = "break the reference cycle: hold the back reference in weakref.ref(owner), or del it when the step ends";
-    let mut finding = DelayedFreeCycle::META.finding(facts, message, help);
+    let remedy = "break the reference cycle: hold the back reference in weakref.ref(owner), or del it when the step ends";
+    let mut finding = DelayedFreeCycle::META.finding(facts, message, remedy);
     if held.share_of(facts.peak()) < WARNED {
         finding.severity = Severity::Info;
     }
