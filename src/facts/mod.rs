@@ -8,7 +8,11 @@ mod calls;
 mod code;
 mod growth;
 mod impact;
+mod makers;
+mod module_calls;
 mod pools;
+mod steady;
+mod unused_graphs;
 mod trend;
 
 use std::cell::OnceCell;
@@ -18,7 +22,11 @@ pub use calls::Calls;
 pub use code::Code;
 pub use growth::Growth;
 pub use impact::{Change, Changes};
+pub use makers::Maker;
+pub use module_calls::ModuleCall;
+pub use steady::Steady;
 pub use trend::{Trend, trend};
+pub use unused_graphs::UnusedGraph;
 
 use crate::finding::{Location, StackFrame};
 use crate::program::{Phase, Program};
@@ -65,6 +73,9 @@ pub struct Facts<'a> {
     roles: &'a Roles,
     ends: Vec<usize>,
     growth: OnceCell<Vec<Growth>>,
+    steady: OnceCell<Steady>,
+    module_calls: OnceCell<Vec<ModuleCall>>,
+    unused_graphs: OnceCell<Vec<UnusedGraph>>,
 }
 
 impl<'a> Facts<'a> {
@@ -75,9 +86,22 @@ impl<'a> Facts<'a> {
         let code = Code::of(snapshot);
         let calls = Calls::of(snapshot, trace, &code);
         let ends = program.iterations.iter().map(|iteration| iteration.end.position()).collect();
-        let growth = OnceCell::new();
-        let device = timeline.device;
-        Some(Facts { snapshot, device, trace, timeline, replay, program, code, calls, roles, ends, growth })
+        Some(Facts {
+            snapshot,
+            device: timeline.device,
+            trace,
+            timeline,
+            replay,
+            program,
+            code,
+            calls,
+            roles,
+            ends,
+            growth: OnceCell::new(),
+            steady: OnceCell::new(),
+            module_calls: OnceCell::new(),
+            unused_graphs: OnceCell::new(),
+        })
     }
 
     /// The role of an allocation.
@@ -115,6 +139,13 @@ impl<'a> Facts<'a> {
         last.saturating_sub(first)
     }
 
+    /// At how many ends of iterations the program holds an allocation: as [`Facts::ends_outlived`], but until the
+    /// program gives it back, not until a stream is done with it.
+    pub fn ends_held(&self, allocation: &Allocation) -> usize {
+        let given_back = allocation.free_requested.or(allocation.free);
+        self.ends_outlived(&Allocation { free: given_back, ..*allocation })
+    }
+
     /// The highest requested bytes.
     pub fn peak(&self) -> Bytes {
         self.timeline.peak_requested.bytes
@@ -123,6 +154,36 @@ impl<'a> Facts<'a> {
     /// The bytes that live on at the ends of iterations, line by line; largest growth first.
     pub fn growth(&self) -> &[Growth] {
         self.growth.get_or_init(|| growth::growth(self))
+    }
+
+    /// The loop without its first iteration, and the peak in it.
+    pub fn steady(&self) -> &Steady {
+        self.steady.get_or_init(|| Steady::of(self))
+    }
+
+    /// The outermost calls of modules, in order.
+    pub fn module_calls(&self) -> &[ModuleCall] {
+        self.module_calls.get_or_init(|| module_calls::module_calls(self))
+    }
+
+    /// The lines whose forward passes keep what no backward pass ever used, heaviest first.
+    pub fn unused_graphs(&self) -> &[UnusedGraph] {
+        self.unused_graphs.get_or_init(|| unused_graphs::unused_graphs(self))
+    }
+
+    /// Who made what was allocated, by stack.
+    pub fn makers(&self) -> Vec<Option<Maker>> {
+        self.snapshot.stacks.ids().map(|stack| makers::maker(self, stack)).collect()
+    }
+
+    /// The bytes of some allocations.
+    pub fn bytes(&self, allocations: &[AllocationId]) -> Bytes {
+        allocations.iter().filter_map(|id| self.timeline.allocation(*id)).map(|one| one.bytes).sum()
+    }
+
+    /// The event at a position of this device's trace.
+    pub fn event(&self, position: usize) -> Option<EventIndex> {
+        EventIndex::at(position).filter(|_| position < self.trace.events.len())
     }
 
     /// How far the most that was reserved lies above the most that was in use at once, private pools left out.
