@@ -12,8 +12,8 @@ mod makers;
 mod module_calls;
 mod pools;
 mod steady;
-mod unused_graphs;
 mod trend;
+mod unused_graphs;
 
 use std::cell::OnceCell;
 

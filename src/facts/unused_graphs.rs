@@ -187,7 +187,8 @@ impl BackwardPasses {
 
 /// What C++ frames show to have been saved for a backward pass and let go of outside one.
 fn seen_to_be_dropped(facts: &Facts, backward: &BackwardPasses) -> Vec<UnusedGraph> {
-    let drops: Vec<bool> = facts.snapshot.stacks.ids().map(|stack| drops_saved_tensor(facts, stack)).collect();
+    let drops: Vec<bool> =
+        facts.snapshot.stacks.ids().map(|stack| drops_saved_tensor(facts, stack)).collect();
     let mut found: BTreeMap<FrameId, UnusedGraph> = BTreeMap::new();
     for (id, one) in facts.timeline.iter() {
         let Some((born, freed)) = one.alloc.zip(one.free_requested) else { continue };

@@ -113,13 +113,7 @@ fn source(facts: &Facts, stack: StackId) -> Source {
 }
 
 /// The copy that an allocation may be part of.
-fn key(
-    facts: &Facts,
-    id: AllocationId,
-    one: &Allocation,
-    source: Source,
-    loop_start: usize,
-) -> Option<Key> {
+fn key(facts: &Facts, id: AllocationId, one: &Allocation, source: Source, loop_start: usize) -> Option<Key> {
     let frame = source.line.filter(|_| !source.averages)?;
     let born = one.alloc?;
     let ends = facts.ends_held(one);
@@ -127,7 +121,7 @@ fn key(
         return (ends > 0).then_some((Kind::Loaded, frame, None));
     }
     let busy = matches!(facts.phase(born), Phase::Backward | Phase::OptimizerStep | Phase::Clipping);
-    let other = matches!(facts.role(id), Role::Gradient | Role::OptimizerState | Role::Workspace);
+    let other = facts.role(id) == Role::OptimizerState;
     let long = ends >= if source.copies { 1 } else { 2 };
     let in_loop = born.position() >= loop_start && !busy && !other && long;
     in_loop.then(|| (Kind::CopiedInLoop, frame, facts.born_in(one).map(Index::position)))
@@ -189,7 +183,11 @@ fn report(facts: &Facts, copies: &[Copied]) -> Option<Finding> {
             format!("equal in size to {} of the model's weights", percent(largest.covered)),
         ),
         measure("copies", Value::Count(copies.len() as u64), count(copies.len(), "such copy")),
-        measure("ends-outlived", Value::Count(ends as u64), format!("alive over {}", count(ends, "iteration end"))),
+        measure(
+            "ends-outlived",
+            Value::Count(ends as u64),
+            format!("alive over {}", count(ends, "iteration end")),
+        ),
     ];
     finding.impact = Impact { peak: Some(saved), resident: Some(bytes), per_iteration: None };
     Some(finding)

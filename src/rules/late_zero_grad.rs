@@ -1,6 +1,6 @@
 //! Gradients that outlive the optimizer's step into the next forward pass.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{declare_rule, measure};
 use crate::facts::{Change, Changes, Facts};
@@ -24,8 +24,8 @@ const SAVED: f64 = 0.05;
 struct Late {
     id: AllocationId,
     bytes: Bytes,
-    /// The step that used it last.
-    step: Step,
+    /// The step that used it last; `None` where that was before the recording.
+    step: Option<Step>,
     freed: EventIndex,
 }
 
@@ -34,9 +34,8 @@ impl LateZeroGrad {
         let late = late_gradients(facts);
         let mut changes = Changes::default();
         for one in &late {
-            if let Some(end) = EventIndex::at(one.step.end.position().saturating_sub(1)) {
-                changes.set(one.id, Change::EndAt(end));
-            }
+            let end = one.step.and_then(|step| EventIndex::at(step.end.position().saturating_sub(1)));
+            changes.set(one.id, end.map_or(Change::Remove, Change::EndAt));
         }
         let steady = facts.steady();
         let share = changes.saving_within(facts.timeline, steady.events.clone()).share_of(steady.peak);
@@ -50,11 +49,20 @@ impl LateZeroGrad {
 /// Gradients that a step used and that were given back later, with the last such step.
 fn late_gradients(facts: &Facts) -> Vec<Late> {
     let steps = &facts.program.steps;
-    let late = facts.with_role(Role::Gradient).filter_map(|(id, one)| {
+    let late = facts.timeline.iter().filter_map(|(id, one)| {
         let freed = one.free_requested?;
-        let before = steps.partition_point(|step| step.end <= freed);
-        let step = *steps.get(before.checked_sub(1)?)?;
-        let used = one.alloc.is_none_or(|born| born < step.end);
+        let cleared = one.alloc.is_none() && facts.phase(freed) == Phase::ZeroGrad;
+        if facts.role(id) != Role::Gradient && !cleared {
+            return None;
+        }
+        let before = steps.partition_point(|step| step.end <= freed).checked_sub(1);
+        let step = before.and_then(|before| steps.get(before)).copied();
+        let used = match (one.alloc, step) {
+            (Some(born), Some(step)) => born < step.end,
+            // Older than the recording: used by a step before it, if zero_grad clears it before any step.
+            (None, None) => cleared,
+            (born, step) => born.is_none() && step.is_some(),
+        };
         used.then_some(Late { id, bytes: one.bytes, step, freed })
     });
     late.collect()
@@ -84,7 +92,8 @@ fn report(facts: &Facts, late: &[Late], changes: &Changes, share: f64) -> Findin
     finding.phase = Phase::Backward;
     finding.confidence = if facts.calls.annotated { Confidence::High } else { Confidence::Medium };
     finding.related.extend(last_use(facts, late));
-    let steps = late.iter().map(|one| one.step.start).collect::<std::collections::BTreeSet<_>>().len();
+    let steps = late.iter().filter_map(|one| one.step).map(|step| step.start);
+    let steps = steps.collect::<BTreeSet<_>>().len();
     finding.evidence = vec![
         measure("gradients", Value::Bytes(bytes), format!("{bytes} of gradients at once")),
         measure(
@@ -101,9 +110,9 @@ fn report(facts: &Facts, late: &[Late], changes: &Changes, share: f64) -> Findin
 
 /// The most that outlived one step.
 fn held_at_once(late: &[Late]) -> Bytes {
-    let mut by_step: BTreeMap<EventIndex, Bytes> = BTreeMap::new();
+    let mut by_step: BTreeMap<Option<EventIndex>, Bytes> = BTreeMap::new();
     for one in late {
-        *by_step.entry(one.step.start).or_default() += one.bytes;
+        *by_step.entry(one.step.map(|step| step.start)).or_default() += one.bytes;
     }
     by_step.into_values().max().unwrap_or_default()
 }
@@ -139,7 +148,8 @@ fn is_of_a_framework(facts: &Facts, stack: StackId) -> bool {
 /// The line of the step that used the gradients last.
 fn last_use(facts: &Facts, late: &[Late]) -> Option<Related> {
     let inside = |step: &Step| (step.start.position()..step.end.position()).filter_map(EventIndex::at);
-    let stack = late.iter().flat_map(|one| inside(&one.step)).find_map(|event| facts.seen_stack(event))?;
+    let steps = late.iter().filter_map(|one| one.step);
+    let stack = steps.flat_map(|step| inside(&step)).find_map(|event| facts.seen_stack(event))?;
     let location = facts.location(facts.user_frame(stack)?)?;
     Some(Related { location, message: "used for the last time here".to_owned() })
 }

@@ -148,7 +148,8 @@ fn report(facts: &Facts, lines: &[Vec<AllocationId>], share: f64, saved: Bytes) 
     let guilty = heaviest_line(facts, &old);
     let blamed = facts.blame().past_forwards(&guilty)?;
     let message = format!("{bytes} of the previous iteration live on through the next one");
-    let help = "drop them at the end of the iteration: del outputs, loss (or keep .detach().cpu() or .item())";
+    let help =
+        "drop them at the end of the iteration: del outputs, loss (or keep .detach().cpu() or .item())";
     let mut finding = OverlappingIterations::META.finding(facts, message, help);
     finding.location = facts.location(blamed);
     finding.label = "what is made here is freed only when the next iteration replaces it".to_owned();

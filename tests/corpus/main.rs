@@ -6,3 +6,4 @@
 mod case;
 mod findings;
 mod reading;
+mod savings;
