@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::finding::Severity;
+use crate::input;
+use crate::pickle;
 use crate::source::PathMap;
-use crate::{input, pickle};
 
 /// Finds what wastes GPU memory in a PyTorch program, from its memory snapshot.
 #[derive(Debug, Parser)]
@@ -93,8 +94,9 @@ pub(super) struct Explain {
 /// How snapshots are read and sources are found.
 #[derive(Debug, Args)]
 pub(super) struct Reading {
-    /// A folder that holds the program's source; may be given several times.
-    #[arg(long, value_name = "DIR", default_value = ".")]
+    /// A folder that holds the program's source; may be given several times [default: the current folder, the
+    /// snapshot's, and src, scripts and examples].
+    #[arg(long, value_name = "DIR")]
     pub(super) source_root: Vec<PathBuf>,
 
     /// What stands for a prefix of the recorded paths, such as /opt/job=.; may be given several times.
@@ -108,6 +110,7 @@ pub(super) struct Reading {
 /// How much a file may hold: a guard against damaged and hostile ones.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
+#[expect(clippy::struct_field_names, reason = "the fields are named like their flags")]
 pub(super) struct Limits {
     /// Bytes of a snapshot after decompression, such as 20GiB.
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "16GiB")]

@@ -6,15 +6,18 @@
 mod arguments;
 mod error;
 mod explain;
+mod progress;
 mod terminal;
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use self::arguments::{Arguments, Check, Command, Format, Reading, Stats};
 use self::error::CliError;
+use self::progress::Progress;
 use crate::engine::{self, Input, Report};
 use crate::input::Source;
 use crate::report::{Detail, json, stats, text};
@@ -59,7 +62,7 @@ fn run_check(check: &Check, arguments: &Arguments) -> Result<ExitCode, CliError>
         inputs.push(input);
     }
     let mut report = engine::check(inputs);
-    let files = source_map(&check.reading);
+    let files = source_map(&check.reading, &sources);
     source::settle(&mut report.findings, &files);
     match check.output_format {
         Format::Text => {
@@ -72,8 +75,9 @@ fn run_check(check: &Check, arguments: &Arguments) -> Result<ExitCode, CliError>
 }
 
 fn run_stats(stats: &Stats, arguments: &Arguments) -> Result<ExitCode, CliError> {
-    let input = read(&Source::named(&stats.path), &stats.reading)?;
-    let files = source_map(&stats.reading);
+    let source = Source::named(&stats.path);
+    let input = read(&source, &stats.reading)?;
+    let files = source_map(&stats.reading, &[source]);
     match stats.output_format {
         Format::Text => {
             let look = terminal::look(arguments.color, Detail::Normal);
@@ -87,20 +91,30 @@ fn run_stats(stats: &Stats, arguments: &Arguments) -> Result<ExitCode, CliError>
 /// Reads and understands one snapshot.
 fn read(source: &Source, reading: &Reading) -> Result<Input, CliError> {
     let mut stream = source.open(&reading.limits.of_input())?;
-    let snapshot = match Snapshot::read(&mut stream, &reading.limits.of_pickle()) {
-        Ok(snapshot) => snapshot,
-        Err(error) => {
-            return Err(match stream.into_failure() {
-                Some(failure) => CliError::Input(failure),
-                None => CliError::Snapshot { name: source.name(), error },
-            });
-        }
-    };
+    let snapshot =
+        match Snapshot::read(Progress::of(&mut stream, &source.name()), &reading.limits.of_pickle()) {
+            Ok(snapshot) => snapshot,
+            Err(error) => {
+                return Err(match stream.into_failure() {
+                    Some(failure) => CliError::Input(failure),
+                    None => CliError::Snapshot { name: source.name(), error },
+                });
+            }
+        };
     Ok(Input::of(source.name(), snapshot))
 }
 
-fn source_map(reading: &Reading) -> SourceMap {
-    SourceMap::new(reading.source_root.clone(), reading.path_map.clone())
+/// Where the program's source is looked for.
+fn source_map(reading: &Reading, snapshots: &[Source]) -> SourceMap {
+    let maps = reading.path_map.clone();
+    if !reading.source_root.is_empty() {
+        return SourceMap::new(reading.source_root.iter().cloned(), maps);
+    }
+    let folders = snapshots.iter().filter_map(|snapshot| match snapshot {
+        Source::File(path) => path.parent().map(Path::to_owned),
+        Source::Stdin => None,
+    });
+    SourceMap::unasked(folders, maps)
 }
 
 fn detail(check: &Check) -> Detail {

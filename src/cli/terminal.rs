@@ -42,17 +42,29 @@ pub(super) fn show_error(error: &dyn Diagnostic, color: Color) {
     let unicode = terminal && supports_unicode::on(supports_unicode::Stream::Stderr);
     let characters = if unicode { ThemeCharacters::unicode() } else { ThemeCharacters::ascii() };
     let theme = GraphicalTheme {
-        characters: ThemeCharacters { error: "error:".to_owned(), ..characters },
-        styles: if colored { ThemeStyles::ansi() } else { ThemeStyles::none() },
+        characters: ThemeCharacters { error: "error:".to_owned(), vbar: ' ', ..characters },
+        styles: ThemeStyles::none(),
     };
     let mut drawn = String::new();
     let handler = GraphicalReportHandler::new_themed(theme)
         .with_width(if terminal { width() } else { WIDTH_OF_PIPES })
         .with_links(false)
+        .with_break_words(false)
+        .with_word_separator(textwrap::WordSeparator::AsciiSpace)
+        .with_word_splitter(textwrap::WordSplitter::NoHyphenation)
         .without_cause_chain();
     if handler.render_report(&mut drawn, error).is_err() {
-        drawn = format!("error: {error}\n");
+        drawn = format!("error: {error}");
     }
     // Where even standard error is gone, there is nobody left to tell.
-    let _ = std::io::stderr().write_all(drawn.as_bytes());
+    let mut out = std::io::stderr().lock();
+    for line in drawn.lines() {
+        // miette leaves room for a frame; errors of the arguments stand at the margin, and these beside them.
+        let line = line.strip_prefix("  ").unwrap_or(line);
+        let _ = match (colored, line.split_once(' ')) {
+            (true, Some(("error:", rest))) => writeln!(out, "\x1b[1;31merror:\x1b[0m {rest}"),
+            (true, Some(("help:", rest))) => writeln!(out, "\x1b[1;36mhelp:\x1b[0m {rest}"),
+            _ => writeln!(out, "{line}"),
+        };
+    }
 }

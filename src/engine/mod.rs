@@ -5,9 +5,10 @@
 
 mod profile;
 
-pub use profile::{IterationMemory, Profile};
+pub use profile::{IterationMemory, Line, Profile, lines_at_peak};
 
 use std::cmp::Ordering;
+use std::thread;
 
 use crate::facts::{Facts, Inputs};
 use crate::finding::{Finding, Skipped};
@@ -61,17 +62,7 @@ pub struct Report {
 impl Input {
     /// Understands a snapshot.
     pub fn of(name: String, snapshot: Snapshot) -> Input {
-        let devices = snapshot
-            .active_devices()
-            .map(|(device, _)| {
-                let timeline = Timeline::of(&snapshot, device);
-                let program = Program::of(&snapshot, &timeline);
-                let roles = Roles::infer(&snapshot, &timeline, &program);
-                let replay = Replay::of(&snapshot, &timeline);
-                let profile = Profile::of(&timeline, &program, &roles);
-                Device { device, timeline, replay, program, roles, profile }
-            })
-            .collect();
+        let devices = snapshot.active_devices().map(|(device, _)| Device::of(&snapshot, device)).collect();
         Input { name, snapshot, devices }
     }
 }
@@ -90,7 +81,7 @@ pub fn check_with(inputs: Vec<Input>, rules: &[&dyn Rule]) -> Report {
             for rule in rules {
                 match run(*rule, &facts) {
                     Ok(found) => {
-                        findings.extend(found.into_iter().map(|one| Finding { input: position, ..one }))
+                        findings.extend(found.into_iter().map(|one| Finding { input: position, ..one }));
                     }
                     Err(reason) => skipped.push(Skipped {
                         input: position,
@@ -124,6 +115,20 @@ fn worst_first(a: &Finding, b: &Finding) -> Ordering {
 }
 
 impl Device {
+    /// Understands one device. The allocator's replay needs nothing of the program's inference and runs beside it.
+    fn of(snapshot: &Snapshot, device: DeviceIndex) -> Device {
+        let timeline = Timeline::of(snapshot, device);
+        let (replay, (program, roles, profile)) = thread::scope(|scope| {
+            let replay = scope.spawn(|| Replay::of(snapshot, &timeline));
+            let program = Program::of(snapshot, &timeline);
+            let roles = Roles::infer(snapshot, &timeline, &program);
+            let profile = Profile::of(&timeline, &program, &roles);
+            let replay = replay.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            (replay, (program, roles, profile))
+        });
+        Device { device, timeline, replay, program, roles, profile }
+    }
+
     /// What rules may ask of this device; `snapshot` is the one that it was made from.
     pub fn facts<'a>(&'a self, snapshot: &'a Snapshot) -> Option<Facts<'a>> {
         let Device { timeline, replay, program, roles, .. } = self;
@@ -152,6 +157,7 @@ mod tests {
             phase: Phase::Other,
             location: None,
             seek: None,
+            excuse: None,
             label: String::new(),
             related: Vec::new(),
             evidence: Vec::new(),
@@ -162,7 +168,7 @@ mod tests {
 
     #[test]
     fn the_worst_comes_first_and_then_what_saves_most() {
-        let mut findings = vec![
+        let mut findings = [
             finding("note", Severity::Info, Some(9)),
             finding("unknown", Severity::Error, None),
             finding("small", Severity::Error, Some(1)),

@@ -1,9 +1,15 @@
 //! What a device's peak consists of, and what each iteration needed.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use crate::facts::Code;
+use crate::finding::Location;
 use crate::program::{Phase, Program};
 use crate::role::{Role, Roles};
+use crate::snapshot::Snapshot;
 use crate::timeline::{Allocation, Timeline};
-use crate::unit::{Bytes, EventIndex, Index, IterationIndex};
+use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index, IterationIndex};
 
 /// The figures that reports show of a device whatever the rules say.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -16,6 +22,17 @@ pub struct Profile {
     pub peak_iteration: Option<IterationIndex>,
     /// What each iteration of the program needed, in their order.
     pub iterations: Vec<IterationMemory>,
+}
+
+/// A line of the user's and what it allocated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// The innermost line of the user's code in the stack.
+    pub location: Location,
+    /// Bytes.
+    pub bytes: Bytes,
+    /// Allocations.
+    pub allocations: usize,
 }
 
 /// What one iteration needed.
@@ -46,7 +63,7 @@ impl Profile {
             })
             .collect();
         Profile {
-            peak_by_role: composition(timeline, roles, peak_event),
+            peak_by_role: by_role(alive_at(timeline, peak_event), roles),
             peak_phase: peak_event
                 .and_then(|event| program.phases.get(event.position()))
                 .copied()
@@ -81,23 +98,54 @@ fn levels(timeline: &Timeline) -> Vec<Bytes> {
     levels
 }
 
-/// What is alive at the peak by role, largest first.
-fn composition(timeline: &Timeline, roles: &Roles, peak: Option<EventIndex>) -> Vec<(Role, Bytes)> {
-    let alive = |allocation: &Allocation| match peak {
+/// What is alive just after an event, or before the first.
+fn alive_at(
+    timeline: &Timeline,
+    event: Option<EventIndex>,
+) -> impl Iterator<Item = (AllocationId, &Allocation)> {
+    timeline.iter().filter(move |(_, allocation)| match event {
         Some(event) => allocation.alive_after(event),
         None => allocation.alloc.is_none(),
-    };
-    let mut by_role: Vec<(Role, Bytes)> = Vec::new();
-    for (id, allocation) in timeline.iter().filter(|(_, allocation)| alive(allocation)) {
-        let role = roles.of.get(id.position()).copied().unwrap_or_default();
-        match by_role.iter_mut().find(|(known, _)| *known == role) {
-            Some((_, bytes)) => *bytes += allocation.bytes,
-            None => by_role.push((role, allocation.bytes)),
-        }
+    })
+}
+
+/// Allocations by role, largest first.
+fn by_role<'a>(
+    alive: impl Iterator<Item = (AllocationId, &'a Allocation)>,
+    roles: &Roles,
+) -> Vec<(Role, Bytes)> {
+    let mut sums: BTreeMap<Role, Bytes> = BTreeMap::new();
+    for (id, allocation) in alive.filter(|(_, allocation)| allocation.bytes > Bytes::ZERO) {
+        *sums.entry(roles.of.get(id.position()).copied().unwrap_or_default()).or_default() +=
+            allocation.bytes;
     }
-    by_role.retain(|(_, bytes)| *bytes > Bytes::ZERO);
-    by_role.sort_by(|left, right| right.1.cmp(&left.1).then(left.0.cmp(&right.0)));
+    let mut by_role: Vec<(Role, Bytes)> = sums.into_iter().collect();
+    by_role.sort_by_key(|(_, bytes)| Reverse(*bytes));
     by_role
+}
+
+/// The user's lines that allocated what is alive at the peak, largest first. Memory whose stack shows no line of the
+/// user's is left out.
+pub fn lines_at_peak(snapshot: &Snapshot, timeline: &Timeline) -> Vec<Line> {
+    let code = Code::of(snapshot);
+    let mut sums: BTreeMap<FrameId, (Bytes, usize)> = BTreeMap::new();
+    for (_, allocation) in alive_at(timeline, timeline.peak_requested.event) {
+        let Some(frame) = allocation.stack.and_then(|stack| code.user(stack).next()) else { continue };
+        let (bytes, allocations) = sums.entry(frame).or_default();
+        *bytes += allocation.bytes;
+        *allocations += 1;
+    }
+    let mut lines: Vec<Line> = sums
+        .into_iter()
+        .filter_map(|(frame, (bytes, allocations))| {
+            let frame = snapshot.stacks.frame(frame)?;
+            let (file, function) =
+                (snapshot.text(frame.file).to_owned(), snapshot.text(frame.name).to_owned());
+            Some(Line { location: Location { file, line: frame.line, function }, bytes, allocations })
+        })
+        .collect();
+    lines.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.location.cmp(&b.location)));
+    lines
 }
 
 #[cfg(test)]

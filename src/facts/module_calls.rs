@@ -7,7 +7,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::facts::Facts;
-use crate::program::Meaning;
+use crate::program::{Meaning, Origin};
 use crate::snapshot::Action;
 use crate::unit::{AllocationId, FrameId, Index, IterationIndex, StackId};
 
@@ -16,7 +16,7 @@ use crate::unit::{AllocationId, FrameId, Index, IterationIndex, StackId};
 pub struct ModuleCall {
     /// Which calls have the same callers: equal numbers, equal callers.
     pub callers: usize,
-    /// The user's line that called.
+    /// The user's line that called; in a packaged program the innermost line outside PyTorch.
     pub line: Option<FrameId>,
     /// The position of its first allocation.
     pub start: usize,
@@ -79,7 +79,9 @@ fn callers(facts: &Facts) -> Vec<Option<Caller>> {
         callers.push(outside.map(|outside| {
             let next = numbers.len();
             let number = *numbers.entry(outside).or_insert(next);
-            let line = outside.iter().rev().copied().find(|frame| facts.code.is_own(*frame));
+            let own = outside.iter().rev().copied().find(|frame| facts.code.is_own(*frame));
+            let packaged = |frame: &FrameId| facts.code.vocabulary.origin(*frame) == Origin::Library;
+            let line = own.or_else(|| outside.iter().rev().copied().find(packaged));
             Caller { number, line }
         }));
     }

@@ -197,7 +197,7 @@ fn seen_to_be_dropped(facts: &Facts, backward: &BackwardPasses) -> Vec<UnusedGra
         if facts.ends_held(one) > 1 || backward.ran(born.position(), freed.position()) {
             continue;
         }
-        let Some(line) = facts.user_frame(stack) else { continue };
+        let Some(line) = facts.site(stack) else { continue };
         let graph = found.entry(line).or_insert_with(|| UnusedGraph::at(line));
         graph.seen_in_frames = true;
         graph.stack = graph.stack.or(Some(stack));

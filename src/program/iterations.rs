@@ -8,10 +8,13 @@
 //!   end shows in an outer one), the first edge in it the boundary.
 //! - The calls so found are searched for edges of the same kind that no step marks: iterations that `GradScaler` skipped, the
 //!   ones before the first step, an incomplete last one.
-//! - Two optimizers in one iteration (GANs) need no rule: no edge lies between their steps.
-//! - Iterations without a step and without a `zero_grad`, regularly many for each one with, are micro-batches of gradient
-//!   accumulation; then an iteration is the optimizer's period. A step that `GradScaler` skips is followed by its `zero_grad`,
-//!   which tells the two apart.
+//! - Two optimizers in one iteration (GANs) need no rule: no edge lies between their steps. Where one of them has a loop of its
+//!   own, that loop's iterations hold unequal numbers of steps, and the loop around it is taken.
+//! - Passes without a step, regularly many for each one with, are micro-batches of gradient accumulation if gradients are not
+//!   cleared more often than steps run; then an iteration is the optimizer's period. A step that `GradScaler` skips is
+//!   followed by its `zero_grad` all the same, which tells the two apart.
+//! - Where all other iterations hold one step, a first one with several is parted behind each: there was nothing yet to free
+//!   on the loop's own line, so that no edge shows.
 //! - Iterations tile the loop: each ends where the next begins, so an evaluation in between belongs to the one before (and
 //!   its events have the phase of an evaluation). The last ends when the outermost loop on the step's path is left.
 
@@ -68,7 +71,6 @@ struct Targets {
     highest: u32,
     /// The lowest line at which the node stood when a step ended.
     step_line: u32,
-    picked: usize,
 }
 
 /// The iterations of the loop that encloses the steps; `None` if no loop does.
@@ -76,20 +78,11 @@ pub(super) fn by_steps(loops: &Loops, marks: &Marks, events: usize) -> Option<Cu
     let picks = picks(loops, marks, events);
     let mut targets: BTreeMap<u32, Targets> = BTreeMap::new();
     for &(edge, step_line) in &picks {
-        let one = targets.entry(edge.node).or_insert(Targets {
-            lowest: u32::MAX,
-            highest: 0,
-            step_line,
-            picked: 0,
-        });
+        let one = targets.entry(edge.node).or_insert(Targets { lowest: u32::MAX, highest: 0, step_line });
         one.lowest = one.lowest.min(edge.to);
         one.highest = one.highest.max(edge.to);
         one.step_line = one.step_line.min(step_line);
-        one.picked += 1;
     }
-    let depth = |node: u32| loops.nodes.get(node as usize).map_or(0, |one| one.depth);
-    let (&main, _) =
-        targets.iter().max_by_key(|&(&node, one)| (one.picked, std::cmp::Reverse(depth(node))))?;
     let mut bounds: Vec<Edge> = picks.iter().map(|&(edge, _)| edge).collect();
     bounds.extend(loops.edges.iter().filter(|edge| {
         targets.get(&edge.node).is_some_and(|one| {
@@ -99,7 +92,79 @@ pub(super) fn by_steps(loops: &Loops, marks: &Marks, events: usize) -> Option<Cu
         })
     }));
     bounds.sort_by_key(|edge| edge.event);
-    Some(tile(loops, &bounds, main, events))
+    even(loops, marks, &bounds, events)
+}
+
+/// Nested loops that are tried, from the innermost.
+const MOST_LEVELS: usize = 6;
+
+/// The iterations of the innermost loop into which the steps fall evenly. Where one loop trains the critic five times and
+/// the generator's step follows outside it, that is the loop around both.
+fn even(loops: &Loops, marks: &Marks, bounds: &[Edge], events: usize) -> Option<Cut> {
+    let mut levels: Vec<(usize, u32)> = bounds.iter().map(|edge| (edge.depth, edge.to)).collect();
+    levels.sort_unstable();
+    levels.dedup();
+    let all = part(tile(loops, bounds, main_node(loops, bounds)?, events), marks);
+    if !marks.has_optimizer() || is_even(&all, marks) {
+        return Some(all);
+    }
+    let outer = levels.iter().rev().skip(1).take(MOST_LEVELS).find_map(|&level| {
+        let kept: Vec<Edge> = bounds.iter().filter(|edge| (edge.depth, edge.to) <= level).copied().collect();
+        let cut = tile(loops, &kept, main_node(loops, &kept)?, events);
+        (cut.starts.len() >= 2 && is_even(&cut, marks)).then_some(cut)
+    });
+    outer.or(Some(all))
+}
+
+/// The node with most of the edges; the shallower one of two that have as many.
+fn main_node(loops: &Loops, bounds: &[Edge]) -> Option<u32> {
+    let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+    for edge in bounds {
+        *counts.entry(edge.node).or_insert(0) += 1;
+    }
+    let depth = |node: u32| loops.nodes.get(node as usize).map_or(0, |one| one.depth);
+    counts
+        .into_iter()
+        .max_by_key(|&(node, count)| (count, std::cmp::Reverse(depth(node))))
+        .map(|(node, _)| node)
+}
+
+/// How many steps each iteration holds.
+fn steps_in(cut: &Cut, marks: &Marks) -> Vec<usize> {
+    let mut counts = vec![0_usize; cut.starts.len()];
+    for step in &marks.steps {
+        if let Some(count) = cut.find(step.end.saturating_sub(1)).and_then(|at| counts.get_mut(at)) {
+            *count += 1;
+        }
+    }
+    counts
+}
+
+/// Parts a first iteration that holds several steps where all others hold at most one.
+fn part(mut cut: Cut, marks: &Marks) -> Cut {
+    let counts = steps_in(&cut, marks);
+    let Some((&first, others)) = counts.split_first() else { return cut };
+    if !marks.has_optimizer() || first < 2 || others.len() < 2 || others.iter().any(|&count| count > 1) {
+        return cut;
+    }
+    let inside = marks.steps.iter().filter(|step| cut.find(step.end.saturating_sub(1)) == Some(0));
+    let behind: Vec<usize> = inside.take(first - 1).map(|step| step.end).collect();
+    cut.starts.splice(1..1, behind);
+    cut.starts.dedup();
+    cut
+}
+
+/// Whether nine tenths of the steps share their iterations with equally many. Iterations without a step (skipped, or a
+/// micro-batch) do not count, nor do the first and the last one, which may be cut short.
+fn is_even(cut: &Cut, marks: &Marks) -> bool {
+    let counts = steps_in(cut, marks);
+    let inner = if counts.len() > 3 { counts.get(1..counts.len() - 1).unwrap_or_default() } else { &counts };
+    let mut shares: BTreeMap<usize, usize> = BTreeMap::new();
+    for &count in inner.iter().filter(|&&count| count > 0) {
+        *shares.entry(count).or_insert(0) += count;
+    }
+    let whole: usize = shares.values().sum();
+    shares.values().max().is_none_or(|&usual| usual * 10 >= whole * 9)
 }
 
 /// For each step the back edge that ends its iteration, with the line at which its call stood at the step.
@@ -202,7 +267,8 @@ pub(super) fn join_micro_batches(cut: Cut, marks: &Marks) -> Cut {
     Cut { micro_batches: cut.starts, starts, ..cut }
 }
 
-/// Whether passes without a step come in equal numbers before each pass with one, and hardly any of them clears gradients.
+/// Whether passes without a step come in equal numbers before each pass with one, and gradients are cleared no more often
+/// than steps run.
 fn accumulates(steps: &[usize], zeros: &[usize]) -> bool {
     let mut gaps = Vec::new();
     let mut gap = 0;
@@ -225,6 +291,7 @@ fn accumulates(steps: &[usize], zeros: &[usize]) -> bool {
         *counts.entry(one).or_insert(0) += 1;
     }
     let Some((&usual, &agree)) = counts.iter().max_by_key(|(_, count)| **count) else { return false };
-    let kept = steps.iter().zip(zeros).filter(|&(&step, &zero)| step == 0 && zero == 0).count();
-    usual > 0 && first <= usual && agree * 10 >= rest.len() * 7 && kept * 10 >= idle * 7
+    // Clearing goes with stepping, before or after it (Lightning clears in a period's first pass).
+    let (cleared, stepped) = (zeros.iter().filter(|&&count| count > 0).count(), gaps.len());
+    usual > 0 && first <= usual && agree * 10 >= rest.len() * 7 && cleared <= stepped + 1
 }

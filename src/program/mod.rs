@@ -15,9 +15,10 @@
 //! | an annotation that repeats | [`annotated`] | it marks a part of an iteration: boundaries are shifted |
 //! | the period of the sizes | [`periodicity`] | sizes vary; layers repeat more evenly than iterations |
 //!
-//! With stacks the first two settle nearly every program (in 75 of the 76 recordings with iterations the labelled number,
-//! counting optimizer periods where gradients are accumulated; the other one runs out of memory in its first pass). They
-//! bear losing the annotations, the frees' stacks (`context="alloc"`) or the first third of the recording.
+//! With stacks the first two settle nearly every program: in all 76 recordings of the corpus that go round a loop, the number
+//! of iterations is the labelled one (of micro-batches, where gradients are accumulated), and every optimizer step that
+//! the recording holds falls one to an iteration, or evenly many. Without annotations all of these numbers stay; without
+//! the frees' stacks (`context="alloc"`) or the first third of the events at most four change, by one.
 //!
 //! Phases come from the frames ([`frames`] says what each one means, [`signs`] what a stack says), and from an event's place
 //! where the frames say nothing ([`phases`]).
@@ -33,6 +34,11 @@ mod phases;
 mod signs;
 mod stepless;
 mod tally;
+#[cfg(test)]
+mod tape;
+#[cfg(test)]
+mod tests;
+mod walk;
 
 pub use frames::{Meaning, Origin, Vocabulary};
 
@@ -198,7 +204,7 @@ impl Program {
         let marks = Marks::of(snapshot, events, &signs, frees);
         let paths = Paths::of(snapshot, vocabulary, events);
         let moments: Vec<usize> = marks.steps.iter().map(|step| step.end).collect();
-        let loops = loops::walk(vocabulary, &paths, events, frees, &moments);
+        let loops = walk::walk(vocabulary, &paths, events, frees, &moments);
         let (cut, found_by) = find(snapshot, timeline.device, events, &marks, &paths, &loops);
         let scene = phases::Scene { events, signs: &signs, paths: &paths, marks: &marks, cut: &cut, frees };
         let phases = phases::assign(&scene);

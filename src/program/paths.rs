@@ -8,7 +8,7 @@
 use rustc_hash::FxHashMap;
 
 use super::frames::{FunctionId, Meaning, Origin, Vocabulary};
-use crate::snapshot::{Action, Event, Snapshot};
+use crate::snapshot::{Action, Event, Frame, Snapshot};
 use crate::unit::{FrameId, Index, StackId};
 
 /// Frames deeper than this are left out: a bound on what a hostile file can make of the comparison of paths.
@@ -24,15 +24,21 @@ pub(super) struct Path {
     pub(super) leaf: Option<FunctionId>,
     /// Whether it ends in a module call.
     pub(super) calls_module: bool,
-    /// The id of the path without that call: equal for all module calls from one line.
+    /// Whether its last frame is PyTorch's or generated.
+    ends_outside: bool,
+    /// The id of the path without PyTorch's frames and decorators at its end: equal for all that one line of the user's calls.
     pub(super) site: u32,
+    /// The id of the function call around that line: equal for all lines of one call.
+    pub(super) body: u32,
 }
 
 /// The distinct paths, and each stack's.
 #[derive(Debug, Default)]
 pub(super) struct Paths {
     of_stack: Vec<Option<u32>>,
-    paths: Vec<Path>,
+    /// Whether a stack is a hook's that the autograd engine called on its own thread.
+    is_hook: Vec<bool>,
+    distinct: Vec<Path>,
 }
 
 impl Paths {
@@ -41,21 +47,37 @@ impl Paths {
         let weights = weights(snapshot, events);
         let Some(root) = main_root(snapshot, vocabulary, &weights) else { return Paths::default() };
         let mut known: FxHashMap<(Vec<FrameId>, Option<FunctionId>), u32> = FxHashMap::default();
-        let mut sites: FxHashMap<Vec<FrameId>, u32> = FxHashMap::default();
-        let mut made = Paths { of_stack: vec![None; snapshot.stacks.len()], paths: Vec::new() };
+        let (mut sites, mut bodies) = (FxHashMap::default(), FxHashMap::default());
+        let stacks = snapshot.stacks.len();
+        let mut made =
+            Paths { of_stack: vec![None; stacks], is_hook: vec![false; stacks], distinct: Vec::new() };
         for stack in snapshot.stacks.ids() {
             let used = weights.get(stack.position()).is_some_and(|&weight| weight > 0);
-            let Some(mut path) = used.then(|| path(snapshot, vocabulary, root, stack)).flatten() else {
+            if !used {
+                continue;
+            }
+            let Some(mut path) = path(snapshot, vocabulary, root, stack) else {
+                if let Some(slot) = made.is_hook.get_mut(stack.position()) {
+                    *slot = is_hook(snapshot, vocabulary, stack);
+                }
                 continue;
             };
             let mut callers = path.frames.clone();
-            callers.truncate(path.frames.len() - usize::from(path.calls_module));
-            let next = u32::try_from(sites.len()).unwrap_or(u32::MAX);
-            path.site = *sites.entry(callers).or_insert(next);
-            let Ok(next) = u32::try_from(made.paths.len()) else { break };
+            if path.ends_outside {
+                callers.pop();
+            }
+            while callers.last().is_some_and(|&frame| vocabulary.meaning(frame) == Meaning::Wrapper) {
+                callers.pop();
+            }
+            let innermost =
+                callers.last().and_then(|&frame| vocabulary.entry(frame)).map(|entry| entry.function);
+            path.site = number(&mut sites, callers.clone());
+            callers.pop();
+            path.body = number(&mut bodies, (callers, innermost));
+            let Ok(next) = u32::try_from(made.distinct.len()) else { break };
             let id = *known.entry((path.frames.clone(), path.leaf)).or_insert(next);
             if id == next {
-                made.paths.push(path);
+                made.distinct.push(path);
             }
             if let Some(slot) = made.of_stack.get_mut(stack.position()) {
                 *slot = Some(id);
@@ -69,24 +91,34 @@ impl Paths {
         event.stack.and_then(|stack| self.of_stack.get(stack.position()).copied().flatten())
     }
 
-    pub(super) fn get(&self, id: u32) -> Option<&Path> {
-        self.paths.get(id as usize)
+    /// Whether an event happened in a hook that the autograd engine called.
+    pub(super) fn in_hook(&self, event: &Event) -> bool {
+        event.stack.and_then(|stack| self.is_hook.get(stack.position())).is_some_and(|&hook| hook)
     }
 
-    /// Where an event happened, as seen by the user: its path without the module call at its end. Less than
-    /// [`Paths::len`].
-    pub(super) fn site_of_event(&self, event: &Event) -> Option<u32> {
-        self.of_event(event).and_then(|path| self.get(path)).map(|path| path.site)
+    pub(super) fn get(&self, id: u32) -> Option<&Path> {
+        self.distinct.get(id as usize)
+    }
+
+    /// Where an event happened, as seen by the user: the site of its path, which is less than [`Paths::len`], and its body.
+    pub(super) fn site_of_event(&self, event: &Event) -> Option<(u32, u32)> {
+        self.of_event(event).and_then(|path| self.get(path)).map(|path| (path.site, path.body))
     }
 
     pub(super) fn len(&self) -> usize {
-        self.paths.len()
+        self.distinct.len()
     }
 
     /// Whether no stack has a path: there are no Python frames.
     pub(super) fn is_empty(&self) -> bool {
-        self.paths.is_empty()
+        self.distinct.is_empty()
     }
+}
+
+/// The number of a key, counted in the order of first sight.
+fn number<K: Eq + std::hash::Hash>(known: &mut FxHashMap<K, u32>, key: K) -> u32 {
+    let next = u32::try_from(known.len()).unwrap_or(u32::MAX);
+    *known.entry(key).or_insert(next)
 }
 
 /// How many allocations and frees each stack was recorded with.
@@ -102,16 +134,31 @@ fn weights(snapshot: &Snapshot, events: &[Event]) -> Vec<u32> {
     weights
 }
 
-/// The outermost function of the main thread: the one with most events among those that are not PyTorch's own threads
-/// (autograd engine, pin-memory) or `threading`'s.
+/// Whether a stack that does not begin like the main thread's is a hook's: Python threads begin in `threading`, so only the
+/// autograd engine is left to call it.
+fn is_hook(snapshot: &Snapshot, vocabulary: &Vocabulary, stack: StackId) -> bool {
+    let outermost = python(snapshot, vocabulary, stack).last().copied();
+    outermost
+        .and_then(|frame| snapshot.stacks.frame(frame))
+        .is_some_and(|frame| !is_threading(snapshot, frame))
+}
+
+fn is_threading(snapshot: &Snapshot, frame: Frame) -> bool {
+    snapshot.text(frame.file).ends_with("/threading.py")
+}
+
+/// The outermost function of the main thread: that of a script, or else the one with most events, PyTorch's own threads
+/// (autograd engine, pin-memory) and `threading`'s last.
 fn main_root(snapshot: &Snapshot, vocabulary: &Vocabulary, weights: &[u32]) -> Option<FunctionId> {
-    let mut roots: FxHashMap<FunctionId, (bool, u64)> = FxHashMap::default();
+    let script = snapshot.strings.find("<module>");
+    let mut roots: FxHashMap<FunctionId, ((bool, bool), u64)> = FxHashMap::default();
     for (stack, &weight) in snapshot.stacks.ids().zip(weights) {
         let Some(&outermost) = python(snapshot, vocabulary, stack).last() else { continue };
-        let Some(entry) = vocabulary.entry(outermost) else { continue };
-        let file = snapshot.stacks.frame(outermost).map_or("", |frame| snapshot.text(frame.file));
-        let own = entry.origin != Origin::Torch && !file.ends_with("/threading.py");
-        let sum = roots.entry(entry.function).or_insert((own, 0));
+        let Some((entry, frame)) = vocabulary.entry(outermost).zip(snapshot.stacks.frame(outermost)) else {
+            continue;
+        };
+        let own = entry.origin != Origin::Torch && !is_threading(snapshot, frame);
+        let sum = roots.entry(entry.function).or_insert(((own, Some(frame.name) == script), 0));
         sum.1 += u64::from(weight);
     }
     let mut all: Vec<_> = roots.into_iter().filter(|(_, (_, weight))| *weight > 0).collect();
@@ -132,7 +179,8 @@ fn path(snapshot: &Snapshot, vocabulary: &Vocabulary, root: FunctionId, stack: S
     if first.function != root {
         return None;
     }
-    let mut path = Path { frames: Vec::new(), leaf: None, calls_module: false, site: 0 };
+    let mut path =
+        Path { frames: Vec::new(), leaf: None, calls_module: false, ends_outside: false, site: 0, body: 0 };
     while let Some(frame) = outward.next() {
         let entry = vocabulary.entry(frame)?;
         path.frames.push(frame);
@@ -140,6 +188,7 @@ fn path(snapshot: &Snapshot, vocabulary: &Vocabulary, root: FunctionId, stack: S
             matches!(entry.origin, Origin::Torch | Origin::Generated) && entry.meaning != Meaning::Wrapper;
         if boundary || path.frames.len() == DEEPEST {
             path.calls_module = entry.meaning == Meaning::ModuleCall;
+            path.ends_outside = boundary;
             let inner = outward.find(|&one| !passes_through(vocabulary.meaning(one)));
             path.leaf = inner.and_then(|one| vocabulary.entry(one)).map(|one| one.function);
             break;

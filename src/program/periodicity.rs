@@ -9,8 +9,9 @@
 //! the number of iterations. The cut is put at the run that finds least memory in use, and the memory in use there must
 //! stay level, or only grow.
 //!
-//! Without stacks and annotations this finds the labelled number of iterations in 33 of the 76 recordings that have
-//! iterations, one less or more in 19, and nothing or something else where sizes vary or only layers repeat.
+//! With stacks and annotations taken away, this finds the labelled number of iterations in 40 recordings of the corpus and one
+//! less in 3; nothing in 20, where sizes vary or only layers repeat; and something else in 12, of which half are epochs or
+//! micro-batches.
 
 use std::collections::BTreeMap;
 

@@ -4,7 +4,8 @@
 //!
 //! A stack with only user code on it (`x.cuda()`, `loss * scale`) says nothing; its place does: before the first module
 //! call of an iteration it brings input, between forward and backward it belongs to the loss, outside the loop it is
-//! set-up. Events without a context take the phase of the one before.
+//! set-up. On another thread than the main one it is a hook's that the autograd engine called (FSDP gathers and scatters
+//! there). Events without a context take the phase of the one before.
 //!
 //! Evaluation looks like forward. It is told by
 //! - a framework's evaluation loop on the stack,
@@ -71,7 +72,9 @@ impl Scene<'_> {
         if !self.frees && matches!(event.action, Action::FreeRequested | Action::FreeCompleted) {
             return None;
         }
-        event.stack.and_then(|stack| self.signs.get(stack.position())).copied()
+        let sign = event.stack.and_then(|stack| self.signs.get(stack.position())).copied()?;
+        let hook = sign.phase.is_none() && self.paths.in_hook(event);
+        Some(if hook { Sign { phase: Some(Phase::Backward), ..sign } } else { sign })
     }
 
     fn phase(&self, event: &Event) -> Option<Phase> {
@@ -87,27 +90,35 @@ impl Scene<'_> {
         self.marks.steps_from != StepsFrom::Nothing
     }
 
-    /// The sites of module calls that run in at most half of the iterations and are never followed by a backward.
+    /// The sites of module calls that run in at most half of the iterations and that no backward ever follows. A backward
+    /// follows the last call before it, and what was called before that in the same function (the model, then the loss).
     fn rare_calls(&self) -> Vec<bool> {
         // Sites are numbered below the number of paths.
         let mut iterations = vec![0_usize; self.paths.len()];
         let mut seen = vec![usize::MAX; self.paths.len()];
         let mut trained = vec![false; self.paths.len()];
-        let mut last = None;
+        let mut recent: Vec<(u32, u32)> = Vec::new();
         for (at, event) in self.events.iter().enumerate() {
             if self.computes(event) {
-                let Some(site) = self.paths.site_of_event(event).map(|site| site as usize) else { continue };
-                last = Some(site);
-                let Some(iteration) = self.cut.find(at) else { continue };
+                let Some(call) = self.paths.site_of_event(event) else { continue };
+                if recent.last() != Some(&call) {
+                    recent.retain(|one| *one != call);
+                    recent.push(call);
+                }
+                let (site, Some(iteration)) = (call.0 as usize, self.cut.find(at)) else { continue };
                 let slots = seen.get_mut(site).zip(iterations.get_mut(site));
                 if let Some((seen, count)) = slots.filter(|(seen, _)| **seen != iteration) {
                     *seen = iteration;
                     *count += 1;
                 }
             } else if self.phase(event) == Some(Phase::Backward)
-                && let Some(slot) = last.take().and_then(|site| trained.get_mut(site))
+                && let Some(&(_, body)) = recent.last()
             {
-                *slot = true;
+                for (site, _) in recent.drain(..).filter(|(_, one)| *one == body) {
+                    if let Some(slot) = trained.get_mut(site as usize) {
+                        *slot = true;
+                    }
+                }
             }
         }
         let all = self.cut.starts.len();
@@ -197,7 +208,8 @@ impl Stretch<'_> {
             return false;
         }
         let site = self.scene.paths.site_of_event(event);
-        self.place == Place::After || site.is_some_and(|site| self.rare.get(site as usize) == Some(&true))
+        self.place == Place::After
+            || site.is_some_and(|(site, _)| self.rare.get(site as usize) == Some(&true))
     }
 
     /// The phase of user code that says nothing itself.

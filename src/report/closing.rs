@@ -5,9 +5,9 @@ use std::fmt::Write;
 
 use super::gap;
 use super::look::{Detail, Ink, Look};
-use super::place::Place;
+use super::place::MainLoop;
 use crate::engine::{Device, Input, Report};
-use crate::finding::{Finding, Location, Severity};
+use crate::finding::{Finding, Severity};
 use crate::program::{FoundBy, Phase};
 use crate::role::Role;
 use crate::source::SourceMap;
@@ -23,7 +23,7 @@ pub(super) fn render(out: &mut String, report: &Report, sources: &SourceMap, loo
         }
         for device in &input.devices {
             let _ = writeln!(out, "{}", look.wrap(&iterations(input, device, sources), 2));
-            let _ = writeln!(out, "{}", look.wrap(&format!("  {}", composition(device)), 4));
+            let _ = writeln!(out, "{}", look.wrap(&format!("  at the peak: {}", composition(device)), 4));
         }
         gaps(out, input, look);
     }
@@ -46,8 +46,8 @@ pub(super) fn iterations(input: &Input, device: &Device, sources: &SourceMap) ->
         line.push_str("no iterations found");
     } else {
         line.push_str(&count(program.iterations.len(), "iteration"));
-        if let Some(location) = main_loop(input, device) {
-            let _ = write!(line, " of {}", Place::of(&location, sources).line());
+        if let Some(found) = MainLoop::of(input, device, sources) {
+            let _ = write!(line, " of {}:{}", found.file, found.line);
         }
         let _ = write!(line, " (found by {}", found_by(program.found_by));
         if program.confidence < Confidence::High {
@@ -56,11 +56,19 @@ pub(super) fn iterations(input: &Input, device: &Device, sources: &SourceMap) ->
         line.push(')');
     }
     let _ = write!(line, ", peak {}", device.timeline.peak_requested.bytes);
-    if let Some(phase) = phase(device.profile.peak_phase) {
-        let _ = write!(line, " in {phase}");
-    }
-    if let Some(iteration) = device.profile.peak_iteration {
-        let _ = write!(line, " of iteration {}", iteration.position() + 1);
+    let iteration =
+        device.profile.peak_iteration.map(|iteration| format!("iteration {}", iteration.position() + 1));
+    match (phase(device.profile.peak_phase), iteration) {
+        (Some(phase), Some(iteration)) => {
+            let _ = write!(line, " in {phase} of {iteration}");
+        }
+        (Some(phase), None) => {
+            let _ = write!(line, " in {phase}");
+        }
+        (None, Some(iteration)) => {
+            let _ = write!(line, " in {iteration}");
+        }
+        (None, None) => {}
     }
     line
 }
@@ -77,14 +85,6 @@ pub(super) fn composition(device: &Device) -> String {
         parts.push(format!("other {rest}"));
     }
     parts.join(" + ")
-}
-
-/// The main loop as a location.
-pub(super) fn main_loop(input: &Input, device: &Device) -> Option<Location> {
-    let found = device.program.main_loop?;
-    let frame = input.snapshot.stacks.frame(found.frame)?;
-    let text = |id| input.snapshot.text(id).to_owned();
-    Some(Location { file: text(frame.file), line: found.line, function: text(frame.name) })
 }
 
 /// What a snapshot lacks: one line, or all of it where that is asked for.

@@ -55,7 +55,8 @@ impl Look {
         format!("\x1b[{code}m{text}\x1b[0m")
     }
 
-    /// Wraps text at words; lines after the first are indented by `indent` columns.
+    /// Wraps text at words, but not between a number and its unit; lines after the first are indented by `indent`
+    /// columns.
     pub(super) fn wrap(&self, text: &str, indent: usize) -> String {
         let hanging = " ".repeat(indent);
         let options = textwrap::Options::new(self.width.max(indent + 20))
@@ -63,7 +64,7 @@ impl Look {
             .break_words(false)
             .word_separator(textwrap::WordSeparator::AsciiSpace)
             .word_splitter(textwrap::WordSplitter::NoHyphenation);
-        textwrap::fill(text, options)
+        textwrap::fill(&join_units(text), options).replace(JOINED, " ")
     }
 
     /// `  name        text`, wrapped; lines of the text that begin with a blank are code and stay as they are.
@@ -83,11 +84,42 @@ impl Look {
         }
     }
 
+    /// `  name        lines`, each line as it is.
+    pub(super) fn listing(&self, out: &mut String, name: &str, lines: &[String]) {
+        let mut head = self.head(name);
+        for line in lines {
+            let _ = writeln!(out, "{head}{line}");
+            head = " ".repeat(INDENT);
+        }
+    }
+
+    fn head(&self, name: &str) -> String {
+        format!("  {}{}", self.paint(Ink::Strong, name), " ".repeat((INDENT - 2).saturating_sub(name.len())))
+    }
+
     /// A bar of `length` columns of which the first `solid` are filled and the others shaded.
     pub(super) fn bar(&self, solid: usize, length: usize) -> String {
         let (filled, shaded) = if self.unicode { ("█", "░") } else { ("#", "-") };
         format!("{}{}", filled.repeat(solid), shaded.repeat(length.saturating_sub(solid)))
     }
+}
+
+/// A blank at which no line is broken.
+const JOINED: char = '\u{a0}';
+
+/// Ties each number to the unit behind it.
+fn join_units(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut words = text.split(' ').peekable();
+    while let Some(word) = words.next() {
+        out.push_str(word);
+        let number = word.ends_with(|letter: char| letter.is_ascii_digit());
+        let Some(next) = words.peek() else { break };
+        let name = next.trim_end_matches(|letter: char| !letter.is_ascii_alphabetic() && letter != '%');
+        let unit = matches!(name, "B" | "KiB" | "MiB" | "GiB" | "TiB" | "PiB" | "%" | "s");
+        out.push(if number && unit { JOINED } else { ' ' });
+    }
+    out
 }
 
 #[cfg(test)]
@@ -107,6 +139,14 @@ mod tests {
         assert_eq!(
             out,
             "  help        clear them once in every\n              iteration:\n                optimizer.zero_grad(set_to_none=True)\n"
+        );
+    }
+
+    #[test]
+    fn numbers_stay_with_their_units() {
+        assert_eq!(
+            PLAIN.wrap("activations and other things use 12.5 MiB, then", 2),
+            "activations and other things use\n  12.5 MiB, then"
         );
     }
 

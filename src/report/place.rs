@@ -2,8 +2,9 @@
 
 use std::rc::Rc;
 
+use crate::engine::{Device, Input};
 use crate::finding::Location;
-use crate::source::{SourceFile, SourceMap};
+use crate::source::{self, SourceFile, SourceMap};
 
 /// A recorded line and its local file.
 pub(super) struct Place<'a> {
@@ -32,5 +33,35 @@ impl<'a> Place<'a> {
             "" => self.line(),
             function => format!("{} in {function}", self.line()),
         }
+    }
+}
+
+/// The program's main loop, at its header where the source is at hand.
+pub(super) struct MainLoop {
+    pub(super) file: String,
+    pub(super) line: u32,
+    pub(super) function: String,
+    /// The loop in the source.
+    pub(super) found: Option<(Rc<SourceFile>, source::Loop)>,
+}
+
+impl MainLoop {
+    pub(super) fn of(input: &Input, device: &Device, sources: &SourceMap) -> Option<MainLoop> {
+        let recorded = device.program.main_loop?;
+        let frame = input.snapshot.stacks.frame(recorded.frame)?;
+        let text = |id| input.snapshot.text(id).to_owned();
+        let location = Location { file: text(frame.file), line: recorded.line, function: text(frame.name) };
+        let place = Place::of(&location, sources);
+        let file = place.name().to_owned();
+        // The stacks show the lines of the body that allocate; the header stands above them. A single line may as well
+        // be the call of a library's loop: then a loop around it is another one, unless it begins just there.
+        let begins = |file: &SourceFile, found: &source::Loop| file.place(found.header.start).0;
+        let several = recorded.last_line > recorded.line;
+        let found = place.file.and_then(|file| {
+            let found = file.loop_around(recorded.line, recorded.last_line)?;
+            (several || begins(&file, &found) + 1 >= recorded.line).then_some((file, found))
+        });
+        let line = found.as_ref().map_or(recorded.line, |(file, found)| begins(file, found));
+        Some(MainLoop { file, line, function: location.function, found })
     }
 }

@@ -5,11 +5,13 @@ use std::fmt::Write;
 use super::closing;
 use super::gap;
 use super::look::{Ink, Look};
-use super::place::Place;
-use crate::engine::{Device, Input, IterationMemory};
+use super::place::{MainLoop, Place};
+use crate::engine::{self, Device, Input, IterationMemory};
 use crate::source::{SourceMap, ZeroGrad};
 use crate::unit::{Bytes, Index, count, percent};
 
+/// The most lines that are listed.
+const MOST_LINES: usize = 5;
 /// The most rows that the chart of iterations may take.
 const MOST_ROWS: usize = 16;
 
@@ -20,17 +22,16 @@ pub fn render(input: &Input, sources: &SourceMap, look: &Look) -> String {
     if input.devices.is_empty() {
         out.push_str("  no device has a history or memory in this snapshot\n");
     }
-    for device in &input.devices {
-        render_device(&mut out, input, device, sources, look);
-    }
     for gap in &input.snapshot.gaps {
         look.attribute(&mut out, "not known", &gap::describe(gap));
     }
-    look.attribute(
-        &mut out,
-        "left out",
-        "memory that PyTorch's allocator does not manage: the CUDA context, NCCL, other libraries",
-    );
+    for device in &input.devices {
+        render_device(&mut out, input, device, sources, look);
+    }
+    out.push('\n');
+    let unmanaged =
+        "memory that PyTorch's allocator does not manage: the CUDA context, NCCL, other libraries";
+    look.attribute(&mut out, "left out", unmanaged);
     out
 }
 
@@ -57,6 +58,7 @@ fn render_device(out: &mut String, input: &Input, device: &Device, sources: &Sou
         ),
     );
     look.attribute(out, "made of", &closing::composition(device));
+    top_lines(out, input, device, sources, look);
     look.attribute(
         out,
         "at the end",
@@ -82,17 +84,28 @@ fn events(input: &Input, device: &Device) -> String {
 
 /// The loop's header as it stands in the source, and how its body clears gradients.
 fn header(input: &Input, device: &Device, sources: &SourceMap) -> Option<String> {
-    let location = closing::main_loop(input, device)?;
-    let file = Place::of(&location, sources).file?;
-    let span = file.expression_at(location.line)?;
-    let code = file.text().get(span.start..span.end)?.lines().next()?;
-    let clears = match file.zero_grad_in_loop(location.line) {
-        Some(ZeroGrad::Absent) => "; no call of zero_grad stands in it",
-        Some(ZeroGrad::FillsWithZeros) => "; it calls zero_grad(set_to_none=False)",
-        Some(ZeroGrad::Releases) => "; it calls zero_grad",
-        None => "",
+    let (file, found) = MainLoop::of(input, device, sources)?.found?;
+    let code = file.text().get(found.header.start..found.header.end)?.lines().next()?;
+    let clears = match found.zero_grad {
+        ZeroGrad::Absent => "no call of zero_grad stands in it",
+        ZeroGrad::FillsWithZeros => "it calls zero_grad(set_to_none=False)",
+        ZeroGrad::Releases => "it calls zero_grad",
     };
-    Some(format!("`{code}`{clears}"))
+    Some(format!("`{code}`; {clears}"))
+}
+
+/// The user's lines that allocated most of the peak.
+fn top_lines(out: &mut String, input: &Input, device: &Device, sources: &SourceMap, look: &Look) {
+    let lines = engine::lines_at_peak(&input.snapshot, &device.timeline);
+    let listed: Vec<String> = lines
+        .iter()
+        .take(MOST_LINES)
+        .map(|line| {
+            let place = Place::of(&line.location, sources).line_and_function();
+            format!("{:>10}  {:>5}x  {place}", line.bytes.to_string(), line.allocations)
+        })
+        .collect();
+    look.listing(out, "by line", &listed);
 }
 
 /// One bar an iteration (or a few): resident bytes filled, the rest of the peak shaded.
@@ -113,8 +126,15 @@ fn chart(out: &mut String, iterations: &[IterationMemory], look: &Look) {
         let name = if first == last { first.to_string() } else { format!("{first}-{last}") };
         let peak = group.iter().map(|iteration| iteration.peak).max().unwrap_or_default();
         let resident = group.iter().map(|iteration| iteration.resident).max().unwrap_or_default();
-        let columns = |bytes: Bytes| (bytes.share_of(highest) * room as f64).round() as usize;
+        let columns = |bytes: Bytes| columns(bytes, highest, room);
         let bar = look.bar(columns(resident), columns(peak));
         let _ = writeln!(out, "  {name:>9}  {:>10}  {:>10}  {bar}", peak.to_string(), resident.to_string());
     }
+}
+
+/// How many of `room` columns stand for `bytes`, where `highest` fills them all; rounded.
+fn columns(bytes: Bytes, highest: Bytes, room: usize) -> usize {
+    let highest = u128::from(highest.get()).max(1);
+    let doubled = u128::from(bytes.get()) * room as u128 * 2;
+    usize::try_from((doubled + highest) / (highest * 2)).unwrap_or(room).min(room)
 }

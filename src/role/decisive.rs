@@ -63,7 +63,8 @@ fn by_maker(scene: &Scene<'_>, life: &Life) -> Option<Verdict> {
         let role = if brief { Role::Temporary } else { Role::OptimizerState };
         return Some((role, Evidence::Frames));
     }
-    if life.made.origin != Origin::Module {
+    // A batch that is read with `torch.load` is a batch.
+    if life.made.origin != Origin::Module || life.born_phase == Some(Phase::Input) {
         return None;
     }
     // A first copy that a cast or a move replaces is gone before the work begins; later ones within their own lap.

@@ -2,8 +2,8 @@
 //!
 //! In: a frame's function and file. Out: its [`FrameKind`]. Files are matched by their tail, since the place of
 //! `site-packages` differs; C++ frames are those whose file is no Python file (`torch/csrc/profiler/combined_traceback.cpp`
-//! puts both kinds into one stack). Names were read off recordings of PyTorch 2.11 and compared with the sources of
-//! 2.1 to 2.11.
+//! puts both kinds into one stack). Names were read off recordings of PyTorch 2.11; those of other versions and of
+//! DeepSpeed and FSDP1 come from their sources' documentation and were not recorded.
 
 /// What one frame says about memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,12 +3,16 @@
 //! In: the scene and what is settled already. Out: gradients (made by the backward pass, left behind by it), activations
 //! (let go by it), inputs, temporaries. Allocations from before the recording stay open.
 
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+
 use super::scene::{Life, Scene, Side, is_forward};
 use super::sizes::Sizes;
-use super::stacks::Maker;
+use super::stacks::{Maker, Origin};
 use super::{Evidence, Role, Verdict, Verdicts};
 use crate::program::Phase;
-use crate::unit::Bytes;
+use crate::unit::{Bytes, EventIndex, Index, StackId};
 
 /// What the backward pass leaves behind is a gradient. Results of `torch.autograd.grad` and gradients of inputs are
 /// left behind, too; they are told by their size, but only where sizes explain nearly all the rest (90 % of the bytes),
@@ -39,6 +43,30 @@ pub(super) fn settle_gradients(scene: &Scene<'_>, verdicts: &mut Verdicts) {
             Some((Role::Gradient, Evidence::Lifetime))
         }
     });
+}
+
+/// With `gradient_as_bucket_view=True` DDP's buckets are the gradients. Then the backward pass leaves next to nothing of
+/// its own behind, although the buckets that stay hold half of the parameters' bytes or more.
+pub(super) fn settle_bucket_views(scene: &Scene<'_>, verdicts: &mut Verdicts) {
+    let (mut parameters, mut gradients, mut buckets) = (Bytes::ZERO, Bytes::ZERO, Bytes::ZERO);
+    let is_bucket = |life: &Life| life.made.origin == Origin::Replicated && life.died.is_none();
+    for (life, role) in verdicts.lives(scene) {
+        match role {
+            Some(Role::Parameter) => parameters += life.bytes,
+            Some(Role::Gradient) => gradients += life.bytes,
+            Some(Role::Communication) if is_bucket(&life) => buckets += life.bytes,
+            None if life.born.is_none() && life.died.is_none() => parameters += life.bytes,
+            _ => {}
+        }
+    }
+    if !scene.trains || buckets.share_of(parameters) < 0.5 || gradients.share_of(buckets) > 0.1 {
+        return;
+    }
+    for (allocation, verdict) in scene.timeline.allocations.iter().zip(&mut verdicts.0) {
+        if scene.life(allocation).made.origin == Origin::Replicated {
+            *verdict = Some((Role::Gradient, Evidence::Lifetime));
+        }
+    }
 }
 
 /// Everything else that was born during the recording.
@@ -79,8 +107,9 @@ fn from_setup(scene: &Scene<'_>, life: &Life, born: usize, trained: &Sizes) -> O
     Some((role, Evidence::Lifetime))
 }
 
-/// Made by a forward pass, or by the user's code after one in the same stretch (the loss). Without a backward pass
-/// nothing is saved: what is held for longer than to the next lap is then a cache, which has no role of its own.
+/// Made by a forward pass, or by the user's code after one in the same stretch (the loss). What is held for longer than
+/// to the next lap was still saved for a backward pass, if a forward pass made it in a program that has backward passes;
+/// otherwise it is a cache or a collection, which have no role of their own.
 fn from_forward(scene: &Scene<'_>, life: &Life, born: usize) -> Option<Verdict> {
     let phase = life.born_phase?;
     let in_forward = is_forward(phase) || phase == Phase::Recomputation;
@@ -90,7 +119,7 @@ fn from_forward(scene: &Scene<'_>, life: &Life, born: usize) -> Option<Verdict> 
     let laps = scene.laps_lived(born, life.died);
     let role = if scene.same_stretch(born, life.died) && laps == 0 {
         Role::Temporary
-    } else if scene.trains || laps <= 1 {
+    } else if laps <= 1 || (in_forward && scene.trains) {
         Role::Activation
     } else {
         Role::Unknown
@@ -103,11 +132,43 @@ fn from_elsewhere(scene: &Scene<'_>, life: &Life, born: usize) -> Verdict {
     let next = scene.next_forward(born);
     let seen = next
         .is_some_and(|next| scene.lap(next) == scene.lap(born) && life.died.is_none_or(|died| died > next));
-    if seen || (life.born_phase == Some(Phase::Input) && !scene.same_stretch(born, life.died)) {
+    let fetched = life.born_phase == Some(Phase::Input) && !scene.same_stretch(born, life.died);
+    // Loaders fetch one batch ahead; what stays for longer is a collection.
+    if (seen || fetched) && scene.laps_lived(born, life.died) <= 2 {
         (Role::Input, Evidence::Lifetime)
     } else if life.died.is_some() && scene.laps_lived(born, life.died) == 0 {
         (Role::Temporary, Evidence::Lifetime)
     } else {
         (Role::Unknown, Evidence::Nothing)
+    }
+}
+
+/// The end of the program cuts lives short: what the last lap made and would have held for longer looks temporary. Such
+/// an allocation takes the role that most of those from the same stack had in earlier laps.
+pub(super) fn settle_last_lap(scene: &Scene<'_>, verdicts: &mut Verdicts) {
+    let allocations = &scene.timeline.allocations;
+    let last = scene.last_lap();
+    // The engine's thread may have one empty stack for all that it does.
+    let made_in_main =
+        |at: Option<EventIndex>| at.map(Index::position).filter(|&at| scene.side(at) == Side::Main);
+    let made_in_last = |at| made_in_main(at).is_some_and(|born| scene.lap(born) >= last);
+    let mut earlier: FxHashMap<StackId, [usize; Role::ALL.len()]> = FxHashMap::default();
+    for (allocation, verdict) in allocations.iter().zip(&verdicts.0) {
+        let (Some(stack), Some((role, _))) = (allocation.stack, verdict) else { continue };
+        if made_in_main(allocation.alloc).is_some_and(|born| scene.lap(born) < last) {
+            let counts = earlier.entry(stack).or_default();
+            Role::ALL.iter().zip(counts).filter(|(of, _)| *of == role).for_each(|(_, count)| *count += 1);
+        }
+    }
+    for (allocation, verdict) in allocations.iter().zip(&mut verdicts.0) {
+        let brief = *verdict == Some((Role::Temporary, Evidence::Lifetime));
+        let Some(stack) = allocation.stack.filter(|_| brief && made_in_last(allocation.alloc)) else {
+            continue;
+        };
+        let counts = earlier.get(&stack).copied().unwrap_or_default();
+        let most = Role::ALL.into_iter().zip(counts).max_by_key(|&(role, count)| (count, Reverse(role)));
+        if let Some((role, _)) = most.filter(|&(_, count)| count * 2 > counts.iter().sum::<usize>()) {
+            *verdict = Some((role, Evidence::Lifetime));
+        }
     }
 }

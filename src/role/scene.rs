@@ -167,6 +167,11 @@ impl<'a> Scene<'a> {
         self.laps.partition_point(|&start| start <= at)
     }
 
+    /// The number of the last lap.
+    pub(super) fn last_lap(&self) -> usize {
+        self.laps.len()
+    }
+
     /// How many laps begin in an allocation's lifetime; one that is held at the end outlives the last.
     pub(super) fn laps_lived(&self, born: usize, died: Option<usize>) -> usize {
         died.map_or(self.laps.len() + 1, |at| self.lap(at)).saturating_sub(self.lap(born))

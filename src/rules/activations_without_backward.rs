@@ -1,6 +1,6 @@
 //! Forward passes that keep activations for a backward pass that never comes.
 
-use super::{declare_rule, measure};
+use super::{declare_rule, measure, place, shown};
 use crate::facts::{Facts, UnusedGraph};
 use crate::finding::{Finding, Impact, Severity, Value};
 use crate::unit::{Confidence, count, percent};
@@ -42,10 +42,10 @@ fn report(facts: &Facts, graph: &UnusedGraph) -> Option<Finding> {
         finding.severity = Severity::Info;
     }
     finding.confidence = if graph.calls >= 2 { Confidence::High } else { Confidence::Medium };
-    finding.location = facts.location(graph.line);
+    finding.location = place(facts, graph.line);
     finding.label = format!("autograd saves {} in one pass here", graph.most);
     if let Some(stack) = graph.stack {
-        finding.stack = facts.shown_stack(stack);
+        finding.stack = shown(facts, stack);
     }
     let first = graph.kept.first().and_then(|id| facts.timeline.allocation(*id)?.alloc);
     finding.phase = first.map(|event| facts.phase(event)).unwrap_or_default();

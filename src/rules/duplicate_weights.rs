@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{declare_rule, measure};
+use super::{declare_rule, measure, place, shown};
 use crate::facts::{Change, Changes, Facts};
 use crate::finding::{Finding, Impact, Severity, Value};
 use crate::program::Phase;
@@ -102,7 +102,7 @@ struct Source {
 }
 
 fn source(facts: &Facts, stack: StackId) -> Source {
-    let mut source = Source { line: facts.user_frame(stack), ..Source::default() };
+    let mut source = Source { line: facts.site(stack), ..Source::default() };
     for frame in facts.code.python(stack).iter().filter_map(|id| facts.snapshot.stacks.frame(*id)) {
         let file = facts.snapshot.text(frame.file);
         source.loads |= file.ends_with("torch/serialization.py");
@@ -164,9 +164,9 @@ fn report(facts: &Facts, copies: &[Copied]) -> Option<Finding> {
     let tensors = largest.tensors.as_slice();
     let guilty = facts.guilty(tensors.iter().copied());
     let blamed = facts.blame().narrowest(&guilty).unwrap_or(largest.frame);
-    finding.location = facts.location(blamed);
+    finding.location = place(facts, blamed);
     finding.label = label.to_owned();
-    finding.stack = guilty.first().map(|one| facts.shown_stack(one.stack)).unwrap_or_default();
+    finding.stack = guilty.first().map(|one| shown(facts, one.stack)).unwrap_or_default();
     let first = tensors.first().and_then(|id| facts.timeline.allocation(*id)?.alloc);
     finding.phase = first.map(|event| facts.phase(event)).unwrap_or_default();
     finding.confidence = match largest.kind {

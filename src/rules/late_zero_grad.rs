@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{declare_rule, measure};
+use super::{declare_rule, measure, place, shown};
 use crate::facts::{Change, Changes, Facts};
 use crate::finding::{Finding, Impact, Related, Severity, Value};
 use crate::program::{Meaning, Origin, Phase, Step};
@@ -83,8 +83,8 @@ fn report(facts: &Facts, late: &[Late], changes: &Changes, share: f64) -> Findin
         finding.label = "made here, and cleared only after the next forward pass".to_owned();
     }
     if let Some(stack) = cleared.or(backward) {
-        finding.location = facts.user_frame(stack).and_then(|frame| facts.location(frame));
-        finding.stack = facts.shown_stack(stack);
+        finding.location = facts.site(stack).and_then(|frame| place(facts, frame));
+        finding.stack = shown(facts, stack);
         if is_of_a_framework(facts, stack) {
             finding.severity = Severity::Info;
         }
@@ -125,7 +125,7 @@ fn clearing_stack(facts: &Facts, late: &[Late]) -> Option<StackId> {
     let mut bytes: BTreeMap<StackId, Bytes> = BTreeMap::new();
     for one in late {
         let stack = facts.trace.event(one.freed).and_then(|event| event.stack);
-        if let Some(stack) = stack.filter(|stack| facts.user_frame(*stack).is_some()) {
+        if let Some(stack) = stack.filter(|stack| facts.site(*stack).is_some()) {
             *bytes.entry(stack).or_default() += one.bytes;
         }
     }
@@ -150,6 +150,6 @@ fn last_use(facts: &Facts, late: &[Late]) -> Option<Related> {
     let inside = |step: &Step| (step.start.position()..step.end.position()).filter_map(EventIndex::at);
     let steps = late.iter().filter_map(|one| one.step);
     let stack = steps.flat_map(|step| inside(&step)).find_map(|event| facts.seen_stack(event))?;
-    let location = facts.location(facts.user_frame(stack)?)?;
+    let location = place(facts, facts.site(stack)?)?;
     Some(Related { location, message: "used for the last time here".to_owned() })
 }

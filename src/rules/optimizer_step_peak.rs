@@ -1,6 +1,6 @@
 //! Temporaries of an optimizer's step that set the peak of the run.
 
-use super::{declare_rule, measure};
+use super::{declare_rule, measure, place, shown};
 use crate::facts::{Change, Changes, Facts, Guilty};
 use crate::finding::{Finding, Impact, Severity, Value};
 use crate::program::{Meaning, Phase};
@@ -73,10 +73,10 @@ fn report(facts: &Facts, temporaries: &[AllocationId], changes: &Changes, saved_
     }
     finding.confidence = Confidence::High;
     let line: Option<FrameId> = facts.blame().narrowest(&guilty);
-    finding.location = line.and_then(|frame| facts.location(frame));
+    finding.location = line.and_then(|frame| place(facts, frame));
     finding.label = format!("{} of {bytes} live here at the peak", count(at_peak.len(), "temporary tensor"));
     if let Some(first) = guilty.first() {
-        finding.stack = facts.shown_stack(first.stack);
+        finding.stack = shown(facts, first.stack);
     }
     finding.phase = Phase::OptimizerStep;
     let share = bytes.share_of(steady.peak);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{declare_rule, measure};
+use super::{declare_rule, measure, place, shown};
 use crate::facts::{Change, Changes, Facts, Guilty};
 use crate::finding::{Finding, Impact, Related, Value};
 use crate::program::Phase;
@@ -59,7 +59,7 @@ fn lines(facts: &Facts) -> Vec<Vec<AllocationId>> {
         let may_overlap = ends > 0 && may_overlap(facts.role(id)) && !ahead.fetched(facts, id, one);
         let Some(born) = facts.born_in(one).filter(|_| may_overlap) else { continue };
         let stack = one.alloc.and_then(|event| facts.seen_stack(event));
-        let Some(frame) = stack.and_then(|stack| facts.user_frame(stack)) else { continue };
+        let Some(frame) = stack.and_then(|stack| facts.site(stack)) else { continue };
         let line = seen.entry(frame).or_default();
         if ends == 1 {
             line.once.push(id);
@@ -151,11 +151,11 @@ fn report(facts: &Facts, lines: &[Vec<AllocationId>], share: f64, saved: Bytes) 
     let help =
         "drop them at the end of the iteration: del outputs, loss (or keep .detach().cpu() or .item())";
     let mut finding = OverlappingIterations::META.finding(facts, message, help);
-    finding.location = facts.location(blamed);
+    finding.location = place(facts, blamed);
     finding.label = "what is made here is freed only when the next iteration replaces it".to_owned();
     let stack =
         guilty.iter().find(|one| facts.code.python(one.stack).contains(&blamed)).or(guilty.first())?.stack;
-    finding.stack = facts.shown_stack(stack);
+    finding.stack = shown(facts, stack);
     let first = old.first().and_then(|id| facts.timeline.allocation(*id));
     finding.phase = first.and_then(|one| one.alloc).map(|event| facts.phase(event)).unwrap_or_default();
     finding.related = related(facts, &old, blamed);
@@ -174,7 +174,7 @@ fn report(facts: &Facts, lines: &[Vec<AllocationId>], share: f64, saved: Bytes) 
 fn heaviest_line(facts: &Facts, old: &[AllocationId]) -> Vec<Guilty> {
     let mut lines: BTreeMap<FrameId, (u64, Vec<Guilty>)> = BTreeMap::new();
     for one in facts.guilty(old.iter().copied()) {
-        let Some(frame) = facts.user_frame(one.stack) else { continue };
+        let Some(frame) = facts.site(one.stack) else { continue };
         let (weight, guilty) = lines.entry(frame).or_default();
         *weight = weight.saturating_add(one.weight);
         guilty.push(one);
@@ -190,8 +190,8 @@ fn related(facts: &Facts, old: &[AllocationId], blamed: FrameId) -> Vec<Related>
     }
     let largest = old.iter().filter_map(|id| facts.timeline.allocation(*id)).max_by_key(|one| one.bytes);
     let freed = largest.and_then(|one| facts.trace.event(one.free_requested?)?.stack);
-    let line = freed.and_then(|stack| facts.user_frame(stack)).filter(|frame| *frame != blamed);
-    let location = line.and_then(|frame| facts.location(frame));
+    let line = freed.and_then(|stack| facts.site(stack)).filter(|frame| *frame != blamed);
+    let location = line.and_then(|frame| place(facts, frame));
     let message = "freed here in the next iteration".to_owned();
     location.map(|location| Related { location, message }).into_iter().collect()
 }

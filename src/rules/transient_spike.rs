@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::{declare_rule, measure};
+use super::{declare_rule, measure, place, shown};
 use crate::facts::{Change, Changes, Facts, Maker};
 use crate::finding::{Finding, Impact, Measure, Related, Severity, Value};
 use crate::program::Phase;
@@ -97,7 +97,7 @@ fn before_the_loop(facts: &Facts) -> Vec<Spike> {
         let role = facts.role(id);
         let kept = matches!(role, Role::Parameter | Role::OptimizerState | Role::Gradient | Role::Workspace);
         let large = one.bytes.share_of(peak.bytes) >= SINGLE;
-        let frame = one.stack.and_then(|stack| facts.user_frame(stack));
+        let frame = one.stack.and_then(|stack| facts.site(stack));
         if let Some(frame) = frame.filter(|_| gone && !kept && large) {
             lines.entry(frame).or_default().push(id);
         }
@@ -222,7 +222,7 @@ impl<'f, 'a> Scene<'f, 'a> {
         } else {
             one.bytes.get() as f64 >= factor * self.largest_layer.get() as f64
         };
-        self.facts.user_frame(one.stack?).filter(|_| outgrows)
+        self.facts.site(one.stack?).filter(|_| outgrows)
     }
 
     fn is_unframed_backward(&self, one: &Allocation) -> bool {
@@ -239,16 +239,16 @@ fn report(facts: &Facts, spikes: &[Spike], moment: &Moment, severity: Severity) 
     let help = "work in pieces: for part in x.split(n, dim=0): ... (a fused or chunked loss, no upcast of the whole)";
     let mut finding = TransientSpike::META.finding(facts, message, help);
     finding.severity = severity;
-    finding.location = facts.location(first.frame);
+    finding.location = place(facts, first.frame);
     finding.label = format!("{} for a moment", count(first.at_peak.len(), "large tensor"));
     let own = first.all.iter().filter_map(|id| facts.timeline.allocation(*id));
-    let stack = own.clone().find_map(|one| one.stack.filter(|stack| facts.user_frame(*stack).is_some()));
-    finding.stack = stack.map(|stack| facts.shown_stack(stack)).unwrap_or_default();
+    let stack = own.clone().find_map(|one| one.stack.filter(|stack| facts.site(*stack).is_some()));
+    finding.stack = stack.map(|stack| shown(facts, stack)).unwrap_or_default();
     let born: Option<EventIndex> = own.clone().find_map(|one| one.alloc);
     finding.phase = born.map(|event| facts.phase(event)).unwrap_or_default();
     let other = |spike: &Spike| {
         let message = format!("{} more here", spike.bytes);
-        Some(Related { location: facts.location(spike.frame)?, message })
+        Some(Related { location: place(facts, spike.frame)?, message })
     };
     finding.related = spikes.iter().skip(1).take(3).filter_map(other).collect();
     finding.confidence = Confidence::Medium;
@@ -281,7 +281,7 @@ fn library_workspace(facts: &Facts, moment: &Moment) -> Option<Finding> {
         .max_by_key(|(id, one)| (one.bytes, std::cmp::Reverse(*id)));
     let (id, one) = largest.filter(|(_, one)| one.bytes.share_of(steady.peak) >= SHARE)?;
     let stack = facts.seen_stack(one.alloc?)?;
-    let frame = facts.user_frame(stack)?;
+    let frame = facts.site(stack)?;
     let spike = Spike { frame, at_peak: vec![id], all: vec![id], bytes: one.bytes };
     let mut finding = report(facts, &[spike], moment, Severity::Info)?;
     finding.message = format!("one workspace of a library is {} at the peak", one.bytes);

@@ -5,18 +5,21 @@
 //! one fits. Always: nothing is walked, only paths that end like the recorded one are tried; a file that cannot be the
 //! recorded one (too few lines, another function at that line) is not taken; a missing source is a state, not an error.
 
+mod depth;
 mod search;
 mod syntax;
 
 pub use search::{PathMap, SourceMap};
-pub use syntax::{Span, ZeroGrad};
+pub use syntax::{Loop, Span, ZeroGrad};
 
+use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::OnceLock;
 
 use syntax::Syntax;
 
-use crate::finding::Finding;
+use crate::finding::{Excuse, Finding, Measure, Severity, Value};
+use crate::unit::Confidence;
 
 /// A local file.
 #[derive(Debug)]
@@ -75,15 +78,20 @@ impl SourceFile {
         }
     }
 
+    /// Whether the file fills gradients with zeros in place instead of releasing them.
+    pub fn zeroes_gradients_in_place(&self) -> bool {
+        self.syntax().is_some_and(Syntax::zeroes_gradients_in_place)
+    }
+
     /// The line of the first call of a function or method of this bare name.
     pub fn line_of_call(&self, name: &str) -> Option<u32> {
         self.syntax()?.call_of(name).map(|span| self.place(span.start).0)
     }
 
-    /// How the body of the innermost loop around a line (its header included) clears gradients; `None` where there is
-    /// no loop or the file is no valid Python.
-    pub fn zero_grad_in_loop(&self, line: u32) -> Option<ZeroGrad> {
-        self.syntax()?.zero_grad_in_loop(&self.line(line)?)
+    /// The innermost loop around all of some lines (a loop's header belongs to it); `None` where there is none or the
+    /// file is no valid Python.
+    pub fn loop_around(&self, first: u32, last: u32) -> Option<Loop> {
+        self.syntax()?.loop_around(&self.line(first)?, &self.line(last)?)
     }
 
     /// Whether the recorded line can be in this file: there is code at it, in the function that was recorded.
@@ -102,15 +110,37 @@ impl SourceFile {
     }
 }
 
-/// Moves findings that seek a call to the line where the source has it; without the source they stay where they are.
+/// Reads the source for findings that need it: moves those that seek a call to its line, and takes back the level of
+/// those that the source excuses. Without the source they stay as they are.
 pub fn settle(findings: &mut [Finding], sources: &SourceMap) {
-    for finding in findings {
-        let (Some(seek), Some(location)) = (finding.seek, &mut finding.location) else { continue };
-        let Some(line) = sources.line_of_call(&location.file, seek.call) else { continue };
-        location.line = line;
-        location.function.clear();
-        seek.label.clone_into(&mut finding.label);
-        finding.stack.clear();
+    for finding in &mut *findings {
+        move_to_call(finding, sources);
+        weigh_excuse(finding, sources);
+    }
+    // Stable: what the engine put in order stays so among equals.
+    findings.sort_by_key(|finding| Reverse(finding.severity));
+}
+
+fn move_to_call(finding: &mut Finding, sources: &SourceMap) {
+    let (Some(seek), Some(location)) = (finding.seek, &mut finding.location) else { return };
+    let Some(line) = sources.line_of_call(&location.file, seek.call) else { return };
+    location.line = line;
+    location.function.clear();
+    seek.label.clone_into(&mut finding.label);
+    finding.stack.clear();
+}
+
+fn weigh_excuse(finding: &mut Finding, sources: &SourceMap) {
+    let (Some(Excuse::ZeroesInPlace), Some(location)) = (finding.excuse, &finding.location) else { return };
+    let source = sources.find(&location.file, location.line, &location.function);
+    if source.is_some_and(|file| file.zeroes_gradients_in_place()) {
+        finding.severity = Severity::Info;
+        finding.confidence = Confidence::Low;
+        finding.evidence.push(Measure {
+            name: "zeroes-in-place",
+            value: Value::Text("source".to_owned()),
+            text: "the source fills gradients with zeros in place, which no recording shows".to_owned(),
+        });
     }
 }
 
@@ -156,6 +186,17 @@ while True:
     }
 
     #[test]
+    fn gradients_filled_with_zeros_by_hand_are_seen() {
+        let zeroes =
+            |text: &str| SourceFile::new("a.py".to_owned(), text.to_owned()).zeroes_gradients_in_place();
+        assert!(zeroes("for p in model.parameters():\n    p.grad.zero_()\n"));
+        assert!(zeroes("for p in model.parameters(): p.grad.data.zero_()\n"));
+        assert!(zeroes("torch._foreach_zero_([p.grad for p in params])\n"));
+        assert!(zeroes("model.zero_grad(set_to_none=False)\n"));
+        assert!(!zeroes("optimizer.zero_grad()\nbuffer.zero_()\np.grad = None\n"));
+    }
+
+    #[test]
     fn a_value_a_call_or_a_header_is_underlined() {
         assert_eq!(underlined(4), "for step, batch in enumerate(loader)");
         assert!(underlined(6).starts_with("criterion(\n") && underlined(6).ends_with(')'));
@@ -197,10 +238,13 @@ while True:
     #[test]
     fn a_loop_tells_how_it_clears_gradients() {
         let file = SourceFile::new("train.py".to_owned(), PROGRAM.to_owned());
-        assert_eq!(file.zero_grad_in_loop(4), Some(ZeroGrad::FillsWithZeros));
-        assert_eq!(file.zero_grad_in_loop(13), Some(ZeroGrad::FillsWithZeros));
-        assert_eq!(file.zero_grad_in_loop(20), Some(ZeroGrad::Absent));
-        assert_eq!(file.zero_grad_in_loop(3), None);
+        let zero_grad = |line| file.loop_around(line, line).map(|found| found.zero_grad);
+        assert_eq!(zero_grad(4), Some(ZeroGrad::FillsWithZeros));
+        assert_eq!(zero_grad(13), Some(ZeroGrad::FillsWithZeros));
+        assert_eq!(zero_grad(20), Some(ZeroGrad::Absent));
+        assert_eq!(zero_grad(3), None);
+        assert_eq!(file.loop_around(13, 18), None);
+        assert_eq!(file.loop_around(13, 14).map(|found| file.place(found.header.start)), Some((4, 5)));
     }
 
     #[test]

@@ -33,19 +33,38 @@ impl std::str::FromStr for PathMap {
     }
 }
 
+/// Folders of a checkout that commonly hold programs: looked into unasked, if the folder of the file agrees as well.
+const COMMON_FOLDERS: [&str; 3] = ["src", "scripts", "examples"];
+
+/// A folder to look in.
+#[derive(Debug)]
+struct Root {
+    path: PathBuf,
+    /// How many components of the recorded path must be found below it.
+    least: usize,
+}
+
 /// Where sources are looked for, and those that were read.
 #[derive(Debug, Default)]
 pub struct SourceMap {
-    roots: Vec<PathBuf>,
+    roots: Vec<Root>,
     maps: Vec<PathMap>,
     files: RefCell<BTreeMap<PathBuf, Option<Rc<SourceFile>>>>,
 }
 
 impl SourceMap {
     /// Looks below `roots`, and where `maps` point first; the longest prefix wins.
-    pub fn new(roots: Vec<PathBuf>, mut maps: Vec<PathMap>) -> SourceMap {
+    pub fn new(roots: impl IntoIterator<Item = PathBuf>, mut maps: Vec<PathMap>) -> SourceMap {
         maps.sort_by_key(|map| std::cmp::Reverse(map.from.len()));
+        let roots = roots.into_iter().map(|path| Root { path, least: 1 }).collect();
         SourceMap { roots, maps, files: RefCell::default() }
+    }
+
+    /// Looks where nobody said to: in the current folder, beside the snapshots, and in `src`, `scripts` and `examples`.
+    pub fn unasked(beside: impl IntoIterator<Item = PathBuf>, maps: Vec<PathMap>) -> SourceMap {
+        let mut map = SourceMap::new(std::iter::once(PathBuf::from(".")).chain(beside), maps);
+        map.roots.extend(COMMON_FOLDERS.map(|folder| Root { path: PathBuf::from(folder), least: 2 }));
+        map
     }
 
     /// The local file of a recorded line.
@@ -69,7 +88,9 @@ impl SourceMap {
         let mapped = self.maps.iter().filter_map(|map| map.apply(&parts));
         let below_roots = (0..parts.len()).flat_map(|skipped| {
             let ending: PathBuf = parts.iter().skip(skipped).collect();
-            self.roots.iter().map(move |root| below(root, &ending))
+            let length = parts.len() - skipped;
+            let fits = self.roots.iter().filter(move |root| root.least <= length);
+            fits.map(move |root| below(&root.path, &ending))
         });
         let itself = Some(PathBuf::from(recorded)).filter(|path| path.is_absolute());
         mapped
@@ -106,7 +127,7 @@ fn parts(recorded: &str) -> Vec<&str> {
 
 /// A path below a root, named without a `./` in front.
 fn below(root: &Path, ending: &Path) -> PathBuf {
-    if root == Path::new(".") { ending.to_owned() } else { root.join(ending) }
+    if root == Path::new(".") || root == Path::new("") { ending.to_owned() } else { root.join(ending) }
 }
 
 /// A Python file's text; `None` where there is none, or none that a person wrote.

@@ -1,6 +1,6 @@
 //! A file's syntax tree, and the questions that reports ask of it.
 //!
-//! Parsed by ruff's parser, which bounds its own recursion. Spans are byte offsets into the file.
+//! Parsed by ruff's parser. Spans are byte offsets into the file.
 
 use std::ops::Range;
 
@@ -8,6 +8,11 @@ use ruff_python_ast::statement_visitor::{self, StatementVisitor};
 use ruff_python_ast::visitor::{self, Visitor};
 use ruff_python_ast::{ElifElseClause, ExceptHandler, Expr, ExprCall, MatchCase, Stmt};
 use ruff_text_size::Ranged;
+
+use super::depth;
+
+/// Trees deeper than this are not built: walking one takes some hundred bytes of stack a level.
+const MOST_LEVELS: usize = 500;
 
 /// A part of a file, in bytes from its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,12 +46,22 @@ impl Span {
     }
 }
 
-/// How a loop's body clears gradients.
+/// A loop of the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Loop {
+    /// `for batch in loader`, `while True`.
+    pub header: Span,
+    /// How its body clears gradients.
+    pub zero_grad: ZeroGrad,
+}
+
+/// How a loop's body clears gradients.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ZeroGrad {
-    /// No call of `zero_grad` is in it.
+    /// Nothing in it clears gradients.
+    #[default]
     Absent,
-    /// It calls `zero_grad(set_to_none=False)`: gradients are kept and filled with zeros.
+    /// It calls `zero_grad(set_to_none=False)` or the like: gradients are kept and filled with zeros.
     FillsWithZeros,
     /// It calls `zero_grad`, which releases gradients.
     Releases,
@@ -59,8 +74,11 @@ pub(super) struct Syntax {
 }
 
 impl Syntax {
-    /// The tree of a file; `None` where it is no valid Python.
+    /// The tree of a file; `None` where it is no valid Python, or nested as no person writes it.
     pub(super) fn parse(text: &str) -> Option<Syntax> {
+        if depth::bound(text) > MOST_LEVELS {
+            return None;
+        }
         let parsed = ruff_python_parser::parse_module(text).ok()?;
         Some(Syntax { body: parsed.into_suite().into_iter().collect() })
     }
@@ -93,16 +111,25 @@ impl Syntax {
         }
     }
 
-    /// How the innermost loop around a line clears gradients.
-    pub(super) fn zero_grad_in_loop(&self, line: &Range<usize>) -> Option<ZeroGrad> {
-        let body = self.around(line).into_iter().rev().find_map(|code| match code {
-            Code::Statement(Stmt::For(of)) => Some(&of.body),
-            Code::Statement(Stmt::While(of)) => Some(&of.body),
+    /// The innermost loop around two lines.
+    pub(super) fn loop_around(&self, first: &Range<usize>, last: &Range<usize>) -> Option<Loop> {
+        let loops = self.around(first).into_iter().rev().filter(|code| code.span().touches(last));
+        let (code, body) = loops.into_iter().find_map(|code| match code {
+            Code::Statement(Stmt::For(of)) => Some((code, &of.body)),
+            Code::Statement(Stmt::While(of)) => Some((code, &of.body)),
             _ => None,
         })?;
-        let mut calls = ZeroGradCalls { found: ZeroGrad::Absent };
+        let mut calls = ZeroGradCalls::default();
         calls.visit_body(body);
-        Some(calls.found)
+        Some(Loop { header: header(code)?, zero_grad: calls.found })
+    }
+
+    /// Whether the file fills gradients with zeros in place: `zero_grad(set_to_none=False)`, `parameter.grad.zero_()`,
+    /// `torch._foreach_zero_(gradients)`.
+    pub(super) fn zeroes_gradients_in_place(&self) -> bool {
+        let mut calls = ZeroGradCalls::default();
+        calls.visit_body(&self.body);
+        calls.in_place
     }
 
     /// Where the first call of a function of this bare name stands.
@@ -262,9 +289,12 @@ impl<'a> Visitor<'a> for Starting<'_> {
     }
 }
 
-/// Looks for calls of `zero_grad`; one that releases outweighs one that fills with zeros.
+/// Looks for what clears gradients; a call that releases outweighs one that fills with zeros.
+#[derive(Default)]
 struct ZeroGradCalls {
     found: ZeroGrad,
+    /// Whether anything fills gradients with zeros.
+    in_place: bool,
 }
 
 /// The bare name of what is called.
@@ -278,19 +308,42 @@ fn called(call: &ExprCall) -> Option<&str> {
 
 impl ZeroGradCalls {
     fn note(&mut self, call: &ExprCall) {
-        if called(call) != Some("zero_grad") {
-            return;
+        match called(call) {
+            Some("zero_grad") => self.note_zero_grad(call),
+            Some("_foreach_zero_") => self.fill(),
+            Some("zero_") if is_on_gradient(call) => self.fill(),
+            _ => {}
         }
+    }
+
+    fn fill(&mut self) {
+        self.in_place = true;
+        if self.found == ZeroGrad::Absent {
+            self.found = ZeroGrad::FillsWithZeros;
+        }
+    }
+
+    fn note_zero_grad(&mut self, call: &ExprCall) {
         let argument = call.arguments.find_keyword("set_to_none").map(|keyword| &keyword.value);
         let keeps = argument
             .or(call.arguments.args.first())
             .is_some_and(|value| matches!(value, Expr::BooleanLiteral(literal) if !literal.value));
-        if !keeps {
+        if keeps {
+            self.fill();
+        } else {
             self.found = ZeroGrad::Releases;
-        } else if self.found == ZeroGrad::Absent {
-            self.found = ZeroGrad::FillsWithZeros;
         }
     }
+}
+
+/// Whether a method is called on something's `.grad` or `.grad.data`.
+fn is_on_gradient(call: &ExprCall) -> bool {
+    let Expr::Attribute(method) = &*call.func else { return false };
+    let receiver = match &*method.value {
+        Expr::Attribute(data) if data.attr.as_str() == "data" => &*data.value,
+        other => other,
+    };
+    matches!(receiver, Expr::Attribute(gradient) if gradient.attr.as_str() == "grad")
 }
 
 impl<'a> Visitor<'a> for ZeroGradCalls {

@@ -5,5 +5,6 @@
 
 mod case;
 mod findings;
+mod programs;
 mod reading;
 mod savings;

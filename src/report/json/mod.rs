@@ -11,9 +11,8 @@ use std::io;
 use serde::Serialize;
 
 use crate::engine::{Device, Input, Report};
-use crate::report::closing;
 use crate::report::gap;
-use crate::report::place::Place;
+use crate::report::place::MainLoop;
 use crate::source::SourceMap;
 use crate::unit::Index;
 
@@ -65,9 +64,8 @@ struct Loop {
 
 impl Loop {
     fn of(input: &Input, device: &Device, sources: &SourceMap) -> Option<Loop> {
-        let location = closing::main_loop(input, device)?;
-        let file = Place::of(&location, sources).name().to_owned();
-        Some(Loop { file, line: location.line, function: location.function })
+        let MainLoop { file, line, function, .. } = MainLoop::of(input, device, sources)?;
+        Some(Loop { file, line, function })
     }
 }
 

@@ -21,9 +21,10 @@ pub(super) fn draw(file: &SourceFile, marks: &[Mark<'_>], look: &Look) -> Option
         let span = on_one_line(file, mark.line)?;
         let message = Some(shorten(file, span, mark, look)).filter(|message| !message.is_empty());
         let range = SourceSpan::from((span.start, span.end - span.start));
-        labels.push(match labels.is_empty() {
-            true => LabeledSpan::new_primary_with_span(message, range),
-            false => LabeledSpan::new_with_span(message, range),
+        labels.push(if labels.is_empty() {
+            LabeledSpan::new_primary_with_span(message, range)
+        } else {
+            LabeledSpan::new_with_span(message, range)
         });
     }
     let excerpt = Excerpt { file: Named(file), labels };

@@ -11,7 +11,10 @@ use super::place::Place;
 use crate::engine::{Device, Report};
 use crate::finding::{Finding, Group, Related, Severity};
 use crate::source::SourceMap;
-use crate::unit::{Bytes, Index};
+use crate::unit::{Bytes, Index, count};
+
+/// Lines this far apart are drawn in one frame; others follow the finding's own.
+const NEAR: u32 = 3;
 
 /// Writes the report of a check.
 pub fn render(report: &Report, sources: &SourceMap, look: &Look) -> String {
@@ -88,12 +91,16 @@ impl<'a> Entry<'a> {
     fn excerpt(&self, out: &mut String) -> bool {
         let Some(location) = &self.finding.location else { return false };
         let Some(file) = Place::of(location, self.sources).file else { return false };
-        let mut marks = vec![Mark { line: location.line, message: &self.finding.label }];
-        marks.extend(
-            self.beside().map(|related| Mark { line: related.location.line, message: &related.message }),
-        );
-        let Some(drawn) = excerpt::draw(&file, &marks, self.look) else { return false };
+        let marks =
+            self.beside().map(|related| Mark { line: related.location.line, message: &related.message });
+        let (near, far): (Vec<_>, Vec<_>) = marks.partition(|mark| mark.line.abs_diff(location.line) <= NEAR);
+        let primary = Mark { line: location.line, message: &self.finding.label };
+        let first: Vec<Mark> = std::iter::once(primary).chain(near).collect();
+        let Some(drawn) = excerpt::draw(&file, &first, self.look) else { return false };
         out.push_str(&drawn);
+        for mark in far {
+            out.push_str(&excerpt::draw(&file, &[mark], self.look).unwrap_or_default());
+        }
         true
     }
 
@@ -143,43 +150,41 @@ impl<'a> Entry<'a> {
 
     /// The recorded stack, innermost first: the user's frames, and how many of libraries stand between them.
     fn frames(&self, out: &mut String) {
-        let verbose = self.look.detail == Detail::Verbose;
         let mut lines = Vec::new();
         let mut folded = 0;
         for frame in &self.finding.stack {
             let place = Place::of(&frame.location, self.sources);
             if frame.user {
                 lines.push(place.line_and_function());
-            } else if verbose {
-                lines.push(self.look.paint(Ink::Faint, &place.line_and_function()));
+            } else if self.look.detail == Detail::Verbose {
+                lines.push(self.look.paint(Ink::Faint, package_path(&place.line_and_function())));
             } else {
                 folded += 1;
             }
         }
         if folded > 0 && !lines.is_empty() {
-            let frames = crate::unit::count(folded, "frame");
-            lines.push(
-                self.look.paint(Ink::Faint, &format!("({frames} of libraries left out; -v shows them)")),
-            );
+            let frames = format!("({} of libraries left out; -v shows them)", count(folded, "frame"));
+            lines.push(self.look.paint(Ink::Faint, &frames));
         }
-        for (position, line) in lines.iter().enumerate() {
-            self.look.attribute(out, if position == 0 { "stack" } else { "" }, line);
-        }
+        self.look.listing(out, "stack", &lines);
     }
 
     /// What mending it would save, with the peak before and after.
     fn impact(&self) -> String {
+        if self.finding.severity == Severity::Info {
+            return String::new();
+        }
         let impact = &self.finding.impact;
         let mut parts = Vec::new();
         if let Some(saved) = impact.peak {
             let allocator = self.finding.group == Group::Allocator;
             let what = if allocator { "reserved" } else { "peak" };
-            let before = self.device().map(|device| match allocator {
-                true => device.timeline.peak_reserved.bytes,
-                false => device.timeline.peak_requested.bytes,
+            let before = self.device().map(|device| {
+                let timeline = &device.timeline;
+                if allocator { timeline.peak_reserved.bytes } else { timeline.peak_requested.bytes }
             });
             parts.push(match before {
-                _ if saved == Bytes::ZERO => format!("none on the {what}: its highest point lies elsewhere"),
+                _ if saved == Bytes::ZERO => format!("{what} unchanged: its highest point lies elsewhere"),
                 Some(before) => format!("{what} -{saved} ({before} to {})", before - saved),
                 None => format!("{what} -{saved}"),
             });
@@ -208,6 +213,14 @@ impl<'a> Entry<'a> {
         let input = self.report.inputs.get(self.finding.input)?;
         input.devices.iter().find(|device| Some(device.device) == self.finding.device)
     }
+}
+
+/// A library's path from its package on.
+fn package_path(path: &str) -> &str {
+    ["site-packages/", "dist-packages/"]
+        .iter()
+        .find_map(|folder| path.rsplit_once(folder))
+        .map_or(path, |(_, rest)| rest)
 }
 
 /// Which option makes a source known.

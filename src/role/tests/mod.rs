@@ -1,133 +1,12 @@
 //! Hand-made traces: one program a test, as short as the rule allows.
 
+mod trace;
+
 use super::*;
 use crate::program::Phase;
-use crate::snapshot::{Action, Block, BlockState, DeviceTrace, Event, Frame, Segment};
-use crate::unit::{DeviceIndex, FrameId, Micros, StackId};
-
-const MODULE: &str = "/site-packages/torch/nn/modules/module.py";
-const ADAM: &str = "/site-packages/torch/optim/adam.py";
-
-/// Frames of a C++ stack from the allocator outwards.
-const CUDNN: &[(&str, &str)] = &[
-    ("", "c10::cuda::CUDACachingAllocator::Native::NativeCachingAllocator::allocate(unsigned long)"),
-    ("", "at::native::run_conv_plan(cudnnContext*, at::Tensor const&)"),
-];
-const REDUCTION: &[(&str, &str)] = &[
-    ("", "c10::cuda::CUDACachingAllocator::Native::NativeCachingAllocator::allocate(unsigned long)"),
-    ("", "void at::native::gpu_reduce_kernel<float, float>(at::TensorIterator&)"),
-];
-const TENSOR: &[(&str, &str)] = &[
-    ("", "c10::cuda::CUDACachingAllocator::Native::NativeCachingAllocator::allocate(unsigned long)"),
-    ("", "at::detail::empty_generic(c10::ArrayRef<long>, c10::Allocator*)"),
-    ("", "at::native::cudnn_convolution(at::Tensor const&)"),
-];
-const MOVE: &[(&str, &str)] =
-    &[(MODULE, "convert"), (MODULE, "_apply"), (MODULE, "to"), ("train.py", "main")];
-const USER: &[(&str, &str)] = &[("train.py", "main")];
-const ENGINE: &[(&str, &str)] = &[];
-
-/// A trace that is written down event by event. Each allocation has an address of its own; its name is its position.
-#[derive(Default)]
-struct Trace {
-    snapshot: Snapshot,
-    events: Vec<Event>,
-    phases: Vec<Phase>,
-    iterations: Vec<usize>,
-    next: u64,
-}
-
-impl Trace {
-    fn stack(&mut self, frames: &[(&str, &str)]) -> Option<StackId> {
-        let ids: Vec<FrameId> = frames
-            .iter()
-            .map(|(file, name)| {
-                let (file, name) = (
-                    self.snapshot.strings.intern(file).unwrap(),
-                    self.snapshot.strings.intern(name).unwrap(),
-                );
-                self.snapshot.stacks.intern_frame(Frame { name, file, line: 1 }).unwrap()
-            })
-            .collect();
-        self.snapshot.stacks.intern(&ids)
-    }
-
-    fn push(&mut self, phase: Phase, action: Action, address: u64, mib: u64, stack: Option<StackId>) {
-        let time = Micros(i64::try_from(self.events.len()).unwrap());
-        let size = Bytes::MIB.times(mib);
-        self.events.push(Event {
-            time,
-            address,
-            size,
-            stack,
-            metadata: None,
-            stream: 0,
-            action,
-            compiled: false,
-        });
-        self.phases.push(phase);
-    }
-
-    /// Allocates; gives the address.
-    fn alloc(&mut self, phase: Phase, mib: u64, frames: &[(&str, &str)]) -> u64 {
-        let stack = self.stack(frames);
-        self.next += 1 << 32;
-        self.push(phase, Action::Alloc, self.next, mib, stack);
-        self.next
-    }
-
-    fn free(&mut self, phase: Phase, address: u64, frames: &[(&str, &str)]) {
-        let stack = self.stack(frames);
-        let born = self.events.iter().find(|event| event.address == address);
-        let mib = born.map_or(1, |event| event.size.get() >> 20);
-        self.push(phase, Action::FreeRequested, address, mib, stack);
-        self.push(phase, Action::FreeCompleted, address, mib, stack);
-    }
-
-    fn iteration(&mut self) {
-        self.iterations.push(self.events.len());
-    }
-
-    /// A block that is there from before the recording to its end.
-    fn earlier(&mut self, mib: u64) -> u64 {
-        self.next += 1 << 32;
-        let block = Block {
-            address: self.next,
-            size: Bytes::MIB.times(mib),
-            requested: Bytes::MIB.times(mib),
-            stack: None,
-            state: BlockState::Allocated,
-        };
-        self.snapshot.segments.push(Segment {
-            address: self.next,
-            total_size: block.size,
-            blocks: vec![block],
-            ..Segment::default()
-        });
-        self.next
-    }
-
-    /// The roles, by address.
-    fn roles(mut self) -> impl Fn(u64) -> Role {
-        let index = |at: usize| EventIndex::at(at).unwrap();
-        let ends: Vec<usize> = self.iterations.iter().skip(1).copied().chain([self.events.len()]).collect();
-        let iterations = self.iterations.iter().zip(ends).map(|(&start, end)| crate::program::Iteration {
-            start: index(start),
-            end: index(end),
-            start_time: Micros(0),
-            end_time: Micros(0),
-            complete: true,
-        });
-        let program = Program { iterations: iterations.collect(), phases: self.phases, ..Program::default() };
-        self.snapshot.devices = vec![DeviceTrace { events: self.events }];
-        let timeline = Timeline::of(&self.snapshot, DeviceIndex::at(0).unwrap());
-        let roles = Roles::infer(&self.snapshot, &timeline, &program);
-        move |address| {
-            let found = timeline.iter().find(|(_, allocation)| allocation.address == address);
-            found.map(|(id, _)| roles.get(id)).unwrap()
-        }
-    }
-}
+use crate::snapshot::DeviceTrace;
+use crate::unit::DeviceIndex;
+use trace::{ADAM, CUDNN, ENGINE, MODULE, MOVE, REDUCTION, TENSOR, Trace, USER};
 
 #[test]
 fn what_a_backward_pass_makes_and_leaves_behind_is_a_gradient() {
@@ -180,6 +59,36 @@ fn a_forward_inside_of_the_optimizers_closure_makes_no_state() {
     trace.alloc(Phase::Backward, 1, ENGINE);
     let role = trace.roles();
     assert_eq!((role(output), role(loss)), (Role::Activation, Role::Activation));
+}
+
+#[test]
+fn an_optimizer_of_the_users_own_keeps_state() {
+    let wrapper = ("/x/torch/optim/optimizer.py", "wrapper");
+    let own = &[("lion.py", "step"), ("/x/torch/utils/_contextlib.py", "decorate_context"), wrapper];
+    let closure = &[("train.py", "training_step"), (ADAM, "step"), wrapper];
+    let mut trace = Trace::default();
+    trace.alloc(Phase::Forward, 2, USER);
+    trace.alloc(Phase::Backward, 2, ENGINE);
+    let state = trace.alloc(Phase::Other, 4, own);
+    let metric = trace.alloc(Phase::Other, 4, closure);
+    let role = trace.roles();
+    assert_eq!(role(state), Role::OptimizerState);
+    assert_ne!(role(metric), Role::OptimizerState);
+}
+
+#[test]
+fn what_is_kept_from_setup_depends_on_who_made_it() {
+    let mut trace = Trace::default();
+    let loaded =
+        trace.alloc(Phase::Setup, 4, &[("/x/site-packages/loader/load.py", "read"), ("train.py", "main")]);
+    let mask = trace.alloc(Phase::Setup, 5, &[("model.py", "__init__"), ("train.py", "main")]);
+    let data = trace.alloc(Phase::Setup, 6, USER);
+    let weight = trace.alloc(Phase::Setup, 7, USER);
+    trace.alloc(Phase::Forward, 2, USER);
+    trace.alloc(Phase::Backward, 7, ENGINE);
+    let role = trace.roles();
+    assert_eq!([loaded, mask, data].map(&role), [Role::Parameter, Role::Buffer, Role::Input]);
+    assert_eq!(role(weight), Role::Parameter, "a gradient has its size");
 }
 
 #[test]
@@ -269,6 +178,23 @@ fn sharded_wrappers_make_communication_shards_and_reduced_gradients() {
 }
 
 #[test]
+fn buckets_are_gradients_where_the_backward_pass_leaves_none_of_its_own() {
+    let wraps = &[("/x/torch/nn/parallel/distributed.py", "_ddp_init_helper"), ("train.py", "main")];
+    for views in [false, true] {
+        let mut trace = Trace::default();
+        trace.alloc(Phase::Setup, 20, MOVE);
+        let bucket = trace.alloc(Phase::Setup, 20, wraps);
+        trace.alloc(Phase::Forward, 2, USER);
+        let made = trace.alloc(Phase::Backward, 20, ENGINE);
+        if views {
+            trace.free(Phase::Backward, made, ENGINE);
+        }
+        let expected = if views { Role::Gradient } else { Role::Communication };
+        assert_eq!(trace.roles()(bucket), expected);
+    }
+}
+
+#[test]
 fn batches_outputs_and_caches_differ_by_when_they_live() {
     let mut trace = Trace::default();
     let mut last = None;
@@ -290,6 +216,21 @@ fn batches_outputs_and_caches_differ_by_when_they_live() {
     assert_eq!(role(batch), Role::Input);
     assert_eq!(role(output), Role::Activation);
     assert_eq!(role(cached[0]), Role::Unknown);
+}
+
+#[test]
+fn the_end_of_the_program_makes_nothing_temporary() {
+    let mut trace = Trace::default();
+    let mut last = None;
+    for _ in 0..3 {
+        trace.iteration();
+        let output = trace.alloc(Phase::Forward, 5, USER);
+        if let Some(before) = last.replace(output) {
+            trace.free(Phase::Forward, before, USER);
+        }
+    }
+    trace.free(Phase::Forward, last.unwrap(), USER);
+    assert_eq!(trace.roles()(last.unwrap()), Role::Activation);
 }
 
 #[test]

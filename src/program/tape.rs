@@ -1,0 +1,100 @@
+//! Traces made by hand, for tests.
+
+use super::Program;
+use crate::snapshot::{Action, Annotation, DeviceTrace, Event, Frame, Snapshot};
+use crate::timeline::Timeline;
+use crate::unit::{Bytes, DeviceIndex, FrameId, Index, Micros, StackId};
+
+/// A recording in the making. Frames are written outermost first, `function:line`, in the user's file; a few words stand for
+/// PyTorch's own frames.
+#[derive(Default)]
+pub(super) struct Tape {
+    snapshot: Snapshot,
+    pub(super) events: Vec<Event>,
+    next: u64,
+}
+
+impl Tape {
+    pub(super) fn frame(&mut self, text: &str) -> FrameId {
+        let (file, name, line) = match text {
+            "@module" => ("/v/site-packages/torch/nn/modules/module.py", "_call_impl", 1790),
+            "@backward" => ("/v/site-packages/torch/_tensor.py", "backward", 631),
+            "@adam" => ("/v/site-packages/torch/optim/adam.py", "_init_group", 182),
+            "@hook" => ("/v/site-packages/torch/optim/optimizer.py", "wrapper", 526),
+            "@zero" => ("/v/site-packages/torch/optim/optimizer.py", "zero_grad", 1066),
+            "@decorator" => ("/v/site-packages/torch/utils/_contextlib.py", "decorate_context", 124),
+            "@recompute" => ("/v/site-packages/torch/utils/checkpoint.py", "unpack_hook", 1100),
+            _ => {
+                let (name, line) = text.split_once(':').unwrap();
+                ("/home/me/train.py", name, line.parse().unwrap())
+            }
+        };
+        let name = self.snapshot.strings.intern(name).unwrap();
+        let file = self.snapshot.strings.intern(file).unwrap();
+        self.snapshot.stacks.intern_frame(Frame { name, file, line }).unwrap()
+    }
+
+    pub(super) fn event(&mut self, action: Action, stack: &str, size: u64) -> usize {
+        let frames: Vec<FrameId> = stack.split_whitespace().rev().map(|text| self.frame(text)).collect();
+        let stack = self.snapshot.stacks.intern(&frames);
+        self.push(action, stack, size)
+    }
+
+    pub(super) fn push(&mut self, action: Action, stack: Option<StackId>, size: u64) -> usize {
+        self.next += 512;
+        let time = Micros(1_000_000 + 10 * i64::try_from(self.events.len()).unwrap());
+        let (address, size) = (self.next, Bytes(size));
+        self.events.push(Event {
+            time,
+            address,
+            size,
+            stack,
+            metadata: None,
+            stream: 0,
+            action,
+            compiled: false,
+        });
+        self.events.len() - 1
+    }
+
+    pub(super) fn alloc(&mut self, stack: &str) -> usize {
+        self.event(Action::Alloc, stack, 4096)
+    }
+
+    pub(super) fn free(&mut self, stack: &str) -> usize {
+        self.event(Action::FreeRequested, stack, 4096)
+    }
+
+    /// A range from the event that comes next to the one before the call of `end`.
+    pub(super) fn annotate(&mut self, name: &str, start: bool) {
+        let name = self.snapshot.strings.intern(name).unwrap();
+        let time = Micros(1_000_000 + 10 * i64::try_from(self.events.len()).unwrap() - 5);
+        self.snapshot.annotations.push(Annotation { name, start, time, device: 0 });
+    }
+
+    /// A forward, a backward on the engine's thread and a step, at lines of `function` counted from `line`.
+    pub(super) fn train(&mut self, outer: &str, function: &str, line: u32) {
+        self.alloc(&format!("{outer} {function}:{line}"));
+        self.alloc(&format!("{outer} {function}:{} @module forward:5", line + 1));
+        self.alloc(&format!("{outer} {function}:{} @backward", line + 2));
+        self.alloc("");
+        self.step(&format!("{outer} {function}:{}", line + 3));
+        self.free(&format!("{outer} {function}:{} @zero", line + 4));
+    }
+
+    pub(super) fn step(&mut self, caller: &str) {
+        self.annotate("Optimizer.step#Adam.step", true);
+        self.alloc(&format!("{caller} @hook @adam"));
+        self.annotate("Optimizer.step#Adam.step", false);
+    }
+
+    pub(super) fn read(mut self) -> (Program, Snapshot) {
+        self.snapshot.devices = vec![DeviceTrace { events: std::mem::take(&mut self.events) }];
+        let timeline = Timeline::of(&self.snapshot, DeviceIndex::at(0).unwrap());
+        (Program::of(&self.snapshot, &timeline), self.snapshot)
+    }
+
+    pub(super) fn program(self) -> Program {
+        self.read().0
+    }
+}

@@ -1,0 +1,124 @@
+//! Whatever is no snapshot: exit code 2, one error that says what was found and what to do, nothing on standard output.
+
+use std::fmt::Write;
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+
+use memlint::input::{Limits, Source};
+
+use crate::{folder, golden, memlint, memlint_in, recording, root, stderr, stdout};
+
+/// Files that are no snapshots, with what is wrong with each in its name.
+fn files(folder: &Path) -> Vec<&'static str> {
+    let mut whole = Vec::new();
+    let mut stream = Source::File(root().join(recording("seed-linear"))).open(&Limits::default()).unwrap();
+    stream.read_to_end(&mut whole).unwrap();
+    let compressed = fs::read(root().join(recording("seed-linear"))).unwrap();
+    let files: [(&str, &[u8]); 12] = [
+        ("text.txt", b"epoch 1, loss 0.31\nepoch 2, loss 0.28\n"),
+        ("json.json", br#"{"peak": 4}"#),
+        ("empty.pickle", b""),
+        ("list.pickle", b"\x80\x04]\x94(K\x01K\x02e."),
+        ("state_dict.pickle", b"\x80\x04}\x94\x8c\x05model\x94K\x01s."),
+        ("code.pickle", b"\x80\x04cposix\nsystem\n(\x8c\x04echot\x52."),
+        (
+            "no_history.pickle",
+            b"\x80\x04}\x94(\x8c\x08segments\x94]\x94\x8c\x0ddevice_traces\x94]\x94]\x94au.",
+        ),
+        ("protocol_1.pickle", b"}q\x00U\x08segmentsq\x01]q\x02s."),
+        ("archive.zip", b"PK\x03\x04\x14\x00\x00\x00archive/data.pkl"),
+        ("truncated.pickle", &whole[..whole.len() / 2]),
+        ("truncated.pickle.zst", &compressed[..compressed.len() / 2]),
+        ("not_a_pickle.gz", b"\x1f\x8b\x08\x00garbage"),
+    ];
+    for (name, content) in files {
+        fs::write(folder.join(name), content).unwrap();
+    }
+    files.map(|(name, _)| name).to_vec()
+}
+
+#[test]
+fn every_bad_file_gets_one_error_and_exit_code_2() {
+    let folder = folder("bad-input");
+    let mut told = String::new();
+    for name in files(&folder) {
+        let output = memlint_in(&folder, &["check", name]);
+        assert_eq!(output.status.code(), Some(2), "{name}");
+        assert_eq!(stdout(&output), "", "{name}");
+        let message = stderr(&output);
+        assert_eq!(message.matches("error: ").count(), 1, "{name}: {message}");
+        assert!(message.contains(name) && message.contains("help: "), "{name}: {message}");
+        let _ = writeln!(told, "$ memlint check {name}\n{message}");
+    }
+    golden("bad-input", &told);
+}
+
+#[test]
+fn missing_files_and_folders_without_snapshots_are_told_apart() {
+    let folder = folder("bad-paths");
+    fs::create_dir(folder.join("runs")).unwrap();
+    fs::write(folder.join("runs/train.log"), "loss 0.3").unwrap();
+    let mut told = String::new();
+    for arguments in [&["check", "missing.pickle"][..], &["check", "runs"], &["stats", "runs"]] {
+        let output = memlint_in(&folder, arguments);
+        assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""), "{arguments:?}");
+        let _ = writeln!(told, "$ memlint {}\n{}", arguments.join(" "), stderr(&output));
+    }
+    golden("bad-paths", &told);
+}
+
+#[test]
+fn one_bad_file_among_good_ones_closes_the_gate() {
+    let folder = folder("bad-among-good");
+    fs::copy(root().join(recording("seed-linear")), folder.join("good.pickle.zst")).unwrap();
+    fs::write(folder.join("bad.pickle"), b"\x80\x04]\x94.").unwrap();
+    for arguments in [&["check", "good.pickle.zst", "bad.pickle"][..], &["check", "--exit-zero", "."]] {
+        let output = memlint_in(&folder, arguments);
+        assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""), "{arguments:?}");
+        assert!(stderr(&output).contains("bad.pickle"));
+    }
+}
+
+#[test]
+fn code_in_a_pickle_is_never_run() {
+    let folder = folder("code");
+    fs::write(folder.join("evil.pickle"), b"\x80\x04cposix\nsystem\n(\x8c\x0ctouch hackedt\x52.").unwrap();
+    let output = memlint_in(&folder, &["check", "evil.pickle"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("posix.system"), "{}", stderr(&output));
+    assert!(!folder.join("hacked").exists());
+}
+
+#[test]
+fn limits_name_the_flag_that_raises_them() {
+    let linear = recording("seed-linear");
+    for (flag, value) in
+        [("--max-nodes", "10"), ("--max-stack", "1"), ("--max-text", "10"), ("--max-bytes", "1KiB")]
+    {
+        let output = memlint(&["check", &linear, flag, value]);
+        assert_eq!(output.status.code(), Some(2), "{flag}");
+        assert!(stderr(&output).contains(&format!("`{flag}`")), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn usage_errors_exit_with_2_as_well() {
+    for arguments in [&["check"][..], &["check", "a", "--output-format", "xml"], &["chek"], &[], &["explain"]]
+    {
+        let output = memlint(arguments);
+        assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""), "{arguments:?}");
+        assert!(!stderr(&output).is_empty());
+    }
+    assert_eq!(memlint(&["--help"]).status.code(), Some(0));
+    assert_eq!(memlint(&["--version"]).status.code(), Some(0));
+}
+
+#[test]
+fn unknown_rules_get_the_nearest_name() {
+    let output = memlint(&["explain", "mising-zero-grads"]);
+    assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""));
+    assert!(stderr(&output).contains("did you mean `missing-zero-grad`?"), "{}", stderr(&output));
+    let output = memlint(&["explain", "qqq"]);
+    assert!(stderr(&output).contains("fragmentation, "), "{}", stderr(&output));
+}

@@ -1,0 +1,141 @@
+//! What the programs were doing: iterations as labelled, one optimizer step to each, phases that need no C++ frames.
+
+use std::collections::BTreeMap;
+
+use memlint::program::{FoundBy, Origin, Phase, Program, Vocabulary};
+use memlint::snapshot::{Action, Snapshot, Stacks};
+use memlint::timeline::Timeline;
+use memlint::unit::{DeviceIndex, Index, StackId};
+
+use crate::case::{self, Case};
+
+/// The device with the most iterations, and its program.
+fn program(snapshot: &Snapshot) -> (DeviceIndex, Program) {
+    let programs = snapshot.active_devices().map(|(device, _)| {
+        let program = Program::of(snapshot, &Timeline::of(snapshot, device));
+        (device, program)
+    });
+    programs.max_by_key(|(_, program)| program.iterations.len()).unwrap()
+}
+
+/// The times of optimizer steps that really ran.
+fn true_steps(case: &Case) -> Vec<i64> {
+    let steps = case.truth["optimizer_steps_us"].as_array();
+    steps.map(|all| all.iter().filter_map(serde_json::Value::as_i64).collect()).unwrap_or_default()
+}
+
+#[test]
+fn iterations_are_as_many_as_labelled() {
+    let mut told = 0;
+    for case in case::all() {
+        let snapshot = case.snapshot();
+        let (_, program) = program(&snapshot);
+        // Labels count batches; a program that accumulates gradients has them as micro-batches.
+        let batches = program.micro_batches.len().max(program.iterations.len());
+        match case.labels["iterations"].as_u64() {
+            // One pass, cut short by running out of memory: nothing repeats.
+            Some(1) | None => assert_eq!(program.found_by, FoundBy::Nothing, "{}", case.name),
+            Some(labelled) => {
+                assert_eq!(batches as u64, labelled, "{}: iterations", case.name);
+                told += 1;
+            }
+        }
+    }
+    assert!(told >= 76, "only {told} recordings have iterations");
+}
+
+#[test]
+fn optimizer_steps_fall_evenly_into_iterations() {
+    let (mut even, mut all) = (0, 0);
+    for case in case::all() {
+        let steps = true_steps(&case);
+        let snapshot = case.snapshot();
+        let (_, program) = program(&snapshot);
+        let Some(begin) = program.iterations.first().map(|one| one.start_time.0) else { continue };
+        // Steps before the recording, or before a captured graph takes over, cannot fall into any.
+        let seen: Vec<i64> = steps.into_iter().filter(|&step| step >= begin).collect();
+        let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
+        for &step in &seen {
+            let holds = |one: &memlint::program::Iteration| one.start_time.0 <= step && step < one.end_time.0;
+            let at = program.iterations.iter().position(holds);
+            *counts.entry(at.unwrap_or(usize::MAX)).or_insert(0) += 1;
+        }
+        assert_eq!(counts.get(&usize::MAX), None, "{}: a step between iterations", case.name);
+        let usual = counts.values().copied().max().unwrap_or(0);
+        even += counts.values().filter(|&&count| count == usual).sum::<usize>();
+        all += seen.len();
+    }
+    assert!(all > 600, "only {all} steps were compared");
+    assert_eq!(even, all, "steps that share an iteration unevenly");
+}
+
+#[test]
+fn iterations_tile_and_every_event_has_a_phase() {
+    for case in case::all() {
+        let snapshot = case.snapshot();
+        let (device, program) = program(&snapshot);
+        let events = snapshot.devices[device.position()].events.len();
+        assert_eq!(program.phases.len(), events, "{}", case.name);
+        for pair in program.iterations.windows(2) {
+            assert_eq!(pair[0].end, pair[1].start, "{}", case.name);
+            assert!(pair[0].start < pair[0].end && pair[0].start_time <= pair[0].end_time, "{}", case.name);
+        }
+        assert!(program.iterations.iter().all(|one| one.end.position() <= events), "{}", case.name);
+    }
+}
+
+#[test]
+fn the_main_loop_is_at_the_users_line() {
+    for case in case::all().iter().filter(|case| !case.expects("no-stacks")) {
+        let snapshot = case.snapshot();
+        let (_, program) = program(&snapshot);
+        let Some(main) = program.main_loop else {
+            assert!(program.iterations.is_empty(), "{}: iterations without a loop", case.name);
+            continue;
+        };
+        assert_eq!(Vocabulary::of(&snapshot).origin(main.frame), Origin::User, "{}", case.name);
+        let frame = snapshot.stacks.frame(main.frame).unwrap();
+        assert!(snapshot.text(frame.file).ends_with("train.py"), "{}", case.name);
+        let library = ["clean-hf-trainer", "clean-lightning"].contains(&case.name.as_str());
+        assert_eq!(program.library_loop.is_some(), library, "{}: whose loop", case.name);
+    }
+}
+
+/// The same recording as `stacks="python"` would have made it.
+fn without_native_frames(snapshot: &mut Snapshot) {
+    let vocabulary = Vocabulary::of(snapshot);
+    let mut python = Stacks::default();
+    for frame in snapshot.stacks.frame_ids() {
+        python.intern_frame(snapshot.stacks.frame(frame).unwrap());
+    }
+    let strip = |stack: StackId, python: &mut Stacks| {
+        let frames = snapshot.stacks.get(stack).iter().copied();
+        let kept: Vec<_> = frames.filter(|&frame| vocabulary.origin(frame) != Origin::Native).collect();
+        python.intern(&kept)
+    };
+    for trace in &mut snapshot.devices {
+        for event in &mut trace.events {
+            event.stack = event.stack.and_then(|stack| strip(stack, &mut python));
+        }
+    }
+    snapshot.stacks = python;
+}
+
+#[test]
+fn python_frames_alone_tell_the_same_phases_as_native_ones() {
+    let mut compared = 0;
+    for case in case::all().iter().filter(|case| case.labels["stacks"] == "all") {
+        let mut snapshot = case.snapshot();
+        let (device, full) = program(&snapshot);
+        without_native_frames(&mut snapshot);
+        let stripped = Program::of(&snapshot, &Timeline::of(&snapshot, device));
+        assert_eq!(stripped.iterations, full.iterations, "{}", case.name);
+        for (at, event) in snapshot.devices[device.position()].events.iter().enumerate() {
+            if event.action == Action::Alloc {
+                assert_eq!(stripped.phases[at], full.phases[at], "{}: event {at}", case.name);
+                compared += usize::from(full.phases[at] == Phase::Backward);
+            }
+        }
+    }
+    assert!(compared > 50_000, "only {compared} allocations of a backward pass were compared");
+}
