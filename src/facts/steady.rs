@@ -42,7 +42,7 @@ fn reaching(facts: &Facts, events: &Range<usize>, peak: Bytes) -> Option<EventIn
         if one.alloc == here {
             level += one.bytes;
         } else if one.free == here {
-            level = level - one.bytes;
+            level -= one.bytes;
         }
         if at >= events.start && level >= peak {
             return here;

@@ -165,7 +165,7 @@ fn report(facts: &Facts, copies: &[Copied]) -> Option<Finding> {
     let guilty = facts.guilty(tensors.iter().copied());
     let blamed = facts.blame().narrowest(&guilty).unwrap_or(largest.frame);
     finding.location = place(facts, blamed);
-    finding.label = label.to_owned();
+    label.clone_into(&mut finding.label);
     finding.stack = guilty.first().map(|one| shown(facts, one.stack)).unwrap_or_default();
     let first = tensors.first().and_then(|id| facts.timeline.allocation(*id)?.alloc);
     finding.phase = first.map(|event| facts.phase(event)).unwrap_or_default();

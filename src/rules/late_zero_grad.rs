@@ -78,9 +78,9 @@ fn report(facts: &Facts, late: &[Late], changes: &Changes, share: f64) -> Findin
         let born = facts.timeline.allocation(one.id)?.alloc?;
         facts.seen_stack(born)
     });
-    finding.label = "cleared only here, after the forward pass".to_owned();
+    "cleared only here, after the forward pass".clone_into(&mut finding.label);
     if cleared.is_none() {
-        finding.label = "made here, and cleared only after the next forward pass".to_owned();
+        "made here, and cleared only after the next forward pass".clone_into(&mut finding.label);
     }
     if let Some(stack) = cleared.or(backward) {
         finding.location = facts.site(stack).and_then(|frame| place(facts, frame));

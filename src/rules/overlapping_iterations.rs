@@ -148,11 +148,11 @@ fn report(facts: &Facts, lines: &[Vec<AllocationId>], share: f64, saved: Bytes) 
     let guilty = heaviest_line(facts, &old);
     let blamed = facts.blame().past_forwards(&guilty)?;
     let message = format!("{bytes} of the previous iteration live on through the next one");
-    let help =
+    let remedy =
         "drop them at the end of the iteration: del outputs, loss (or keep .detach().cpu() or .item())";
-    let mut finding = OverlappingIterations::META.finding(facts, message, help);
+    let mut finding = OverlappingIterations::META.finding(facts, message, remedy);
     finding.location = place(facts, blamed);
-    finding.label = "what is made here is freed only when the next iteration replaces it".to_owned();
+    "what is made here is freed only when the next iteration replaces it".clone_into(&mut finding.label);
     let stack =
         guilty.iter().find(|one| facts.code.python(one.stack).contains(&blamed)).or(guilty.first())?.stack;
     finding.stack = shown(facts, stack);

@@ -22,10 +22,12 @@ declare_rule! {
 const SHARE: f64 = 0.25;
 /// The share of the peak below which a single tensor is no spike.
 const SINGLE: f64 = 0.1;
+/// The same as a divisor.
+const SINGLE_PART: u64 = 10;
 /// A spike is a few tensors: many small ones are a model at work.
 const FEW: usize = 4;
-/// The share of an iteration (in events) that a tensor may live.
-const LIFE: f64 = 0.1;
+/// A tensor may live for an iteration's events divided by this.
+const LIFE_PART: usize = 10;
 /// The share of the peak that doing without them has to save for a warning. Logits in float32 and sorts of whole
 /// matrices measure 0.55 to 0.95, what an expert leaves alone mostly less than 0.1: the next tensor takes its place.
 const WARNED: f64 = 0.5;
@@ -182,14 +184,8 @@ impl<'f, 'a> Scene<'f, 'a> {
             .collect();
         lengths.sort_unstable();
         let median = lengths.get(lengths.len() / 2).copied().unwrap_or(0);
-        let large = Bytes((SINGLE * facts.steady().peak.get() as f64) as u64);
-        let mut scene = Scene {
-            facts,
-            makers,
-            large,
-            short: (LIFE * median as f64) as usize,
-            largest_layer: Bytes::ZERO,
-        };
+        let large = Bytes(facts.steady().peak.get() / SINGLE_PART);
+        let mut scene = Scene { facts, makers, large, short: median / LIFE_PART, largest_layer: Bytes::ZERO };
         let layers = facts.timeline.iter().filter(|(id, one)| {
             scene.maker(one) == Some(Maker::Layer)
                 && facts.role(*id) != Role::Workspace

@@ -50,11 +50,11 @@ fn rows() -> Vec<Row> {
                 && !twin.expects(finding.rule)
                 && !OTHER_REMEDY.iter().any(|(name, rule, _)| *name == case.name && *rule == finding.rule)
         };
-        let (faulty, healthy) = (report(case), report(twin));
-        for finding in faulty.findings.iter().filter(|finding| faults(finding)) {
+        let (mistaken, healthy) = (report(case), report(twin));
+        for finding in mistaken.findings.iter().filter(|finding| faults(finding)) {
             let Some(predicted) = finding.impact.peak else { continue };
             let peak = |report: &Report| peak(report, finding.group);
-            let (real, case) = (peak(&faulty) - peak(&healthy), case.name.clone());
+            let (real, case) = (peak(&mistaken) - peak(&healthy), case.name.clone());
             rows.push(Row { case, rule: finding.rule, predicted, real });
         }
     }
