@@ -3,6 +3,8 @@
 //! In: a timeline and changed ends. Out: the peak of requested bytes, computed again. The saving is often less than the
 //! guilty bytes, because the new peak lies elsewhere.
 
+use std::ops::Range;
+
 use rustc_hash::FxHashMap;
 
 use crate::timeline::{Allocation, Timeline};
@@ -18,7 +20,7 @@ pub enum Change {
 }
 
 /// Changed lifetimes; each allocation at most once.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Changes {
     of: FxHashMap<AllocationId, Change>,
 }
@@ -36,6 +38,12 @@ impl Changes {
 
     /// The peak of requested bytes with the changes made.
     pub fn peak(&self, timeline: &Timeline) -> Bytes {
+        self.peak_within(timeline, 0..timeline.allocation_of.len())
+    }
+
+    /// The highest requested bytes after any event of a range of positions, with the changes made. A range from 0 on
+    /// counts what stands before the first event, too.
+    pub fn peak_within(&self, timeline: &Timeline, range: Range<usize>) -> Bytes {
         let events = timeline.allocation_of.len();
         let mut steps = vec![0_i128; events];
         let mut level: i128 = 0;
@@ -53,12 +61,26 @@ impl Changes {
                 *step -= bytes;
             }
         }
-        let mut peak = level;
-        for step in steps {
+        let mut peak = if range.start == 0 { level } else { 0 };
+        for (at, step) in steps.into_iter().enumerate().take(range.end) {
             level += step;
-            peak = peak.max(level);
+            if at >= range.start {
+                peak = peak.max(level);
+            }
         }
         Bytes(u64::try_from(peak).unwrap_or(0))
+    }
+
+    /// How far the peak falls within a range of positions.
+    pub fn saving_within(&self, timeline: &Timeline, range: Range<usize>) -> Bytes {
+        Changes::default().peak_within(timeline, range.clone()) - self.peak_within(timeline, range)
+    }
+
+    /// The changes of both; those of `other` count where both change the same allocation.
+    #[must_use]
+    pub fn and(mut self, other: &Changes) -> Changes {
+        self.of.extend(other.of.iter().map(|(id, change)| (*id, *change)));
+        self
     }
 
     /// How far the peak falls.

@@ -9,12 +9,16 @@ mod calls;
 mod code;
 mod growth;
 mod impact;
+mod makers;
+mod module_calls;
 mod pools;
 mod reallocation;
 mod regrowth;
 mod retention;
 mod savers;
+mod steady;
 mod trend;
+mod unused_graphs;
 
 use std::cell::OnceCell;
 
@@ -24,11 +28,15 @@ pub use calls::Calls;
 pub use code::Code;
 pub use growth::Growth;
 pub use impact::{Change, Changes};
+pub use makers::Maker;
+pub use module_calls::ModuleCall;
 pub use pools::PoolPeaks;
 pub use reallocation::Reallocation;
 pub use regrowth::StateMaking;
 pub use retention::Retention;
+pub use steady::Steady;
 pub use trend::{Trend, trend};
+pub use unused_graphs::UnusedGraph;
 
 use crate::program::{Phase, Program};
 use crate::replay::Replay;
@@ -78,6 +86,9 @@ pub struct Facts<'a> {
     reallocations: OnceCell<Vec<Reallocation>>,
     makings: OnceCell<Vec<StateMaking>>,
     bursts: OnceCell<Vec<Burst>>,
+    steady: OnceCell<Steady>,
+    module_calls: OnceCell<Vec<ModuleCall>>,
+    unused_graphs: OnceCell<Vec<UnusedGraph>>,
 }
 
 impl<'a> Facts<'a> {
@@ -104,6 +115,9 @@ impl<'a> Facts<'a> {
             reallocations: OnceCell::new(),
             makings: OnceCell::new(),
             bursts: OnceCell::new(),
+            steady: OnceCell::new(),
+            module_calls: OnceCell::new(),
+            unused_graphs: OnceCell::new(),
         })
     }
 
@@ -142,6 +156,13 @@ impl<'a> Facts<'a> {
         last.saturating_sub(first)
     }
 
+    /// At how many ends of iterations the program holds an allocation: as [`Facts::ends_outlived`], but until the
+    /// program gives it back, not until a stream is done with it.
+    pub fn ends_held(&self, allocation: &Allocation) -> usize {
+        let given_back = allocation.free_requested.or(allocation.free);
+        self.ends_outlived(&Allocation { free: given_back, ..*allocation })
+    }
+
     /// The highest requested bytes.
     pub fn peak(&self) -> Bytes {
         self.timeline.peak_requested.bytes
@@ -176,6 +197,36 @@ impl<'a> Facts<'a> {
     /// Moments at which the tensors of several past iterations go at once, by line, then by time.
     pub fn bursts(&self) -> &[Burst] {
         self.bursts.get_or_init(|| bursts::bursts(self))
+    }
+
+    /// The loop without its first iteration, and the peak in it.
+    pub fn steady(&self) -> &Steady {
+        self.steady.get_or_init(|| Steady::of(self))
+    }
+
+    /// The outermost calls of modules, in order.
+    pub fn module_calls(&self) -> &[ModuleCall] {
+        self.module_calls.get_or_init(|| module_calls::module_calls(self))
+    }
+
+    /// The lines whose forward passes keep what no backward pass ever used, heaviest first.
+    pub fn unused_graphs(&self) -> &[UnusedGraph] {
+        self.unused_graphs.get_or_init(|| unused_graphs::unused_graphs(self))
+    }
+
+    /// Who made what was allocated, by stack.
+    pub fn makers(&self) -> Vec<Option<Maker>> {
+        self.snapshot.stacks.ids().map(|stack| makers::maker(self, stack)).collect()
+    }
+
+    /// The bytes of some allocations.
+    pub fn bytes(&self, allocations: &[AllocationId]) -> Bytes {
+        allocations.iter().filter_map(|id| self.timeline.allocation(*id)).map(|one| one.bytes).sum()
+    }
+
+    /// The event at a position of this device's trace.
+    pub fn event(&self, position: usize) -> Option<EventIndex> {
+        EventIndex::at(position).filter(|_| position < self.trace.events.len())
     }
 
     /// The peaks of the default pool: private ones (CUDA graphs) apart.

@@ -74,6 +74,8 @@ pub struct Program {
     pub zero_grads: Vec<Step>,
     /// The first event of each micro-batch; empty unless gradients are accumulated over several.
     pub micro_batches: Vec<EventIndex>,
+    /// Whether frees carry stacks of their own, and not their allocation's.
+    pub frees_have_stacks: bool,
 }
 
 /// One call among the events.
@@ -222,6 +224,7 @@ impl Program {
             steps: if marks.has_optimizer() { steps(&marks.steps) } else { Vec::new() },
             zero_grads: steps(&marks.zero_grads),
             micro_batches: cut.micro_batches.iter().filter_map(|&at| EventIndex::at(at)).collect(),
+            frees_have_stacks: frees,
         }
     }
 

@@ -5,15 +5,21 @@
 //! their own default. What a rule needs from a recording it declares; where that is missing the engine skips it and
 //! says why.
 
+mod activations_without_backward;
 mod delayed_free_cycle;
+mod duplicate_weights;
 mod fragmentation;
 mod growing_reallocation;
 mod growing_residency;
+mod late_zero_grad;
 mod lazy_optimizer_init;
 mod missing_zero_grad;
 mod no_iterations;
 mod optimizer_state_regrowth;
+mod optimizer_step_peak;
+mod overlapping_iterations;
 mod retained_graph;
+mod transient_spike;
 mod truncated_history;
 
 use crate::facts::Facts;
@@ -171,7 +177,13 @@ pub static RULES: &[&dyn Rule] = &[
     &delayed_free_cycle::DelayedFreeCycle,
     &optimizer_state_regrowth::OptimizerStateRegrowth,
     &growing_reallocation::GrowingReallocation,
+    &overlapping_iterations::OverlappingIterations,
+    &activations_without_backward::ActivationsWithoutBackward,
+    &late_zero_grad::LateZeroGrad,
+    &transient_spike::TransientSpike,
+    &optimizer_step_peak::OptimizerStepPeak,
     &lazy_optimizer_init::LazyOptimizerInit,
+    &duplicate_weights::DuplicateWeights,
     &fragmentation::Fragmentation,
     &truncated_history::TruncatedHistory,
     &no_iterations::NoIterations,

@@ -1,0 +1,231 @@
+//! Forward passes that recorded an autograd graph for which no backward pass came.
+//!
+//! In: calls of modules and lifetimes. Out: for each calling line what it kept for nothing, and the lifetimes as they
+//! would be without autograd.
+//!
+//! Without autograd the tensors inside a forward die inside it; what it returns, and a cache of keys and values, is a
+//! small part by number. With autograd most of them live until a backward pass lets go of them one by one. Where most
+//! of a call's tensors outlive the call and are let go of elsewhere, the graph died unused. Two things look alike and are
+//! told apart: a graph that a backward pass with `retain_graph` did use (a backward ran in between, and let go of
+//! nothing), and activations that wait for their backward pass in a later iteration (they die in it).
+//!
+//! A model of one layer keeps only its input. Then C++ frames decide, if there are any: a saved tensor that is let go
+//! of outside the autograd engine.
+
+use std::collections::BTreeMap;
+
+use crate::facts::{Change, Changes, Facts, ModuleCall};
+use crate::program::{Meaning, Phase};
+use crate::role::Role;
+use crate::snapshot::Action;
+use crate::timeline::Allocation;
+use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index, StackId};
+
+/// The share of a call's bytes that has to outlive it for nothing. Recordings without `no_grad` measure 0.5 to 0.93,
+/// training at most 0.24.
+const SHARE: f64 = 0.4;
+/// The share of a call's tensors, by number: caches of keys and values hold most bytes of a call, but few tensors.
+const SHARE_BY_NUMBER: f64 = 0.25;
+/// Fewer tensors than this are a small model's output.
+const FEWEST: usize = 4;
+/// The share of a line's calls that has to look so: a line that serves training as well does not.
+const CALLS: f64 = 0.8;
+
+/// What a line's forward passes kept for nothing.
+#[derive(Debug)]
+pub struct UnusedGraph {
+    /// The user's line that called the model.
+    pub line: FrameId,
+    /// A stack of such a call.
+    pub stack: Option<StackId>,
+    /// How many calls kept it.
+    pub calls: usize,
+    /// What was kept, over all calls.
+    pub kept: Vec<AllocationId>,
+    /// The most that one call kept.
+    pub most: Bytes,
+    /// Whether C++ frames show saved tensors let go of, rather than lifetimes.
+    pub seen_in_frames: bool,
+    /// The lifetimes without autograd.
+    pub changes: Changes,
+}
+
+/// All such lines, heaviest first.
+pub(super) fn unused_graphs(facts: &Facts) -> Vec<UnusedGraph> {
+    let backward = BackwardPasses::of(facts);
+    let mut calls_of: BTreeMap<usize, Vec<&ModuleCall>> = BTreeMap::new();
+    for call in facts.module_calls() {
+        calls_of.entry(call.callers).or_default().push(call);
+    }
+    let mut found: BTreeMap<FrameId, UnusedGraph> = BTreeMap::new();
+    for calls in calls_of.values() {
+        let unused: Vec<(&ModuleCall, Vec<AllocationId>)> = calls
+            .iter()
+            .filter_map(|call| Some((*call, kept_for_nothing(facts, &backward, call)?)))
+            .collect();
+        let Some(line) = calls.first().and_then(|call| call.line) else { continue };
+        if unused.is_empty() || (unused.len() as f64) < CALLS * calls.len() as f64 {
+            continue;
+        }
+        let graph = found.entry(line).or_insert_with(|| UnusedGraph::at(line));
+        for (call, kept) in unused {
+            graph.add(facts, call, kept);
+        }
+    }
+    let mut found: Vec<UnusedGraph> = found.into_values().collect();
+    if found.is_empty() {
+        found = seen_to_be_dropped(facts, &backward);
+    }
+    found.sort_by(|a, b| b.most.cmp(&a.most).then(a.line.cmp(&b.line)));
+    found
+}
+
+impl UnusedGraph {
+    fn at(line: FrameId) -> UnusedGraph {
+        UnusedGraph {
+            line,
+            stack: None,
+            calls: 0,
+            kept: Vec::new(),
+            most: Bytes::ZERO,
+            seen_in_frames: false,
+            changes: Changes::default(),
+        }
+    }
+
+    /// Without autograd a tensor dies when the next operation but one has its result: the next reads it.
+    fn add(&mut self, facts: &Facts, call: &ModuleCall, kept: Vec<AllocationId>) {
+        let bytes = facts.bytes(&kept);
+        for id in &kept {
+            let place = call.made.iter().position(|made| made == id);
+            let after = place.and_then(|place| call.made.get(place + 2));
+            if let Some(end) = after.and_then(|after| facts.timeline.allocation(*after)?.alloc) {
+                self.changes.set(*id, Change::EndAt(end));
+            }
+        }
+        let first = kept.first().and_then(|id| facts.timeline.allocation(*id));
+        self.stack = self.stack.or(first.and_then(|one| one.stack));
+        self.calls += 1;
+        self.most = self.most.max(bytes);
+        self.kept.extend(kept);
+    }
+}
+
+/// What a call made that outlives it and that no backward pass lets go of, if that is most of what it made.
+fn kept_for_nothing(
+    facts: &Facts,
+    backward: &BackwardPasses,
+    call: &ModuleCall,
+) -> Option<Vec<AllocationId>> {
+    let is_tensor = |id: &&AllocationId| facts.role(**id) != Role::Workspace;
+    let made: Vec<AllocationId> = call.made.iter().filter(is_tensor).copied().collect();
+    let outlives = |id: &AllocationId| {
+        let Some(one) = facts.timeline.allocation(*id) else { return false };
+        let Some(freed) = one.free_requested else { return false };
+        freed.position() >= call.end
+            && facts.ends_held(one) <= 1
+            && !matches!(facts.phase(freed), Phase::Backward | Phase::Recomputation)
+    };
+    let output = made.last().copied();
+    let kept: Vec<AllocationId> =
+        made.iter().copied().filter(|id| Some(*id) != output && outlives(id)).collect();
+    let (bytes, all) = (facts.bytes(&kept), facts.bytes(&made));
+    let most = bytes.share_of(all) >= SHARE && kept.len() as f64 >= SHARE_BY_NUMBER * made.len() as f64;
+    if kept.len() < FEWEST || !most {
+        return None;
+    }
+    let freed = |id: &AllocationId| facts.timeline.allocation(*id)?.free_requested.map(Index::position);
+    let last = kept.iter().filter_map(freed).max()?;
+    (!backward.used_and_retained(call.end, last, bytes)).then_some(kept)
+}
+
+/// Where backward passes ran, and what they let go of.
+struct BackwardPasses {
+    /// The positions of their allocations.
+    allocations: Vec<usize>,
+    /// The positions at which they let go of what they did not make, with the bytes so far.
+    released: Vec<(usize, u64)>,
+}
+
+impl BackwardPasses {
+    fn of(facts: &Facts) -> BackwardPasses {
+        let is_backward = |event: EventIndex| facts.phase(event) == Phase::Backward;
+        let births = facts.timeline.iter().filter_map(|(_, one)| one.alloc);
+        let allocations = births.filter(|event| is_backward(*event)).map(Index::position).collect();
+        let let_go = |one: &Allocation| {
+            let event = one.free_requested.filter(|event| is_backward(*event))?;
+            let made_before = one.alloc.is_none_or(|born| !is_backward(born));
+            made_before.then_some((event.position(), one.bytes.get()))
+        };
+        let mut released: Vec<(usize, u64)> =
+            facts.timeline.iter().filter_map(|(_, one)| let_go(one)).collect();
+        released.sort_unstable();
+        let mut total = 0_u64;
+        for (_, bytes) in &mut released {
+            total = total.saturating_add(*bytes);
+            *bytes = total;
+        }
+        BackwardPasses { allocations, released }
+    }
+
+    /// Whether a backward pass ran between two positions.
+    fn ran(&self, from: usize, to: usize) -> bool {
+        let after = self.allocations.partition_point(|at| *at < from);
+        self.allocations.get(after).is_some_and(|at| *at < to)
+    }
+
+    /// Whether a backward pass ran and let go of next to nothing (against `kept` bytes): it kept its graph.
+    fn used_and_retained(&self, from: usize, to: usize, kept: Bytes) -> bool {
+        let until = |position: usize| {
+            let count = self.released.partition_point(|(at, _)| *at < position);
+            count.checked_sub(1).and_then(|last| self.released.get(last)).map_or(0, |(_, total)| *total)
+        };
+        let released = Bytes(until(to).saturating_sub(until(from)));
+        self.ran(from, to) && released.share_of(kept) < 0.05
+    }
+}
+
+/// What C++ frames show to have been saved for a backward pass and let go of outside one.
+fn seen_to_be_dropped(facts: &Facts, backward: &BackwardPasses) -> Vec<UnusedGraph> {
+    let drops: Vec<bool> =
+        facts.snapshot.stacks.ids().map(|stack| drops_saved_tensor(facts, stack)).collect();
+    let mut found: BTreeMap<FrameId, UnusedGraph> = BTreeMap::new();
+    for (id, one) in facts.timeline.iter() {
+        let Some((born, freed)) = one.alloc.zip(one.free_requested) else { continue };
+        let stack = facts.trace.event(freed).and_then(|event| event.stack);
+        let Some(stack) = stack.filter(|stack| drops.get(stack.position()) == Some(&true)) else { continue };
+        if facts.ends_held(one) > 1 || backward.ran(born.position(), freed.position()) {
+            continue;
+        }
+        let Some(line) = facts.site(stack) else { continue };
+        let graph = found.entry(line).or_insert_with(|| UnusedGraph::at(line));
+        graph.seen_in_frames = true;
+        graph.stack = graph.stack.or(Some(stack));
+        graph.calls += 1;
+        graph.most = graph.most.max(one.bytes);
+        graph.kept.push(id);
+        // The variable that held it is bound again where the next one is made.
+        if let Some(end) = next_alike(facts, one) {
+            graph.changes.set(id, Change::EndAt(end));
+        }
+    }
+    found.into_values().collect()
+}
+
+/// The next allocation of the same size under the same stack.
+fn next_alike(facts: &Facts, one: &Allocation) -> Option<EventIndex> {
+    let born = one.alloc?.position();
+    let alike = |(_, event): &(usize, &crate::snapshot::Event)| {
+        event.action == Action::Alloc && event.stack == one.stack && event.size == one.bytes
+    };
+    let (position, _) = facts.trace.events.iter().enumerate().skip(born + 1).find(alike)?;
+    facts.event(position)
+}
+
+fn drops_saved_tensor(facts: &Facts, stack: StackId) -> bool {
+    let frames = facts.snapshot.stacks.get(stack);
+    let name = |id: &FrameId| facts.snapshot.stacks.frame(*id).map(|frame| facts.snapshot.text(frame.name));
+    let saved = |name: &str| name.contains("SavedVariable") || name.contains("release_variables");
+    let engine = |id: &FrameId| facts.code.vocabulary.meaning(*id) == Meaning::Engine;
+    frames.iter().filter_map(name).any(saved) && !frames.iter().any(engine)
+}

@@ -1,0 +1,194 @@
+//! A second copy of the model's weights that nobody computes with.
+
+use std::collections::BTreeMap;
+
+use super::{declare_rule, measure, place, shown};
+use crate::facts::{Change, Changes, Facts};
+use crate::finding::{Finding, Impact, Severity, Value};
+use crate::program::Phase;
+use crate::role::Role;
+use crate::timeline::Allocation;
+use crate::unit::{AllocationId, Bytes, Confidence, FrameId, Index, StackId, count, percent};
+
+declare_rule! {
+    /// A second copy of the model's weights stays on the device.
+    DuplicateWeights = "duplicate-weights", Peak, Warning,
+    needs: [History, Stacks, Iterations],
+    summary: "a second copy of the model's weights stays on the device",
+}
+
+/// The share of the model's weights that a copy has to hold.
+const COVERED: f64 = 0.8;
+/// The share of an in-loop copy that has to be weights: other things are made in loops, too.
+const ALIKE: f64 = 0.8;
+/// Fewer tensors of equal sizes prove nothing.
+const FEWEST: usize = 4;
+/// The share of the peak that doing without the copy has to save for a warning.
+const SAVED: f64 = 0.05;
+
+/// How a copy came to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    /// `torch.load` to the device, kept after the model took the values over.
+    Loaded,
+    /// Copied while training runs: a best model, a snapshot. (Copies made before training are computed with: moving
+    /// averages, target networks, teachers.)
+    CopiedInLoop,
+}
+
+/// Which allocations belong together: made by one line in one iteration (or before all).
+type Key = (Kind, FrameId, Option<usize>);
+
+struct Copied {
+    kind: Kind,
+    frame: FrameId,
+    tensors: Vec<AllocationId>,
+    bytes: Bytes,
+    covered: f64,
+}
+
+impl DuplicateWeights {
+    fn detect(facts: &Facts) -> Vec<Finding> {
+        let mut copies: BTreeMap<(Kind, FrameId), Vec<Copied>> = BTreeMap::new();
+        for copy in copies_of_weights(facts) {
+            copies.entry((copy.kind, copy.frame)).or_default().push(copy);
+        }
+        copies.values().filter_map(|copies| report(facts, copies)).collect()
+    }
+}
+
+fn copies_of_weights(facts: &Facts) -> Vec<Copied> {
+    let sources: Vec<Source> = facts.snapshot.stacks.ids().map(|stack| source(facts, stack)).collect();
+    let mut groups: BTreeMap<Key, Vec<AllocationId>> = BTreeMap::new();
+    let mut weights: BTreeMap<Bytes, usize> = BTreeMap::new();
+    let loop_start = facts.program.iterations.first().map_or(0, |first| first.start.position());
+    for (id, one) in facts.timeline.iter() {
+        let source = one.stack.and_then(|stack| sources.get(stack.position())).copied().unwrap_or_default();
+        match key(facts, id, one, source, loop_start) {
+            Some(key) => groups.entry(key).or_default().push(id),
+            None if is_weight(facts, id, one, loop_start) => *weights.entry(one.bytes).or_default() += 1,
+            None => {}
+        }
+    }
+    let all: Bytes = weights.iter().map(|(bytes, count)| bytes.times(*count as u64)).sum();
+    let copy = |((kind, frame, _), tensors): (Key, Vec<AllocationId>)| {
+        let mut left = weights.clone();
+        let mut matched = Bytes::ZERO;
+        let mut count = 0;
+        for one in tensors.iter().filter_map(|id| facts.timeline.allocation(*id)) {
+            if let Some(left) = left.get_mut(&one.bytes).filter(|left| **left > 0) {
+                *left -= 1;
+                matched += one.bytes;
+                count += 1;
+            }
+        }
+        let bytes = facts.bytes(&tensors);
+        let covered = matched.share_of(all);
+        let alike = kind == Kind::Loaded || matched.share_of(bytes) >= ALIKE;
+        let copied = covered >= COVERED && alike && count >= FEWEST;
+        copied.then_some(Copied { kind, frame, tensors, bytes, covered })
+    };
+    groups.into_iter().filter_map(copy).collect()
+}
+
+/// What a stack says of the tensors made under it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Source {
+    line: Option<FrameId>,
+    loads: bool,
+    copies: bool,
+    /// A moving average of the weights makes its copy: it is wanted.
+    averages: bool,
+}
+
+fn source(facts: &Facts, stack: StackId) -> Source {
+    let mut source = Source { line: facts.site(stack), ..Source::default() };
+    for frame in facts.code.python(stack).iter().filter_map(|id| facts.snapshot.stacks.frame(*id)) {
+        let file = facts.snapshot.text(frame.file);
+        source.loads |= file.ends_with("torch/serialization.py");
+        source.copies |= file.ends_with("/copy.py");
+        source.averages |= file.ends_with("torch/optim/swa_utils.py") || file.ends_with("utils/model_ema.py");
+    }
+    source
+}
+
+/// The copy that an allocation may be part of.
+fn key(facts: &Facts, id: AllocationId, one: &Allocation, source: Source, loop_start: usize) -> Option<Key> {
+    let frame = source.line.filter(|_| !source.averages)?;
+    let born = one.alloc?;
+    let ends = facts.ends_held(one);
+    if source.loads {
+        return (ends > 0).then_some((Kind::Loaded, frame, None));
+    }
+    let busy = matches!(facts.phase(born), Phase::Backward | Phase::OptimizerStep | Phase::Clipping);
+    let other = facts.role(id) == Role::OptimizerState;
+    let long = ends >= if source.copies { 1 } else { 2 };
+    let in_loop = born.position() >= loop_start && !busy && !other && long;
+    in_loop.then(|| (Kind::CopiedInLoop, frame, facts.born_in(one).map(Index::position)))
+}
+
+/// Whether an allocation is of the model: there before the loop and to its end.
+fn is_weight(facts: &Facts, id: AllocationId, one: &Allocation, loop_start: usize) -> bool {
+    facts.role(id) == Role::Parameter
+        && one.alloc.is_none_or(|born| born.position() < loop_start)
+        && facts.ends_held(one) >= facts.iteration_ends().len()
+}
+
+fn report(facts: &Facts, copies: &[Copied]) -> Option<Finding> {
+    let largest = copies.iter().max_by_key(|copy| copy.bytes)?;
+    let mut changes = Changes::default();
+    for id in copies.iter().flat_map(|copy| &copy.tensors) {
+        changes.set(*id, Change::Remove);
+    }
+    let steady = facts.steady();
+    let saved = changes.saving(facts.timeline);
+    let later = changes.saving_within(facts.timeline, steady.events.clone());
+    let share = saved.share_of(facts.peak()).max(later.share_of(steady.peak));
+    let bytes = largest.bytes;
+    let (message, help, label) = match largest.kind {
+        Kind::Loaded => (
+            format!("a loaded checkpoint stays next to the model ({bytes})"),
+            "load to the host and let go of it: torch.load(path, map_location=\"cpu\"); del checkpoint",
+            "loaded to the device here and never freed",
+        ),
+        Kind::CopiedInLoop => (
+            format!("a copy of the model's weights stays on the device ({bytes})"),
+            "keep it on the host: {k: v.detach().cpu() for k, v in model.state_dict().items()}, or save it to disk",
+            "copied here while training runs",
+        ),
+    };
+    let mut finding = DuplicateWeights::META.finding(facts, message, help);
+    if share < SAVED {
+        finding.severity = Severity::Info;
+    }
+    let tensors = largest.tensors.as_slice();
+    let guilty = facts.guilty(tensors.iter().copied());
+    let blamed = facts.blame().narrowest(&guilty).unwrap_or(largest.frame);
+    finding.location = place(facts, blamed);
+    label.clone_into(&mut finding.label);
+    finding.stack = guilty.first().map(|one| shown(facts, one.stack)).unwrap_or_default();
+    let first = tensors.first().and_then(|id| facts.timeline.allocation(*id)?.alloc);
+    finding.phase = first.map(|event| facts.phase(event)).unwrap_or_default();
+    finding.confidence = match largest.kind {
+        Kind::Loaded => Confidence::High,
+        Kind::CopiedInLoop => Confidence::Medium,
+    };
+    let ends = tensors.iter().filter_map(|id| facts.timeline.allocation(*id)).map(|one| facts.ends_held(one));
+    let ends = ends.max().unwrap_or(0);
+    finding.evidence = vec![
+        measure("copy", Value::Bytes(bytes), format!("{bytes} in {}", count(tensors.len(), "tensor"))),
+        measure(
+            "covered",
+            Value::Ratio(largest.covered),
+            format!("equal in size to {} of the model's weights", percent(largest.covered)),
+        ),
+        measure("copies", Value::Count(copies.len() as u64), count(copies.len(), "such copy")),
+        measure(
+            "ends-outlived",
+            Value::Count(ends as u64),
+            format!("alive over {}", count(ends, "iteration end")),
+        ),
+    ];
+    finding.impact = Impact { peak: Some(saved), resident: Some(bytes), per_iteration: None };
+    Some(finding)
+}

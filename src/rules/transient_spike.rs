@@ -1,0 +1,288 @@
+//! A few short-lived tensors of one line that make a good part of the peak.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::{declare_rule, measure, place, shown};
+use crate::facts::{Change, Changes, Facts, Maker};
+use crate::finding::{Finding, Impact, Measure, Related, Severity, Value};
+use crate::program::Phase;
+use crate::role::Role;
+use crate::timeline::Allocation;
+use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, Index, count, percent};
+
+declare_rule! {
+    /// A few short-lived tensors of one line make a good part of the peak.
+    TransientSpike = "transient-spike", Peak, Warning,
+    needs: [History, Stacks, Iterations],
+    summary: "a few short-lived tensors of one line make a good part of the peak",
+}
+
+/// The share of the peak that the tensors of one line have to make.
+const SHARE: f64 = 0.25;
+/// The share of the peak below which a single tensor is no spike.
+const SINGLE: f64 = 0.1;
+/// The same as a divisor.
+const SINGLE_PART: u64 = 10;
+/// A spike is a few tensors: many small ones are a model at work.
+const FEW: usize = 4;
+/// A tensor may live for an iteration's events divided by this.
+const LIFE_PART: usize = 10;
+/// The share of the peak that doing without them has to save for a warning. Logits in float32 and sorts of whole
+/// matrices measure 0.55 to 0.95, what an expert leaves alone mostly less than 0.1: the next tensor takes its place.
+const WARNED: f64 = 0.5;
+/// The same for a note.
+const NOTED: f64 = 0.2;
+/// How far the peak before the loop has to stand above the loop's.
+const BEFORE: f64 = 1.5;
+
+/// A line with what it has alive at the peak.
+struct Spike {
+    frame: FrameId,
+    /// The largest tensors at the peak; some may be the backward pass's counterparts.
+    at_peak: Vec<AllocationId>,
+    /// All alike, over the whole recording.
+    all: Vec<AllocationId>,
+    bytes: Bytes,
+}
+
+impl TransientSpike {
+    fn detect(facts: &Facts) -> Vec<Finding> {
+        let steady = facts.steady();
+        let before = before_the_loop(facts);
+        let whole = Moment { peak: facts.peak(), events: 0..facts.trace.events.len() };
+        let inside = Moment { peak: steady.peak, events: steady.events.clone() };
+        let mut findings: Vec<Finding> = judged(facts, &before, &whole).into_iter().collect();
+        let spikes = in_the_loop(facts);
+        if spikes.is_empty() {
+            findings.extend(library_workspace(facts, &inside));
+        } else {
+            findings.extend(judged(facts, &spikes, &inside));
+        }
+        findings
+    }
+}
+
+/// Where a peak is measured.
+struct Moment {
+    peak: Bytes,
+    events: Range<usize>,
+}
+
+/// The finding of some spikes at one peak, if it falls by enough without them.
+fn judged(facts: &Facts, spikes: &[Spike], moment: &Moment) -> Option<Finding> {
+    let without = without(spikes);
+    let saved = without.saving_within(facts.timeline, moment.events.clone()).share_of(moment.peak);
+    let severity = if saved >= WARNED { Severity::Warning } else { Severity::Info };
+    if saved < NOTED { None } else { report(facts, spikes, moment, severity) }
+}
+
+fn without(spikes: &[Spike]) -> Changes {
+    let mut changes = Changes::default();
+    for id in spikes.iter().flat_map(|spike| &spike.all) {
+        changes.set(*id, Change::Remove);
+    }
+    changes
+}
+
+/// What the set-up needed for a moment, where the loop needs much less.
+fn before_the_loop(facts: &Facts) -> Vec<Spike> {
+    let loop_start = facts.program.iterations.first().map_or(0, |first| first.start.position());
+    let (peak, steady) = (facts.timeline.peak_requested, facts.steady().peak);
+    let Some(at) = peak.event.filter(|event| event.position() < loop_start) else { return Vec::new() };
+    if (peak.bytes.get() as f64) < BEFORE * steady.get() as f64 {
+        return Vec::new();
+    }
+    let mut lines: BTreeMap<FrameId, Vec<AllocationId>> = BTreeMap::new();
+    for (id, one) in facts.timeline.iter().filter(|(_, one)| one.alive_after(at)) {
+        let gone = one.free.is_some_and(|event| event.position() <= loop_start);
+        let role = facts.role(id);
+        let kept = matches!(role, Role::Parameter | Role::OptimizerState | Role::Gradient | Role::Workspace);
+        let large = one.bytes.share_of(peak.bytes) >= SINGLE;
+        let frame = one.stack.and_then(|stack| facts.site(stack));
+        if let Some(frame) = frame.filter(|_| gone && !kept && large) {
+            lines.entry(frame).or_default().push(id);
+        }
+    }
+    let spikes =
+        lines.into_iter().filter_map(|(frame, all)| spike(facts, frame, all.clone(), all, peak.bytes));
+    let mut spikes: Vec<Spike> = spikes.collect();
+    spikes.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(a.frame.cmp(&b.frame)));
+    spikes
+}
+
+fn spike(
+    facts: &Facts,
+    frame: FrameId,
+    mut at_peak: Vec<AllocationId>,
+    all: Vec<AllocationId>,
+    peak: Bytes,
+) -> Option<Spike> {
+    at_peak.sort_by_key(|id| std::cmp::Reverse(facts.bytes(&[*id])));
+    at_peak.truncate(FEW);
+    let bytes = facts.bytes(&at_peak);
+    (bytes.share_of(peak) >= SHARE).then_some(Spike { frame, at_peak, all, bytes })
+}
+
+/// The lines that set the loop's peak with short-lived tensors; heaviest first.
+fn in_the_loop(facts: &Facts) -> Vec<Spike> {
+    let steady = facts.steady();
+    let Some(at) = steady.peak_event else { return Vec::new() };
+    let scene = Scene::of(facts);
+    let mut lines: BTreeMap<FrameId, Vec<AllocationId>> = BTreeMap::new();
+    let mut backward: Vec<AllocationId> = Vec::new();
+    for (id, one) in facts.timeline.iter().filter(|(_, one)| scene.is_large_and_short(one)) {
+        if facts.role(id) == Role::Workspace {
+            continue;
+        }
+        match scene.line(one) {
+            Some(frame) => lines.entry(frame).or_default().push(id),
+            None if scene.is_unframed_backward(one) => backward.push(id),
+            None => {}
+        }
+    }
+    let is_at_peak =
+        |id: &AllocationId| facts.timeline.allocation(*id).is_some_and(|one| one.alive_after(at));
+    let mut spikes: Vec<Spike> = lines
+        .into_iter()
+        .filter_map(|(frame, mut all)| {
+            // The gradient of a large tensor is as large, and is made and dropped on the engine's thread.
+            let sizes: Vec<Bytes> = all.iter().map(|id| facts.bytes(&[*id])).collect();
+            let alike = |id: &&AllocationId| {
+                let bytes = facts.bytes(&[**id]);
+                sizes.iter().any(|size| size.get().abs_diff(bytes.get()) * 100 <= size.get())
+            };
+            all.extend(backward.iter().filter(alike));
+            let at_peak = all.iter().copied().filter(is_at_peak).collect();
+            spike(facts, frame, at_peak, all, steady.peak)
+        })
+        .collect();
+    spikes.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(a.frame.cmp(&b.frame)));
+    spikes
+}
+
+/// What short and large mean here.
+struct Scene<'f, 'a> {
+    facts: &'f Facts<'a>,
+    makers: Vec<Option<Maker>>,
+    /// Bytes from which a single tensor counts.
+    large: Bytes,
+    /// How many events it may live.
+    short: usize,
+    /// The largest output of a layer in the loop.
+    largest_layer: Bytes,
+}
+
+impl<'f, 'a> Scene<'f, 'a> {
+    fn of(facts: &'f Facts<'a>) -> Scene<'f, 'a> {
+        let makers = facts.makers();
+        let mut lengths: Vec<usize> = facts
+            .program
+            .iterations
+            .iter()
+            .map(|one| one.end.position().saturating_sub(one.start.position()))
+            .collect();
+        lengths.sort_unstable();
+        let median = lengths.get(lengths.len() / 2).copied().unwrap_or(0);
+        let large = Bytes(facts.steady().peak.get() / SINGLE_PART);
+        let mut scene = Scene { facts, makers, large, short: median / LIFE_PART, largest_layer: Bytes::ZERO };
+        let layers = facts.timeline.iter().filter(|(id, one)| {
+            scene.maker(one) == Some(Maker::Layer)
+                && facts.role(*id) != Role::Workspace
+                && one.alloc.is_some_and(|event| facts.steady().events.contains(&event.position()))
+        });
+        scene.largest_layer = layers.map(|(_, one)| one.bytes).max().unwrap_or_default();
+        scene
+    }
+
+    fn maker(&self, one: &Allocation) -> Option<Maker> {
+        one.stack.and_then(|stack| self.makers.get(stack.position()).copied().flatten())
+    }
+
+    fn is_large_and_short(&self, one: &Allocation) -> bool {
+        let (Some(born), Some(died)) = (one.alloc, one.free_requested) else { return false };
+        let in_loop = self.facts.born_in(one).is_some();
+        in_loop && one.bytes >= self.large && died.position() - born.position() <= self.short
+    }
+
+    /// The line that chose to make a tensor: that of a loss, or of code whose tensor is larger than what layers make.
+    fn line(&self, one: &Allocation) -> Option<FrameId> {
+        let (factor, otherwise) = match self.maker(one)? {
+            Maker::Layer => return None,
+            Maker::Loss => (0.0, true),
+            Maker::Function => (1.5, true),
+            Maker::Forward => (3.0, false),
+        };
+        let outgrows = if self.largest_layer == Bytes::ZERO {
+            otherwise
+        } else {
+            one.bytes.get() as f64 >= factor * self.largest_layer.get() as f64
+        };
+        self.facts.site(one.stack?).filter(|_| outgrows)
+    }
+
+    fn is_unframed_backward(&self, one: &Allocation) -> bool {
+        self.maker(one).is_none() && one.alloc.is_some_and(|event| self.facts.phase(event) == Phase::Backward)
+    }
+}
+
+/// One finding for all spikes at one peak: at the heaviest line, the others related.
+fn report(facts: &Facts, spikes: &[Spike], moment: &Moment, severity: Severity) -> Option<Finding> {
+    let first = spikes.first()?;
+    let bytes = first.bytes;
+    let share = bytes.share_of(moment.peak);
+    let message = format!("{bytes} of short-lived tensors make {} of the peak", percent(share));
+    let help = "work in pieces: for part in x.split(n, dim=0): ... (a fused or chunked loss, no upcast of the whole)";
+    let mut finding = TransientSpike::META.finding(facts, message, help);
+    finding.severity = severity;
+    finding.location = place(facts, first.frame);
+    finding.label = format!("{} for a moment", count(first.at_peak.len(), "large tensor"));
+    let own = first.all.iter().filter_map(|id| facts.timeline.allocation(*id));
+    let stack = own.clone().find_map(|one| one.stack.filter(|stack| facts.site(*stack).is_some()));
+    finding.stack = stack.map(|stack| shown(facts, stack)).unwrap_or_default();
+    let born: Option<EventIndex> = own.clone().find_map(|one| one.alloc);
+    finding.phase = born.map(|event| facts.phase(event)).unwrap_or_default();
+    let other = |spike: &Spike| {
+        let message = format!("{} more here", spike.bytes);
+        Some(Related { location: place(facts, spike.frame)?, message })
+    };
+    finding.related = spikes.iter().skip(1).take(3).filter_map(other).collect();
+    finding.confidence = Confidence::Medium;
+    finding.evidence = evidence(facts, first, share);
+    let saved = without(spikes).saving(facts.timeline);
+    finding.impact = Impact { peak: Some(saved), resident: None, per_iteration: None };
+    Some(finding)
+}
+
+fn evidence(facts: &Facts, spike: &Spike, share: f64) -> Vec<Measure> {
+    let largest = spike.at_peak.first().map_or(Bytes::ZERO, |id| facts.bytes(&[*id]));
+    vec![
+        measure(
+            "at-peak",
+            Value::Bytes(spike.bytes),
+            format!("{} in {} at the peak", spike.bytes, count(spike.at_peak.len(), "tensor")),
+        ),
+        measure("largest", Value::Bytes(largest), format!("the largest holds {largest}")),
+        measure("share-of-peak", Value::Ratio(share), String::new()),
+    ]
+}
+
+/// One workspace of a library that makes a quarter of the peak: worth knowing, rarely worth a change.
+fn library_workspace(facts: &Facts, moment: &Moment) -> Option<Finding> {
+    let steady = facts.steady();
+    let at = steady.peak_event?;
+    let largest = facts
+        .with_role(Role::Workspace)
+        .filter(|(_, one)| one.alive_after(at) && facts.ends_held(one) == 0)
+        .max_by_key(|(id, one)| (one.bytes, std::cmp::Reverse(*id)));
+    let (id, one) = largest.filter(|(_, one)| one.bytes.share_of(steady.peak) >= SHARE)?;
+    let stack = facts.seen_stack(one.alloc?)?;
+    let frame = facts.site(stack)?;
+    let spike = Spike { frame, at_peak: vec![id], all: vec![id], bytes: one.bytes };
+    let mut finding = report(facts, &[spike], moment, Severity::Info)?;
+    finding.message = format!("one workspace of a library is {} at the peak", one.bytes);
+    "limit it if memory is short: torch.backends.cudnn.benchmark = False, or a smaller batch"
+        .clone_into(&mut finding.help);
+    "a library's scratch memory, for one operation".clone_into(&mut finding.label);
+    Some(finding)
+}

@@ -1,0 +1,103 @@
+//! Predicted savings against real ones: where a case has a twin, the same program without the fault, the impact that a
+//! finding states has to be what the twin saves.
+
+use std::collections::BTreeMap;
+
+use memlint::engine::{Input, Report, check};
+use memlint::finding::{Finding, Group};
+use memlint::rules;
+use memlint::unit::Bytes;
+
+use crate::case::{self, Case};
+
+/// How far a prediction may be off, as a share of what the twin saves.
+const TOLERANCE: f64 = 0.1;
+
+/// Twins that differ in more than the fault, so that their peaks say nothing about the prediction.
+const OTHER_REMEDY: [(&str, &str, &str); 3] = [
+    ("cat-eval-bug", "fragmentation", "the twin collects nothing on the device: what was in use goes, too"),
+    (
+        "grow-replay-bug",
+        "growing-residency",
+        "the twin keeps the last eight observations, the prediction none",
+    ),
+    ("mzg-frozen-head-bug", "missing-zero-grad", "the twin freezes the backbone: its activations go, too"),
+];
+
+/// A finding's prediction, and what the twin really saves.
+struct Row {
+    case: String,
+    rule: &'static str,
+    predicted: Bytes,
+    real: Bytes,
+}
+
+impl Row {
+    fn holds(&self) -> bool {
+        let off = self.predicted.get().abs_diff(self.real.get());
+        off as f64 <= TOLERANCE * self.real.get() as f64
+    }
+}
+
+fn rows() -> Vec<Row> {
+    let cases = case::all();
+    let named: BTreeMap<&str, &Case> = cases.iter().map(|case| (case.name.as_str(), case)).collect();
+    let mut rows = Vec::new();
+    for case in &cases {
+        let Some(twin) = case.labels["twin"].as_str().and_then(|name| named.get(name)) else { continue };
+        let faults = |finding: &Finding| {
+            case.expects(finding.rule)
+                && !twin.expects(finding.rule)
+                && !OTHER_REMEDY.iter().any(|(name, rule, _)| *name == case.name && *rule == finding.rule)
+        };
+        let (mistaken, healthy) = (report(case), report(twin));
+        for finding in mistaken.findings.iter().filter(|finding| faults(finding)) {
+            let Some(predicted) = finding.impact.peak else { continue };
+            let peak = |report: &Report| peak(report, finding.group);
+            let (real, case) = (peak(&mistaken) - peak(&healthy), case.name.clone());
+            rows.push(Row { case, rule: finding.rule, predicted, real });
+        }
+    }
+    rows
+}
+
+fn report(case: &Case) -> Report {
+    check(vec![Input::of(case.name.clone(), case.snapshot())])
+}
+
+/// What the rules of a group want lower: reserved bytes for the allocator's, requested bytes for the others.
+fn peak(report: &Report, group: Group) -> Bytes {
+    let devices = report.inputs.iter().flat_map(|input| &input.devices);
+    let peaks = devices.map(|device| match group {
+        Group::Allocator => device.timeline.peak_reserved.bytes,
+        _ => device.timeline.peak_requested.bytes,
+    });
+    peaks.max().unwrap_or_default()
+}
+
+#[test]
+fn predictions_are_what_the_twins_save() {
+    let rows = rows();
+    let line = |row: &Row| {
+        let mark = if row.holds() { "      " } else { "  OFF " };
+        format!(
+            "{mark}{:<24} {:<28} predicted {:>10}  real {:>10}",
+            row.case, row.rule, row.predicted, row.real
+        )
+    };
+    let table = rows.iter().map(line).collect::<Vec<_>>().join("\n");
+    assert!(rows.iter().all(Row::holds), "\n{table}");
+    for rule in ["late-zero-grad", "overlapping-iterations", "missing-zero-grad", "fragmentation"] {
+        assert!(rows.iter().any(|row| row.rule == rule), "no twin tests {rule}:\n{table}");
+    }
+}
+
+#[test]
+fn exceptions_are_cases_of_existing_rules() {
+    let cases = case::all();
+    for (name, rule, reason) in OTHER_REMEDY {
+        let case = cases.iter().find(|case| case.name == name);
+        assert!(case.is_some_and(|case| case.expects(rule)), "{name} does not expect {rule}");
+        assert!(rules::named(rule).is_some() && !reason.is_empty(), "{name}");
+    }
+}
