@@ -42,6 +42,8 @@ pub(super) fn read(source: impl Read, limits: &Limits) -> Result<Snapshot, Snaps
         segments,
         annotations: if annotations.is_empty() { records.inline_annotations } else { annotations },
         settings,
+        streams: records.stream_pointers,
+        particulars: records.particulars,
         gaps,
     };
     find_gaps(&mut snapshot, any_frames);

@@ -12,11 +12,12 @@ mod error;
 mod records;
 mod stacks;
 mod words;
+mod write;
 
 pub use error::SnapshotError;
 pub use stacks::{Frame, Stacks};
 
-use std::io::Read;
+use std::io::{self, Read, Write};
 
 use crate::pickle::Limits;
 use crate::unit::{Bytes, DeviceIndex, EventIndex, Index, Micros, StackId, StringId, StringInterner};
@@ -36,6 +37,10 @@ pub struct Snapshot {
     pub annotations: Vec<Annotation>,
     /// What the file says of the allocator's settings.
     pub settings: Settings,
+    /// The pointers of the streams by number, from number 1 on; number 0 is the default stream, whose pointer is 0.
+    pub streams: Vec<i64>,
+    /// The distinct particulars of events, by [`Event::particulars`].
+    pub particulars: Vec<Particulars>,
     /// What is missing or does not add up.
     pub gaps: Vec<Gap>,
 }
@@ -73,6 +78,25 @@ pub struct Event {
     pub action: Action,
     /// Whether `compile_context` says that compiled code was running.
     pub compiled: bool,
+    /// What else it says: a number for [`Snapshot::particulars`].
+    pub particulars: u16,
+}
+
+/// What an event says that no analysis needs for every event. A file has few distinct ones, so an event holds a number.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Particulars {
+    /// The action's name as written, where it is [`Action::Other`].
+    pub action: Option<StringId>,
+    /// `compile_context` as written (`N/A` outside compiled code), where the version has the key.
+    pub compile_context: Option<StringId>,
+    /// `internal_metadata`, where it was set.
+    pub internal_metadata: Option<StringId>,
+    /// The private pool, (0, 0) for the default one, where the version has the key (2.12 on).
+    pub pool: Option<(u64, u64)>,
+    /// Whether the version has the key `user_metadata` (2.10 on).
+    pub has_metadata: bool,
+    /// Whether the version has the key `time_us`.
+    pub timed: bool,
 }
 
 /// What an event records (FORMAT of `torch.cuda.memory._snapshot`, `TraceEntry::Action`).
@@ -206,6 +230,15 @@ impl Snapshot {
         assemble::read(pickle, limits)
     }
 
+    /// Writes the snapshot as a pickle in PyTorch's layout, which [`Snapshot::read`], CPython's `pickle.load` and
+    /// PyTorch's viewer read.
+    ///
+    /// # Errors
+    /// Where `out` fails.
+    pub fn write(&self, out: impl Write) -> io::Result<()> {
+        write::write(self, out)
+    }
+
     /// The devices that recorded events or hold segments, with their traces.
     pub fn active_devices(&self) -> impl Iterator<Item = (DeviceIndex, &DeviceTrace)> {
         self.devices.iter().enumerate().filter_map(|(ordinal, trace)| {
@@ -217,6 +250,17 @@ impl Snapshot {
     /// The segments of a device, by address.
     pub fn segments_of(&self, ordinal: usize) -> impl Iterator<Item = &Segment> {
         self.segments.iter().filter(move |segment| usize::try_from(segment.device) == Ok(ordinal))
+    }
+
+    /// What an event says beside its fields; nothing where the snapshot was not read from a file.
+    pub fn particulars_of(&self, event: &Event) -> Particulars {
+        self.particulars.get(usize::from(event.particulars)).copied().unwrap_or_default()
+    }
+
+    /// The pointer of a stream, as the file has it.
+    pub fn stream_pointer(&self, stream: u16) -> i64 {
+        let known = usize::from(stream).checked_sub(1).and_then(|at| self.streams.get(at));
+        known.copied().unwrap_or(i64::from(stream))
     }
 
     /// The text of an interned string.
