@@ -40,6 +40,7 @@ mod tape;
 mod tests;
 mod walk;
 
+pub(crate) use frames::checkout;
 pub use frames::{Meaning, Origin, Vocabulary};
 
 use crate::snapshot::{Action, Event, Snapshot};

@@ -46,7 +46,7 @@ pub struct Snapshot {
 }
 
 /// The recorded events of one device, oldest first.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeviceTrace {
     /// The events; their order is the order in which the allocator acted (times may tie).
     pub events: Vec<Event>,
