@@ -16,6 +16,12 @@
 //! | [`edit`] | a few iterations of a snapshot, or one without its owner's names |
 //! | [`role`] | what each allocation holds |
 //! | [`finding`] | what a rule says |
+//! | [`facts`] | what rules may ask of a device |
+//! | [`rules`] | the rules, each with its specification |
+//! | [`engine`] | runs the rules over the snapshots and sorts what they find |
+//! | [`source`] | from recorded paths to local files; the expression to underline |
+//! | [`report`] | one file a format |
+//! | [`cli`] | arguments, exit codes, errors |
 
 pub mod cli;
 pub mod edit;

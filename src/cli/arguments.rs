@@ -6,8 +6,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::edit::Iterations;
 use crate::finding::Severity;
+use crate::input;
+use crate::pickle;
 use crate::source::PathMap;
-use crate::{input, pickle};
 
 /// Finds what wastes GPU memory in a PyTorch program, from its memory snapshot.
 #[derive(Debug, Parser)]

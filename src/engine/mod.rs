@@ -81,7 +81,7 @@ pub fn check_with(inputs: Vec<Input>, rules: &[&dyn Rule]) -> Report {
             for rule in rules {
                 match run(*rule, &facts) {
                     Ok(found) => {
-                        findings.extend(found.into_iter().map(|one| Finding { input: position, ..one }))
+                        findings.extend(found.into_iter().map(|one| Finding { input: position, ..one }));
                     }
                     Err(reason) => skipped.push(Skipped {
                         input: position,
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn the_worst_comes_first_and_then_what_saves_most() {
-        let mut findings = vec![
+        let mut findings = [
             finding("note", Severity::Info, Some(9)),
             finding("unknown", Severity::Error, None),
             finding("small", Severity::Error, Some(1)),

@@ -5,15 +5,18 @@
 //! asked for the dominators of its innermost ends (Cooper, Harvey and Kennedy 2001, as in petgraph), so that recursion
 //! and different callers of one line need no special care.
 //!
-//! A module's forward makes its output for whoever called it. Where the guilty tensors are what a forward returns, the
-//! caller is responsible, not the line inside the model ([`Blame::past_forwards`]).
+//! A module's forward makes its output for whoever called it, and a hook is handed what a submodule made. Where the guilty
+//! tensors are such, the caller is responsible, not the line inside the model ([`Blame::past_forwards`]). What a forward
+//! makes with an operator of its own, before its end, it keeps itself: then the line inside is.
+
+use std::collections::BTreeMap;
 
 use petgraph::algo::dominators::simple_fast;
 use petgraph::graph::{DiGraph, NodeIndex};
 use rustc_hash::FxHashMap;
 
 use crate::facts::code::Code;
-use crate::program::Meaning;
+use crate::program::{Meaning, Origin};
 use crate::snapshot::{Action, DeviceTrace, Snapshot};
 use crate::unit::{EventIndex, FrameId, Index, StackId};
 
@@ -45,45 +48,46 @@ pub struct Blame<'a> {
 impl Blame<'_> {
     /// The narrowest user frame that carries at least half of the weight.
     pub fn narrowest(&self, guilty: &[Guilty]) -> Option<FrameId> {
+        let mut stacks: BTreeMap<StackId, u64> = BTreeMap::new();
+        for one in guilty.iter().filter(|one| !self.code.python(one.stack).is_empty()) {
+            let weight = stacks.entry(one.stack).or_default();
+            *weight = weight.saturating_add(one.weight);
+        }
         let mut weights: FxHashMap<FrameId, u64> = FxHashMap::default();
         let mut total = 0_u64;
-        for one in guilty {
-            let python = self.code.python(one.stack);
-            if python.is_empty() {
-                continue;
-            }
-            total = total.saturating_add(one.weight);
+        for (stack, weight) in &stacks {
+            total = total.saturating_add(*weight);
+            let python = self.code.python(*stack);
             for (depth, frame) in python.iter().enumerate() {
                 // A frame that recurs in one stack carries the stack's weight once.
                 if !python.iter().take(depth).any(|before| before == frame) {
-                    let weight = weights.entry(*frame).or_default();
-                    *weight = weight.saturating_add(one.weight);
+                    let sum = weights.entry(*frame).or_default();
+                    *sum = sum.saturating_add(*weight);
                 }
             }
         }
         let enough = total as f64 * SHARE;
         let heavy = |frame: &FrameId| weights.get(frame).is_some_and(|weight| *weight as f64 >= enough);
         let mut paths: Vec<Vec<FrameId>> = Vec::new();
-        let mut stacks: Vec<StackId> = guilty.iter().map(|one| one.stack).collect();
-        stacks.sort_unstable();
-        stacks.dedup();
-        for stack in stacks {
-            let path: Vec<FrameId> = self.code.python(stack).iter().copied().filter(heavy).collect();
-            if path.iter().any(|frame| self.code.is_own(*frame)) {
+        for stack in stacks.into_keys() {
+            // Only the user's frames: two lines that call one and the same function of a library do not meet in it.
+            let path: Vec<FrameId> = self.blamable(stack).into_iter().filter(heavy).collect();
+            if !path.is_empty() {
                 paths.push(path);
             }
         }
-        self.dominating(&longest(paths))
+        dominating(&longest(paths))
     }
 
-    /// The narrowest user frame, and from there outward past every forward of a module whose output the guilty
-    /// allocations are.
+    /// The narrowest user frame, and from there outward past every forward of a module that hands the guilty allocations
+    /// to others: as its output, or because a submodule made them. (A submodule's output that a forward stores itself is
+    /// taken for one that a hook or the caller stores, since the recording shows no difference.)
     pub fn past_forwards(&self, guilty: &[Guilty]) -> Option<FrameId> {
         let mut frame = self.narrowest(guilty)?;
         loop {
             let inside: Vec<(&Guilty, usize)> =
                 guilty.iter().filter_map(|one| Some((one, self.depth_of(one.stack, frame)?))).collect();
-            let outputs = inside.iter().filter(|(one, depth)| self.is_output(one, *depth)).count();
+            let outputs = inside.iter().filter(|(one, depth)| self.is_handed_out(one, *depth)).count();
             if inside.is_empty() || outputs * 2 < inside.len() {
                 return Some(frame);
             }
@@ -98,24 +102,18 @@ impl Blame<'_> {
         }
     }
 
-    /// The innermost user frame among the dominators of all paths' ends.
-    fn dominating(&self, paths: &[Vec<FrameId>]) -> Option<FrameId> {
-        let mut graph: DiGraph<Option<FrameId>, ()> = DiGraph::new();
-        let mut nodes: FxHashMap<FrameId, NodeIndex> = FxHashMap::default();
-        let (root, sink) = (graph.add_node(None), graph.add_node(None));
-        for path in paths {
-            let mut from = root;
-            for frame in path {
-                let node = *nodes.entry(*frame).or_insert_with(|| graph.add_node(Some(*frame)));
-                graph.update_edge(from, node, ());
-                from = node;
-            }
-            graph.update_edge(from, sink, ());
+    /// The frames of a stack that can be blamed, outermost first: the user's; where there are none, a library's.
+    fn blamable(&self, stack: StackId) -> Vec<FrameId> {
+        let python = self.code.python(stack);
+        let own: Vec<FrameId> = python.iter().copied().filter(|frame| self.code.is_own(*frame)).collect();
+        if !own.is_empty() {
+            return own;
         }
-        let dominators = simple_fast(&graph, root);
-        let mut frames =
-            dominators.dominators(sink)?.filter_map(|node| graph.node_weight(node).copied().flatten());
-        frames.find(|frame| self.code.is_own(*frame))
+        python
+            .iter()
+            .copied()
+            .filter(|frame| self.code.vocabulary.origin(*frame) == Origin::Library)
+            .collect()
     }
 
     /// Where a frame stands in a stack, counted from the outermost; the innermost place if it recurs.
@@ -123,15 +121,17 @@ impl Blame<'_> {
         self.code.python(stack).iter().rposition(|other| *other == frame)
     }
 
-    /// Whether an allocation is the last that the forward at `depth` of its stack makes: its output.
-    fn is_output(&self, guilty: &Guilty, depth: usize) -> bool {
+    /// Whether the frame at `depth` of an allocation's stack is a module's forward, and the allocation is a submodule's or
+    /// the last that the forward makes: its output.
+    fn is_handed_out(&self, guilty: &Guilty, depth: usize) -> bool {
         let python = self.code.python(guilty.stack);
         let Some((caller, event)) =
             depth.checked_sub(1).and_then(|outer| python.get(outer)).zip(guilty.event)
         else {
             return false;
         };
-        self.is_module_call(*caller) && !self.goes_on(python, depth, event)
+        let by_submodule = python.get(depth + 1).is_some_and(|inner| self.is_module_call(*inner));
+        self.is_module_call(*caller) && (by_submodule || !self.goes_on(python, depth, event))
     }
 
     fn is_module_call(&self, frame: FrameId) -> bool {
@@ -154,13 +154,37 @@ impl Blame<'_> {
     }
 }
 
-/// The paths that no other path extends: a stack whose inner frames are light ends higher up, and must not hide the
-/// line that carries the weight.
+/// The innermost frame among the dominators of all paths' ends.
+fn dominating(paths: &[Vec<FrameId>]) -> Option<FrameId> {
+    let mut graph: DiGraph<Option<FrameId>, ()> = DiGraph::new();
+    let mut nodes: FxHashMap<FrameId, NodeIndex> = FxHashMap::default();
+    let (root, sink) = (graph.add_node(None), graph.add_node(None));
+    for path in paths {
+        let mut from = root;
+        for frame in path {
+            let node = *nodes.entry(*frame).or_insert_with(|| graph.add_node(Some(*frame)));
+            graph.update_edge(from, node, ());
+            from = node;
+        }
+        graph.update_edge(from, sink, ());
+    }
+    let dominators = simple_fast(&graph, root);
+    dominators.dominators(sink)?.find_map(|node| graph.node_weight(node).copied().flatten())
+}
+
+/// The paths that no other path contains: a stack whose inner frames are light ends higher up, and must not hide the line
+/// that carries the weight.
 fn longest(mut paths: Vec<Vec<FrameId>>) -> Vec<Vec<FrameId>> {
     paths.sort();
     paths.dedup();
-    let extended =
-        |path: &Vec<FrameId>| paths.iter().any(|other| other.len() > path.len() && other.starts_with(path));
-    let kept: Vec<bool> = paths.iter().map(|path| !extended(path)).collect();
+    let contained =
+        |path: &[FrameId]| paths.iter().any(|other| other.len() > path.len() && is_part_of(path, other));
+    let kept: Vec<bool> = paths.iter().map(|path| !contained(path)).collect();
     paths.into_iter().zip(kept).filter_map(|(path, kept)| kept.then_some(path)).collect()
+}
+
+/// Whether the frames of `path` occur in `other` in the same order.
+fn is_part_of(path: &[FrameId], other: &[FrameId]) -> bool {
+    let mut rest = other.iter();
+    path.iter().all(|frame| rest.any(|one| one == frame))
 }

@@ -4,7 +4,6 @@
 //! user's: such that a person can edit. Files that a program wrote into a temporary folder (templates of
 //! `torch_geometric`, for one) look like anybody's Python; they are nobody's.
 
-use crate::finding::Location;
 use crate::program::{Origin, Vocabulary};
 use crate::snapshot::{Frame, Snapshot};
 use crate::unit::{FrameId, Index, StackId};
@@ -54,13 +53,13 @@ impl Code {
     pub fn user(&self, stack: StackId) -> impl Iterator<Item = FrameId> {
         self.python(stack).iter().rev().copied().filter(|frame| self.is_own(*frame))
     }
-}
 
-/// A frame as the place of a finding.
-pub(super) fn location(snapshot: &Snapshot, frame: FrameId) -> Option<Location> {
-    let frame = snapshot.stacks.frame(frame)?;
-    let (file, function) = (snapshot.text(frame.file).to_owned(), snapshot.text(frame.name).to_owned());
-    Some(Location { file, line: frame.line, function })
+    /// The line that stands for a stack: the user's innermost, or, where a packaged program runs without any file of the
+    /// user's, the innermost outside PyTorch.
+    pub fn site(&self, stack: StackId) -> Option<FrameId> {
+        let packaged = |frame: &FrameId| self.vocabulary.origin(*frame) == Origin::Library;
+        self.user(stack).next().or_else(|| self.python(stack).iter().rev().copied().find(packaged))
+    }
 }
 
 /// Whether a file lies where programs write files for themselves. Cells of a notebook lie there, too, and are the user's.
@@ -113,7 +112,8 @@ mod tests {
         let (snapshot, stack) = stack(frames);
         let code = Code::of(&snapshot);
         let own = code.user(stack).next()?;
-        Some(location(&snapshot, own)?.file)
+        let frame = snapshot.stacks.frame(own)?;
+        Some(snapshot.text(frame.file).to_owned())
     }
 
     #[test]

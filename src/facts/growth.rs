@@ -7,11 +7,12 @@
 
 use std::collections::BTreeSet;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::facts::Facts;
 use crate::facts::trend::{Trend, trend};
-use crate::unit::{AllocationId, Bytes, FrameId, Index};
+use crate::timeline::Allocation;
+use crate::unit::{AllocationId, Bytes, FrameId, Index, StackId};
 
 /// Series are thinned to this many values before they are tested; the test takes quadratic time.
 const LONGEST_SERIES: usize = 1000;
@@ -19,7 +20,7 @@ const LONGEST_SERIES: usize = 1000;
 /// A line whose tensors outlive iterations.
 #[derive(Debug)]
 pub struct Growth {
-    /// The innermost user frame of the allocations.
+    /// The line: the innermost user frame of the allocations.
     pub site: FrameId,
     /// Bytes alive at the ends of iterations, the first left out where there are enough.
     pub series: Vec<Bytes>,
@@ -39,16 +40,19 @@ pub(super) fn growth(facts: &Facts) -> Vec<Growth> {
     }
     let survivors = Survivors::of(facts, ends);
     let skipped = usize::from(ends.len() >= 5);
-    let device = thinned(&survivors.total, skipped);
+    let stride = ends.len().saturating_sub(skipped).div_ceil(LONGEST_SERIES).max(1);
+    let thinned = |series: Vec<f64>| series.into_iter().skip(skipped).step_by(stride).collect::<Vec<f64>>();
+    let device = thinned(survivors.total.levels());
     let device_net = device.last().zip(device.first()).map_or(0.0, |(last, first)| last - first);
     let mut sites: Vec<(&FrameId, &Site)> = survivors.sites.iter().collect();
     sites.sort_by_key(|(frame, _)| **frame);
     let mut found: Vec<Growth> = sites
         .into_iter()
         .filter_map(|(frame, site)| {
-            let series = thinned(&survivors.with_older(site), skipped);
+            let series = thinned(survivors.with_older(site).levels());
             let trend = trend(&series)?;
-            let series = series.iter().map(|value| Bytes(*value as u64)).collect();
+            let trend = Trend { slope: trend.slope / stride as f64, ..trend };
+            let series = series.iter().copied().map(Bytes::rounded).collect();
             let alive = site.members.iter().filter(|member| member.last == ends.len());
             let alive = alive.map(|member| member.id).collect();
             Some(Growth { site: *frame, series, trend, device_net, alive })
@@ -58,10 +62,45 @@ pub(super) fn growth(facts: &Facts) -> Vec<Growth> {
     found
 }
 
-#[derive(Default)]
+/// Bytes alive at each end, kept as the changes from one end to the next.
+#[derive(Clone)]
+struct Series {
+    changes: Vec<i128>,
+}
+
+impl Series {
+    fn flat(ends: usize) -> Series {
+        Series { changes: vec![0; ends] }
+    }
+
+    /// Adds bytes from the end `first` up to, not including, the end `last`.
+    fn raise(&mut self, first: usize, last: usize, bytes: Bytes) {
+        let bytes = i128::from(bytes.get());
+        if let Some(change) = self.changes.get_mut(first) {
+            *change += bytes;
+        }
+        if let Some(change) = self.changes.get_mut(last) {
+            *change -= bytes;
+        }
+    }
+
+    fn add(&mut self, other: &Series) {
+        for (change, more) in self.changes.iter_mut().zip(&other.changes) {
+            *change += more;
+        }
+    }
+
+    fn levels(&self) -> Vec<f64> {
+        let sum = |level: &mut i128, change: &i128| {
+            *level += change;
+            Some(*level as f64)
+        };
+        self.changes.iter().scan(0, sum).collect()
+    }
+}
+
 struct Site {
-    /// Bytes alive at each end.
-    series: Vec<u64>,
+    series: Series,
     members: Vec<Member>,
 }
 
@@ -75,68 +114,83 @@ struct Member {
 struct Survivors {
     sites: FxHashMap<FrameId, Site>,
     /// Bytes of everything that outlives two ends.
-    total: Vec<u64>,
-    /// Bytes alive at each end of blocks born before the recording and freed in it, by size.
-    older: FxHashMap<Bytes, Vec<u64>>,
+    total: Series,
+    /// Blocks born before the recording and freed in it, by size.
+    older: FxHashMap<Bytes, Series>,
 }
 
 impl Survivors {
     fn of(facts: &Facts, ends: &[usize]) -> Survivors {
+        let count = ends.len();
         let mut this = Survivors {
             sites: FxHashMap::default(),
-            total: vec![0; ends.len()],
+            total: Series::flat(count),
             older: FxHashMap::default(),
         };
+        // What is too young to tell counts where an older tensor of the same stack has lived on.
+        let mut long_lived: FxHashSet<StackId> = FxHashSet::default();
+        let mut young: Vec<(AllocationId, Option<StackId>, usize)> = Vec::new();
         for (id, allocation) in facts.timeline.iter() {
-            let born = allocation.alloc.map_or(0, |event| event.position() + 1);
-            let given_back = allocation.free_requested.or(allocation.free).map(Index::position);
-            let first = ends.partition_point(|end| *end < born);
-            let last = given_back.map_or(ends.len(), |event| ends.partition_point(|end| *end <= event));
-            if last < first + 2 && last < ends.len() {
+            let (first, last) = ends_of(allocation, ends);
+            if first >= last {
                 continue;
             }
-            add(&mut this.total, first, last, allocation.bytes);
-            if allocation.alloc.is_none() {
-                if last < ends.len() {
-                    let older = this.older.entry(allocation.bytes).or_insert_with(|| vec![0; ends.len()]);
-                    add(older, first, last, allocation.bytes);
-                }
-                continue;
+            let stack = allocation.alloc.and_then(|event| facts.seen_stack(event));
+            if last >= first + 2 {
+                long_lived.extend(stack);
+                this.add(facts, id, stack, (first, last));
+            } else if last == count {
+                young.push((id, stack, first));
             }
-            let Some(frame) = allocation.stack.and_then(|stack| facts.code.user(stack).next()) else {
-                continue;
-            };
-            let site = this.sites.entry(frame).or_default();
-            site.series.resize(ends.len(), 0);
-            add(&mut site.series, first, last, allocation.bytes);
-            site.members.push(Member { id, bytes: allocation.bytes, last });
+        }
+        for (id, stack, first) in young {
+            if stack.is_some_and(|stack| long_lived.contains(&stack)) {
+                this.add(facts, id, stack, (first, count));
+            }
         }
         this
     }
 
+    fn add(
+        &mut self,
+        facts: &Facts,
+        id: AllocationId,
+        stack: Option<StackId>,
+        (first, last): (usize, usize),
+    ) {
+        let Some(allocation) = facts.timeline.allocation(id) else { return };
+        let (bytes, count) = (allocation.bytes, self.total.changes.len());
+        self.total.raise(first, last, bytes);
+        if allocation.alloc.is_none() {
+            if last < count {
+                self.older.entry(bytes).or_insert_with(|| Series::flat(count)).raise(first, last, bytes);
+            }
+            return;
+        }
+        let Some(frame) = stack.and_then(|stack| facts.code.site(stack)) else { return };
+        let new = || Site { series: Series::flat(count), members: Vec::new() };
+        let site = self.sites.entry(frame).or_insert_with(new);
+        site.series.raise(first, last, bytes);
+        site.members.push(Member { id, bytes, last });
+    }
+
     /// A site's series with the blocks of the same sizes that were there before the recording and leave during it: a
     /// rolling buffer that is recorded half way is flat, not growing.
-    fn with_older(&self, site: &Site) -> Vec<u64> {
+    fn with_older(&self, site: &Site) -> Series {
         let mut series = site.series.clone();
-        let kept = site.members.iter().filter(|member| member.last == series.len());
+        let kept = site.members.iter().filter(|member| member.last == series.changes.len());
         let sizes: BTreeSet<Bytes> = kept.map(|member| member.bytes).collect();
         for older in sizes.iter().filter_map(|size| self.older.get(size)) {
-            for (place, bytes) in series.iter_mut().zip(older) {
-                *place = place.saturating_add(*bytes);
-            }
+            series.add(older);
         }
         series
     }
 }
 
-fn add(series: &mut [u64], first: usize, last: usize, bytes: Bytes) {
-    for place in series.iter_mut().take(last).skip(first) {
-        *place = place.saturating_add(bytes.get());
-    }
-}
-
-fn thinned(series: &[u64], skipped: usize) -> Vec<f64> {
-    let rest = series.len().saturating_sub(skipped);
-    let stride = rest.div_ceil(LONGEST_SERIES).max(1);
-    series.iter().skip(skipped).step_by(stride).map(|value| *value as f64).collect()
+/// The ends that an allocation outlives: the first, and the first that it does not.
+fn ends_of(allocation: &Allocation, ends: &[usize]) -> (usize, usize) {
+    let born = allocation.alloc.map_or(0, |event| event.position() + 1);
+    let given_back = allocation.free_requested.or(allocation.free).map(Index::position);
+    let first = ends.partition_point(|end| *end < born);
+    (first, given_back.map_or(ends.len(), |event| ends.partition_point(|end| *end <= event)))
 }

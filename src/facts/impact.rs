@@ -73,3 +73,62 @@ fn end(allocation: &Allocation, change: Option<Change>) -> Option<EventIndex> {
         _ => allocation.free,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeline::Peak;
+    use crate::unit::DeviceIndex;
+
+    fn event(position: usize) -> EventIndex {
+        EventIndex::at(position).unwrap()
+    }
+
+    fn allocation(bytes: u64, born: usize, died: Option<usize>) -> Allocation {
+        Allocation {
+            address: 0,
+            bytes: Bytes(bytes),
+            alloc: Some(event(born)),
+            free_requested: None,
+            free: died.map(event),
+            stack: None,
+            stream: 0,
+        }
+    }
+
+    /// 10 bytes for good, 4 bytes early on, 8 bytes late: the peak is 18.
+    fn timeline() -> Timeline {
+        Timeline {
+            device: DeviceIndex::at(0).unwrap(),
+            allocations: vec![allocation(10, 0, None), allocation(4, 1, Some(2)), allocation(8, 3, Some(4))],
+            allocation_of: vec![None; 5],
+            requested_at_start: Bytes::ZERO,
+            reserved_at_start: Bytes::ZERO,
+            peak_requested: Peak { bytes: Bytes(18), event: Some(event(3)) },
+            peak_reserved: Peak::default(),
+            requested_at_end: Bytes(10),
+            reserved_at_end: Bytes::ZERO,
+            agreement: crate::timeline::Agreement::default(),
+        }
+    }
+
+    #[test]
+    fn without_changes_the_peak_is_the_recorded_one() {
+        assert_eq!(Changes::default().peak(&timeline()), Bytes(18));
+    }
+
+    #[test]
+    fn the_new_peak_may_lie_elsewhere() {
+        let mut changes = Changes::default();
+        changes.set(AllocationId::at(0).unwrap(), Change::EndAt(event(2)));
+        // Ten bytes gone before the late eight: what remains is the early peak of 14, not 18 - 10.
+        assert_eq!(changes.saving(&timeline()), Bytes(4));
+    }
+
+    #[test]
+    fn a_removed_lifetime_never_counts() {
+        let mut changes = Changes::default();
+        changes.set(AllocationId::at(0).unwrap(), Change::Remove);
+        assert_eq!(changes.peak(&timeline()), Bytes(8));
+    }
+}

@@ -18,9 +18,9 @@ pub use calls::Calls;
 pub use code::Code;
 pub use growth::Growth;
 pub use impact::{Change, Changes};
+pub use pools::PoolPeaks;
 pub use trend::{Trend, trend};
 
-use crate::finding::{Location, StackFrame};
 use crate::program::{Phase, Program};
 use crate::replay::Replay;
 use crate::role::{Role, Roles};
@@ -125,9 +125,9 @@ impl<'a> Facts<'a> {
         self.growth.get_or_init(|| growth::growth(self))
     }
 
-    /// How far the most that was reserved lies above the most that was in use at once, private pools left out.
-    pub fn reserved_but_never_used(&self) -> Bytes {
-        pools::unused(self)
+    /// The peaks of the default pool: private ones (CUDA graphs) apart.
+    pub fn default_pool(&self) -> PoolPeaks {
+        pools::default_pool(self)
     }
 
     /// The stack that a person would see for an event: its own, or, on the autograd engine's thread, the one under
@@ -159,22 +159,8 @@ impl<'a> Facts<'a> {
         allocations.into_iter().filter_map(one).collect()
     }
 
-    /// A frame as the place of a finding.
-    pub fn location(&self, frame: FrameId) -> Option<Location> {
-        code::location(self.snapshot, frame)
-    }
-
-    /// The innermost user frame of a stack.
-    pub fn user_frame(&self, stack: StackId) -> Option<FrameId> {
-        self.code.user(stack).next()
-    }
-
-    /// A stack as places, innermost first, Python frames only.
-    pub fn shown_stack(&self, stack: StackId) -> Vec<StackFrame> {
-        let one = |frame: &FrameId| {
-            let user = self.code.is_own(*frame);
-            Some(StackFrame { location: self.location(*frame)?, user })
-        };
-        self.code.python(stack).iter().rev().filter_map(one).collect()
+    /// The line that stands for a stack.
+    pub fn site(&self, stack: StackId) -> Option<FrameId> {
+        self.code.site(stack)
     }
 }

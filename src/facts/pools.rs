@@ -1,66 +1,101 @@
-//! How much was reserved beyond what was ever in use, private pools apart.
+//! The peaks of the default pool, private pools apart.
 //!
-//! In: the peaks, the replayed block sizes and the final segments. Out: bytes. What a private pool (a CUDA graph's)
-//! holds beyond its own peak use is no fragmentation of the default pool and is taken off; pools are known from the
-//! final segments, so a pool released before the end counts as default.
+//! In: events, replayed block sizes and the final segments. Out: the most that the default pool reserved, and the most that
+//! was in use of it at once. What a private pool (a CUDA graph's) holds is no fragmentation of the default pool. Pools are
+//! known from the final segments, so one that was released before the end counts as default.
 
 use std::collections::BTreeMap;
 
 use crate::facts::Facts;
+use crate::snapshot::Action;
 use crate::unit::{Bytes, Index};
 
-/// Reserved peak less active peak, less what private pools waste.
-pub(super) fn unused(facts: &Facts) -> Bytes {
-    let gap = facts.timeline.peak_reserved.bytes - facts.replay.peak_active.bytes;
-    gap - private_waste(facts)
+/// The peaks of a pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolPeaks {
+    /// The most that was held from the driver.
+    pub reserved: Bytes,
+    /// The most that was in use at once, in whole blocks.
+    pub active: Bytes,
+    /// What was held before the first event. How much of it was ever in use, the recording cannot know.
+    pub held_before: Bytes,
 }
 
-/// A private pool's address range.
-struct Range {
-    end: u64,
-    pool: (u64, u64),
+pub(super) fn default_pool(facts: &Facts) -> PoolPeaks {
+    let private: BTreeMap<u64, u64> = facts
+        .snapshot
+        .segments_of(facts.device.position())
+        .filter(|segment| segment.pool != (0, 0))
+        .map(|segment| (segment.address, segment.address.saturating_add(segment.total_size.get())))
+        .collect();
+    if private.is_empty() {
+        return PoolPeaks {
+            reserved: facts.timeline.peak_reserved.bytes,
+            active: facts.replay.peak_active.bytes,
+            held_before: facts.timeline.reserved_at_start,
+        };
+    }
+    let is_private =
+        |address: u64| private.range(..=address).next_back().is_some_and(|(_, end)| address < *end);
+    let mut reserved = Level { now: signed(facts.timeline.reserved_at_start), peak: 0 };
+    let mut active = Level::default();
+    // Private segments that were there before the first event are part of what was reserved then.
+    let made = |address: &u64| {
+        let makes = |action| matches!(action, Action::SegmentAlloc | Action::SegmentMap);
+        facts.trace.events.iter().any(|event| event.address == *address && makes(event.action))
+    };
+    let older = private.iter().filter(|(address, _)| !made(address));
+    reserved.change(-older.map(|(address, end)| i128::from(end - address)).sum::<i128>());
+    let held_before = bytes(reserved.now);
+    for (id, allocation) in facts.timeline.iter().take_while(|(_, one)| one.alloc.is_none()) {
+        if !is_private(allocation.address) {
+            active.change(block(facts, id.position()));
+        }
+    }
+    for (position, event) in
+        facts.trace.events.iter().enumerate().filter(|(_, event)| !is_private(event.address))
+    {
+        match event.action {
+            Action::SegmentAlloc | Action::SegmentMap => reserved.change(signed(event.size)),
+            Action::SegmentFree | Action::SegmentUnmap => reserved.change(-signed(event.size)),
+            _ => {
+                let id = facts.timeline.allocation_of.get(position).copied().flatten();
+                let Some((id, allocation)) = id.and_then(|id| Some((id, facts.timeline.allocation(id)?)))
+                else {
+                    continue;
+                };
+                if allocation.alloc.is_some_and(|born| born.position() == position) {
+                    active.change(block(facts, id.position()));
+                } else if allocation.free.is_some_and(|died| died.position() == position) {
+                    active.change(-block(facts, id.position()));
+                }
+            }
+        }
+    }
+    PoolPeaks { reserved: bytes(reserved.peak), active: bytes(active.peak), held_before }
 }
 
 #[derive(Default)]
-struct Use {
-    reserved: Bytes,
-    active: Bytes,
-    peak: Bytes,
+struct Level {
+    now: i128,
+    peak: i128,
 }
 
-fn private_waste(facts: &Facts) -> Bytes {
-    let mut ranges: BTreeMap<u64, Range> = BTreeMap::new();
-    let mut pools: BTreeMap<(u64, u64), Use> = BTreeMap::new();
-    for segment in facts.snapshot.segments_of(facts.device.position()).filter(|one| one.pool != (0, 0)) {
-        let end = segment.address.saturating_add(segment.total_size.get());
-        ranges.insert(segment.address, Range { end, pool: segment.pool });
-        pools.entry(segment.pool).or_default().reserved += segment.total_size;
+impl Level {
+    fn change(&mut self, by: i128) {
+        self.now += by;
+        self.peak = self.peak.max(self.now);
     }
-    if ranges.is_empty() {
-        return Bytes::ZERO;
-    }
-    let pool_of = |address: u64| {
-        let (_, range) = ranges.range(..=address).next_back()?;
-        (address < range.end).then_some(range.pool)
-    };
-    for (id, allocation) in facts.timeline.iter().take_while(|(_, one)| one.alloc.is_none()) {
-        let bytes = facts.replay.block_sizes.get(id.position()).copied().unwrap_or_default();
-        if let Some(pool) = pool_of(allocation.address).and_then(|pool| pools.get_mut(&pool)) {
-            pool.active += bytes;
-            pool.peak = pool.active;
-        }
-    }
-    for (position, id) in facts.timeline.allocation_of.iter().enumerate() {
-        let Some(id) = *id else { continue };
-        let Some(allocation) = facts.timeline.allocation(id) else { continue };
-        let Some(pool) = pool_of(allocation.address).and_then(|pool| pools.get_mut(&pool)) else { continue };
-        let bytes = facts.replay.block_sizes.get(id.position()).copied().unwrap_or_default();
-        if allocation.alloc.is_some_and(|event| event.position() == position) {
-            pool.active += bytes;
-            pool.peak = pool.peak.max(pool.active);
-        } else if allocation.free.is_some_and(|event| event.position() == position) {
-            pool.active -= bytes;
-        }
-    }
-    pools.values().map(|pool| pool.reserved - pool.peak).sum()
+}
+
+fn bytes(level: i128) -> Bytes {
+    Bytes(u64::try_from(level).unwrap_or(0))
+}
+
+fn signed(bytes: Bytes) -> i128 {
+    i128::from(bytes.get())
+}
+
+fn block(facts: &Facts, position: usize) -> i128 {
+    facts.replay.block_sizes.get(position).copied().map_or(0, signed)
 }

@@ -26,7 +26,7 @@ pub struct Trend {
     pub steps_since_rise: usize,
     /// The longest distance between two such rises, in steps.
     pub longest_pause: usize,
-    /// Growth in the last third of the steps, as a multiple of the average.
+    /// Growth in the second half of the steps, as a multiple of the average.
     pub tail: f64,
     /// The smallest step as a share of the largest.
     pub evenness: f64,
@@ -49,8 +49,8 @@ pub fn trend(series: &[f64]) -> Option<Trend> {
     let rises: Vec<usize> =
         steps.iter().enumerate().filter(|(_, step)| **step > 0.02 * net.abs()).map(|(at, _)| at).collect();
     let pauses = rises.windows(2).filter_map(|pair| Some(pair.get(1)? - pair.first()?));
-    let third = (steps.len() / 3).max(1);
-    let tail: f64 = steps.iter().rev().take(third).sum::<f64>() / third as f64;
+    let half = steps.len().div_ceil(2);
+    let tail: f64 = steps.iter().rev().take(half).sum::<f64>() / half as f64;
     let (smallest, largest) = (fold(&steps, f64::min), fold(&steps, f64::max));
     Some(Trend {
         p_value: mann_kendall(series),
@@ -128,10 +128,12 @@ fn exact(count: usize, score: i64) -> f64 {
         }
         by_inversions = next;
     }
-    let pairs = (count * count.saturating_sub(1) / 2) as i64;
+    let pairs = (count * count.saturating_sub(1) / 2) as f64;
     let total: f64 = by_inversions.iter().sum();
-    let at_least =
-        by_inversions.iter().enumerate().filter(|(inversions, _)| pairs - 2 * *inversions as i64 >= score);
+    let at_least = by_inversions
+        .iter()
+        .enumerate()
+        .filter(|(inversions, _)| pairs - 2.0 * *inversions as f64 >= score as f64);
     at_least.map(|(_, ways)| ways).sum::<f64>() / total
 }
 

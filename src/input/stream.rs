@@ -195,10 +195,8 @@ mod tests {
 
     #[test]
     fn an_archive_that_breaks_off_is_said_to_be_broken() {
-        let pickle: Vec<u8> = [0x80, 4]
-            .into_iter()
-            .chain((0..100_000_u32).map(|at| (at.wrapping_mul(at) >> 3) as u8))
-            .collect();
+        let noise = (0..100_000_u32).flat_map(|at| at.wrapping_mul(2_654_435_761).to_le_bytes());
+        let pickle: Vec<u8> = [0x80, 4].into_iter().chain(noise).collect();
         let whole = packed(&pickle);
         let broken = &whole[..whole.len() / 2];
         assert!(matches!(read(broken, Limits::default()), Err(InputError::Broken { kind: "zstd", .. })));

@@ -10,11 +10,15 @@
 //! Python's pickler memoises a container before it fills it; that is why a container is a [`Node`] whose content
 //! changes, and not a value.
 
+mod containers;
 mod cursor;
 mod error;
 mod heap;
 mod machine;
+mod memo;
 mod opcode;
+mod scalars;
+mod steps;
 mod stream;
 mod walk;
 mod writer;

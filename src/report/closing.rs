@@ -56,11 +56,19 @@ pub(super) fn iterations(input: &Input, device: &Device, sources: &SourceMap) ->
         line.push(')');
     }
     let _ = write!(line, ", peak {}", device.timeline.peak_requested.bytes);
-    if let Some(phase) = phase(device.profile.peak_phase) {
-        let _ = write!(line, " in {phase}");
-    }
-    if let Some(iteration) = device.profile.peak_iteration {
-        let _ = write!(line, " of iteration {}", iteration.position() + 1);
+    let iteration =
+        device.profile.peak_iteration.map(|iteration| format!("iteration {}", iteration.position() + 1));
+    match (phase(device.profile.peak_phase), iteration) {
+        (Some(phase), Some(iteration)) => {
+            let _ = write!(line, " in {phase} of {iteration}");
+        }
+        (Some(phase), None) => {
+            let _ = write!(line, " in {phase}");
+        }
+        (None, Some(iteration)) => {
+            let _ = write!(line, " in {iteration}");
+        }
+        (None, None) => {}
     }
     line
 }

@@ -1,7 +1,7 @@
 //! Reserved memory far above what was ever in use.
 
-use super::{declare_rule, measure};
-use crate::facts::{Facts, Guilty};
+use super::{declare_rule, measure, place, shown};
+use crate::facts::{Facts, Guilty, PoolPeaks};
 use crate::finding::{Finding, Impact, Severity, Value};
 use crate::unit::{Bytes, Confidence, count, percent};
 
@@ -21,8 +21,10 @@ const WARNED: Bytes = Bytes::GIB;
 
 impl Fragmentation {
     fn detect(facts: &Facts) -> Vec<Finding> {
-        let reserved = facts.timeline.peak_reserved.bytes;
-        let unused = facts.reserved_but_never_used();
+        let pool = facts.default_pool();
+        let reserved = pool.reserved;
+        // What was held before the recording may have been in use then: it is given the benefit of the doubt.
+        let unused = reserved - pool.active.max(pool.held_before);
         let share = unused.share_of(reserved);
         if share < SHARE || unused < NOTED {
             return Vec::new();
@@ -39,15 +41,15 @@ impl Fragmentation {
         finding.impact = Impact { peak: Some(unused), ..Impact::default() };
         let misses = misses(facts);
         let blamed = facts.blame().narrowest(&misses);
-        finding.location = blamed.and_then(|frame| facts.location(frame));
+        finding.location = blamed.and_then(|frame| place(facts, frame));
         "these requests fit into none of the free blocks".clone_into(&mut finding.label);
         if let Some(one) = misses
             .iter()
             .find(|one| blamed.is_some_and(|frame| facts.code.python(one.stack).contains(&frame)))
         {
-            finding.stack = facts.shown_stack(one.stack);
+            finding.stack = shown(facts, one.stack);
         }
-        finding.evidence = evidence(facts, unused, reserved, share);
+        finding.evidence = evidence(facts, pool, unused);
         vec![finding]
     }
 }
@@ -61,8 +63,8 @@ fn misses(facts: &Facts) -> Vec<Guilty> {
     facts.replay.misses.iter().filter_map(one).collect()
 }
 
-fn evidence(facts: &Facts, unused: Bytes, reserved: Bytes, share: f64) -> Vec<crate::finding::Measure> {
-    let active = facts.replay.peak_active.bytes;
+fn evidence(facts: &Facts, pool: PoolPeaks, unused: Bytes) -> Vec<crate::finding::Measure> {
+    let PoolPeaks { reserved, active, .. } = pool;
     let misses = facts.replay.misses.len();
     vec![
         measure("reserved-peak", Value::Bytes(reserved), format!("at most {reserved} reserved")),
@@ -72,7 +74,7 @@ fn evidence(facts: &Facts, unused: Bytes, reserved: Bytes, share: f64) -> Vec<cr
             format!("at most {active} in use, whole blocks counted"),
         ),
         measure("holes", Value::Bytes(unused), String::new()),
-        measure("holes-share", Value::Ratio(share), String::new()),
+        measure("holes-share", Value::Ratio(unused.share_of(reserved)), String::new()),
         measure(
             "misses",
             Value::Count(misses as u64),

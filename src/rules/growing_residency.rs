@@ -1,6 +1,6 @@
 //! Lines whose tensors pile up from iteration to iteration.
 
-use super::{declare_rule, measure};
+use super::{declare_rule, measure, place, shown};
 use crate::facts::{Change, Changes, Facts, Growth};
 use crate::finding::{Finding, Impact, Related, Severity, Value};
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, Index, count};
@@ -19,8 +19,8 @@ const P_VALUE: f64 = 0.05;
 const EFFICIENCY: f64 = 0.6;
 /// The deepest fall over net growth: epochs that free what they collected fall by all of it.
 const DRAWDOWN: f64 = 0.35;
-/// Growth of the last third over the average: a bounded buffer that is full has 0, a cache that saturates little.
-const TAIL: f64 = 0.4;
+/// Growth of the second half over the average: a bounded buffer that is full has 0, a cache that saturates little.
+const TAIL: f64 = 0.6;
 /// How much of what the line gains must show in the device's total: what is freed elsewhere in exchange is no growth.
 const SHOWS_IN_TOTAL: f64 = 0.5;
 
@@ -58,7 +58,8 @@ fn grows(facts: &Facts, growth: &Growth) -> bool {
 
 /// The statement of the loop's body under which a line allocates: what hangs under one statement is one finding.
 fn statement(facts: &Facts, growth: &Growth) -> FrameId {
-    let stack = growth.alive.first().and_then(|id| facts.timeline.allocation(*id)).and_then(|one| one.stack);
+    let first = growth.alive.first().and_then(|id| facts.timeline.allocation(*id)?.alloc);
+    let stack = first.and_then(|event| facts.seen_stack(event));
     let body = facts.program.main_loop.and_then(|main| facts.snapshot.stacks.frame(main.frame));
     let in_body = |frame: &&FrameId| {
         facts
@@ -73,16 +74,16 @@ fn statement(facts: &Facts, growth: &Growth) -> FrameId {
 }
 
 fn report(facts: &Facts, sites: &[&Growth]) -> Finding {
-    let slope = Bytes(sites.iter().map(|site| site.trend.slope).sum::<f64>() as u64);
-    let net = Bytes(sites.iter().map(|site| site.trend.net).sum::<f64>() as u64);
+    let slope = Bytes::rounded(sites.iter().map(|site| site.trend.slope).sum());
+    let net = Bytes::rounded(sites.iter().map(|site| site.trend.net).sum());
     let alive: Vec<AllocationId> = sites.iter().flat_map(|site| site.alive.iter().copied()).collect();
-    let message = format!("memory grows by {slope} in every iteration");
+    let message = format!("memory grows by {slope} an iteration, {net} in all");
     let help =
         "keep numbers instead of tensors: .item(), or .detach().cpu(); give a cache a limit: deque(maxlen=n)";
     let mut finding = GrowingResidency::META.finding(facts, message, help);
     let guilty = facts.guilty(alive.iter().copied());
     let blamed = facts.blame().past_forwards(&guilty);
-    finding.location = blamed.and_then(|frame| facts.location(frame));
+    finding.location = blamed.and_then(|frame| place(facts, frame));
     let first = alive.first().and_then(|id| facts.timeline.allocation(*id)?.alloc);
     finding.phase = first.map(|event| facts.phase(event)).unwrap_or_default();
     finding.label = format!("{} made here are still alive at the end", count(alive.len(), "tensor"));
@@ -92,7 +93,7 @@ fn report(facts: &Facts, sites: &[&Growth]) -> Finding {
         .rev()
         .find(|one| blamed.is_some_and(|frame| facts.code.python(one.stack).contains(&frame)));
     if let Some(stack) = through_blamed.map(|one| one.stack) {
-        finding.stack = facts.shown_stack(stack);
+        finding.stack = shown(facts, stack);
     }
     let p_value = sites.iter().map(|site| site.trend.p_value).fold(0.0, f64::max);
     let values = sites.iter().map(|site| site.trend.values).min().unwrap_or(0);
@@ -115,9 +116,9 @@ fn report(facts: &Facts, sites: &[&Growth]) -> Finding {
 fn related(facts: &Facts, sites: &[&Growth], blamed: Option<FrameId>) -> Vec<Related> {
     let others = sites.iter().filter(|site| Some(site.site) != blamed).take(4);
     let one = |site: &&Growth| {
-        let slope = Bytes(site.trend.slope as u64);
-        let message = format!("{slope} more made here in every iteration");
-        Some(Related { location: facts.location(site.site)?, message })
+        let slope = Bytes::rounded(site.trend.slope);
+        let message = format!("{slope} an iteration of it is made here");
+        Some(Related { location: place(facts, site.site)?, message })
     };
     others.filter_map(one).collect()
 }

@@ -1,6 +1,6 @@
 //! Optimizer state that appears in the first step.
 
-use super::{declare_rule, measure};
+use super::{declare_rule, measure, place, shown};
 use crate::facts::Facts;
 use crate::finding::{Finding, Impact, Value};
 use crate::program::Phase;
@@ -42,10 +42,10 @@ impl LazyOptimizerInit {
         finding.confidence = Confidence::High;
         finding.phase = Phase::OptimizerStep;
         let guilty = facts.guilty(state.iter().map(|(id, _)| *id));
-        let blamed = facts.blame().narrowest(&guilty).or_else(|| facts.user_frame(guilty.first()?.stack));
-        finding.location = blamed.and_then(|frame| facts.location(frame));
+        let blamed = facts.blame().narrowest(&guilty).or_else(|| facts.site(guilty.first()?.stack));
+        finding.location = blamed.and_then(|frame| place(facts, frame));
         "the step makes its state here and keeps it".clone_into(&mut finding.label);
-        finding.stack = guilty.first().map(|one| facts.shown_stack(one.stack)).unwrap_or_default();
+        finding.stack = guilty.first().map(|one| shown(facts, one.stack)).unwrap_or_default();
         finding.impact = Impact { peak: None, resident: Some(bytes), per_iteration: None };
         finding.evidence = vec![
             measure(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{declare_rule, measure};
+use super::{declare_rule, measure, place, shown};
 use crate::facts::{Change, Changes, Facts};
 use crate::finding::{Finding, Impact, Related, Severity, Value};
 use crate::program::{Phase, Step};
@@ -117,13 +117,15 @@ fn dies_in_its_iteration(facts: &Facts, id: AllocationId) -> bool {
     allocation.is_some_and(|one| one.free.is_some() && facts.ends_outlived(one) == 0)
 }
 
-/// How many gradients live over a step and are freed.
+/// How many gradients live over a step and are freed while the loop runs. (What is freed after it, the end of the function
+/// frees.)
 fn cleared_gradients(facts: &Facts) -> usize {
     let steps = &facts.program.steps;
+    let loop_end = facts.iteration_ends().last().copied().unwrap_or(0);
     let over_a_step = |allocation: &Allocation| {
         let (Some(born), Some(died)) = (allocation.alloc, allocation.free) else { return false };
         let next = steps.partition_point(|step| step.start <= born);
-        steps.get(next).is_some_and(|step| step.start < died)
+        steps.get(next).is_some_and(|step| step.start < died) && died.position() < loop_end
     };
     facts.with_role(Role::Gradient).filter(|(_, allocation)| over_a_step(allocation)).count()
 }
@@ -147,11 +149,9 @@ fn report(facts: &Facts, kept: &[Kept], cause: Cause, steps: &[Step], zeroed: us
         ),
     };
     let mut finding = MissingZeroGrad::META.finding(facts, message, help);
-    if cause == Cause::NeverCalled && !facts.calls.annotated {
+    finding.confidence = confidence(facts, cause, steps);
+    if finding.confidence == Confidence::Low {
         finding.severity = Severity::Warning;
-        finding.confidence = Confidence::Low;
-    } else {
-        finding.confidence = Confidence::High;
     }
     locate(facts, kept, &mut finding);
     finding.phase = Phase::Backward;
@@ -165,6 +165,17 @@ fn report(facts: &Facts, kept: &[Kept], cause: Cause, steps: &[Step], zeroed: us
     finding
 }
 
+/// Without annotations a `zero_grad` that zeroes in place leaves no trace. With several optimizers, each with its own
+/// `zero_grad`, the kept gradients may be those of one that zeroes in place.
+fn confidence(facts: &Facts, cause: Cause, steps: &[Step]) -> Confidence {
+    let several = steps.len() > facts.iteration_ends().len() + 1;
+    match cause {
+        Cause::NeverCalled if !facts.calls.annotated => Confidence::Low,
+        Cause::NotInOptimizer if several => Confidence::Medium,
+        _ => Confidence::High,
+    }
+}
+
 /// The line that called `backward`: the engine's own thread has no Python frames.
 fn locate(facts: &Facts, kept: &[Kept], finding: &mut Finding) {
     let entries = kept.iter().filter_map(|one| facts.calls.backward_before(one.allocation.alloc?));
@@ -174,20 +185,25 @@ fn locate(facts: &Facts, kept: &[Kept], finding: &mut Finding) {
         (stacks.iter().filter(|other| *other == stack).count(), std::cmp::Reverse(*stack))
     });
     if let Some(stack) = most.or_else(own) {
-        finding.location = facts.user_frame(stack).and_then(|frame| facts.location(frame));
-        finding.stack = facts.shown_stack(stack);
+        finding.location = facts.site(stack).and_then(|frame| place(facts, frame));
+        finding.stack = shown(facts, stack);
     }
 }
 
 fn step_line(facts: &Facts, steps: &[Step], zeroed: usize) -> Option<Related> {
     let in_step = |step: &Step| (step.start.position()..step.end.position()).filter_map(EventIndex::at);
     let stack = facts.program.steps.iter().flat_map(in_step).find_map(|event| facts.seen_stack(event))?;
-    let location = facts.location(facts.user_frame(stack)?)?;
-    let message = match zeroed {
-        0 => format!("{} and not one zero_grad after them", count(steps.len(), "step")),
-        _ => format!("{} and {} of zero_grad", count(steps.len(), "step"), count(zeroed, "call")),
-    };
+    let location = place(facts, facts.site(stack)?)?;
+    let message = format!("{}, {}", count(steps.len(), "step"), zero_grads(zeroed));
     Some(Related { location, message })
+}
+
+fn zero_grads(zeroed: usize) -> String {
+    if zeroed == 0 {
+        "not one zero_grad".to_owned()
+    } else {
+        format!("{} of zero_grad", count(zeroed, "call"))
+    }
 }
 
 fn evidence(facts: &Facts, kept: &[Kept], steps: &[Step], zeroed: usize) -> Vec<crate::finding::Measure> {
@@ -204,11 +220,7 @@ fn evidence(facts: &Facts, kept: &[Kept], steps: &[Step], zeroed: usize) -> Vec<
         measure(
             "optimizer-steps",
             Value::Count(steps.len() as u64),
-            format!(
-                "{} and {} of zero_grad since",
-                count(steps.len(), "optimizer step"),
-                count(zeroed, "call")
-            ),
+            format!("{} since, {}", count(steps.len(), "optimizer step"), zero_grads(zeroed)),
         ),
         measure("zero-grad-calls", Value::Count(zeroed as u64), String::new()),
         measure(

@@ -13,9 +13,9 @@ mod no_iterations;
 mod truncated_history;
 
 use crate::facts::Facts;
-use crate::finding::{Finding, Group, Impact, Measure, Severity, Value};
+use crate::finding::{Finding, Group, Impact, Location, Measure, Severity, StackFrame, Value};
 use crate::program::{FoundBy, Phase};
-use crate::unit::Confidence;
+use crate::unit::{Confidence, FrameId, StackId};
 
 /// A detection with its description.
 pub trait Rule: Sync {
@@ -99,6 +99,21 @@ impl Meta {
             stack: Vec::new(),
         }
     }
+}
+
+/// A frame as the place of a finding.
+fn place(facts: &Facts, frame: FrameId) -> Option<Location> {
+    let frame = facts.snapshot.stacks.frame(frame)?;
+    let text = |id| facts.snapshot.text(id).to_owned();
+    Some(Location { file: text(frame.file), line: frame.line, function: text(frame.name) })
+}
+
+/// A stack as a finding shows it: Python frames, innermost first.
+fn shown(facts: &Facts, stack: StackId) -> Vec<StackFrame> {
+    let one = |frame: &FrameId| {
+        Some(StackFrame { location: place(facts, *frame)?, user: facts.code.is_own(*frame) })
+    };
+    facts.code.python(stack).iter().rev().filter_map(one).collect()
 }
 
 /// A number of the evidence, and how it is shown.

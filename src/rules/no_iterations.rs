@@ -1,6 +1,6 @@
 //! A recording in which nothing repeats.
 
-use super::{declare_rule, measure};
+use super::{declare_rule, measure, place, shown};
 use crate::facts::Facts;
 use crate::finding::{Finding, Value};
 use crate::program::FoundBy;
@@ -25,8 +25,8 @@ impl NoIterations {
         finding.confidence = Confidence::High;
         let stack = facts.timeline.peak_requested.event.and_then(|event| facts.seen_stack(event));
         if let Some(stack) = stack {
-            finding.location = facts.user_frame(stack).and_then(|frame| facts.location(frame));
-            finding.stack = facts.shown_stack(stack);
+            finding.location = facts.site(stack).and_then(|frame| place(facts, frame));
+            finding.stack = shown(facts, stack);
             "the peak of the run is here".clone_into(&mut finding.label);
         }
         let steps = facts.program.steps.len();

@@ -1,6 +1,6 @@
 //! A recording that has lost its beginning.
 
-use super::{declare_rule, measure};
+use super::{declare_rule, measure, place};
 use crate::facts::Facts;
 use crate::finding::{Finding, Seek, Value};
 use crate::snapshot::Action;
@@ -31,11 +31,11 @@ impl TruncatedHistory {
         finding.seek =
             Some(Seek { call: "_record_memory_history", label: "this buffer was too small for the program" });
         let older = facts.timeline.allocations.iter().filter(|one| one.alloc.is_none());
-        let stack = older.filter_map(|one| one.stack).find(|stack| facts.user_frame(*stack).is_some());
+        let stack = older.filter_map(|one| one.stack).find(|stack| facts.site(*stack).is_some());
         if let Some(stack) = stack {
             let outermost = facts.code.user(stack).filter(|frame| !is_module(facts, *frame)).last();
-            let frame = outermost.or_else(|| facts.user_frame(stack));
-            finding.location = frame.and_then(|frame| facts.location(frame));
+            let frame = outermost.or_else(|| facts.site(stack));
+            finding.location = frame.and_then(|frame| place(facts, frame));
         }
         "what this call allocated is in use, and its events are lost".clone_into(&mut finding.label);
         finding.evidence = vec![

@@ -43,6 +43,12 @@ impl Bytes {
         Bytes(self.0.saturating_mul(factor))
     }
 
+    /// A computed number of bytes, rounded; nothing where it is negative or undefined.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "such casts saturate")]
+    pub fn rounded(value: f64) -> Bytes {
+        Bytes(value.round() as u64)
+    }
+
     /// This as a share of `whole`, from 0 upward; 0 where `whole` is nothing.
     pub fn share_of(self, whole: Bytes) -> f64 {
         if whole.0 == 0 { 0.0 } else { self.0 as f64 / whole.0 as f64 }

@@ -1,5 +1,6 @@
 //! Whatever is no snapshot: exit code 2, one error that says what was found and what to do, nothing on standard output.
 
+use std::fmt::Write;
 use std::fs;
 use std::io::Read;
 use std::path::Path;
@@ -11,8 +12,8 @@ use crate::{folder, golden, memlint, memlint_in, recording, root, stderr, stdout
 /// Files that are no snapshots, with what is wrong with each in its name.
 fn files(folder: &Path) -> Vec<&'static str> {
     let mut whole = Vec::new();
-    let source = Source::File(root().join(recording("seed-linear")));
-    source.open(&Limits::default()).unwrap().read_to_end(&mut whole).unwrap();
+    let mut stream = Source::File(root().join(recording("seed-linear"))).open(&Limits::default()).unwrap();
+    stream.read_to_end(&mut whole).unwrap();
     let compressed = fs::read(root().join(recording("seed-linear"))).unwrap();
     let files: [(&str, &[u8]); 12] = [
         ("text.txt", b"epoch 1, loss 0.31\nepoch 2, loss 0.28\n"),
@@ -48,7 +49,7 @@ fn every_bad_file_gets_one_error_and_exit_code_2() {
         let message = stderr(&output);
         assert_eq!(message.matches("error: ").count(), 1, "{name}: {message}");
         assert!(message.contains(name) && message.contains("help: "), "{name}: {message}");
-        told.push_str(&format!("$ memlint check {name}\n{message}\n"));
+        let _ = writeln!(told, "$ memlint check {name}\n{message}");
     }
     golden("bad-input", &told);
 }
@@ -62,7 +63,7 @@ fn missing_files_and_folders_without_snapshots_are_told_apart() {
     for arguments in [&["check", "missing.pickle"][..], &["check", "runs"], &["stats", "runs"]] {
         let output = memlint_in(&folder, arguments);
         assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""), "{arguments:?}");
-        told.push_str(&format!("$ memlint {}\n{}\n", arguments.join(" "), stderr(&output)));
+        let _ = writeln!(told, "$ memlint {}\n{}", arguments.join(" "), stderr(&output));
     }
     golden("bad-paths", &told);
 }

@@ -1,6 +1,6 @@
 //! The binary as a person or a pipeline meets it: exit codes, messages, and what goes where.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bad_input;
 mod formats;

@@ -65,6 +65,29 @@ fn nothing_is_warned_about_that_an_expert_would_not_report() {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
+#[test]
+fn clearing_gradients_saves_what_the_mended_twin_saves() {
+    let cases = case::all();
+    let peak = |report: &Report| {
+        report
+            .inputs
+            .iter()
+            .flat_map(|input| &input.devices)
+            .map(|one| one.timeline.peak_requested.bytes)
+            .max()
+            .unwrap()
+    };
+    for name in ["seed-resnet50-bug", "mzg-gan-disc-bug"] {
+        let case = cases.iter().find(|case| case.name == name).unwrap();
+        let twin = cases.iter().find(|case| case.name == name.replace("-bug", "-fixed")).unwrap();
+        let buggy = report(case);
+        let finding = buggy.findings.iter().find(|finding| finding.rule == "missing-zero-grad").unwrap();
+        let mended = peak(&buggy) - finding.impact.peak.unwrap();
+        let difference = mended.get().abs_diff(peak(&report(twin)).get());
+        assert!(difference * 200 < mended.get(), "{name}: {mended} instead of {}", peak(&report(twin)));
+    }
+}
+
 fn line(finding: &Finding) -> Option<u32> {
     finding.location.as_ref().map(|location| location.line)
 }

@@ -6,7 +6,8 @@
 //! stacks python            which stacks the recording keeps: all, python (the default) or none
 //! annotations off          a file of PyTorch before 2.5: no Optimizer.step and zero_grad ranges
 //! setup @ train.py:4 main  what follows runs in this phase, under this line of the user's program; callers follow
-//!                          after `<`. Phases: setup, input, forward, backward, step, zero_grad, evaluation
+//!                          after `<`, and it may have a condition. Phases: setup, input, forward (a layer is called), operator (that line
+//!                          itself computes), backward, step, zero_grad, evaluation
 //! loop 4                   the lines up to `end` run four times
 //! alloc out# 8 MiB [2..]   allocates; `#` is the iteration's number, `#-1` the one before; `[…]` says when:
 //!                          [3], [2..], [..4], [2..4], [every 5]
@@ -31,7 +32,7 @@ pub(crate) enum Stacks {
 }
 
 pub(crate) enum Statement {
-    Phase(Phase, Vec<Place>),
+    Phase { phase: Phase, place: Vec<Place>, when: When },
     Loop(u32, Vec<Statement>),
     Alloc { name: String, bytes: u64, when: When },
     Free { name: String, when: When },
@@ -44,6 +45,7 @@ pub(crate) enum Phase {
     Setup,
     Input,
     Forward,
+    Operator,
     Backward,
     Step,
     ZeroGrad,
@@ -145,7 +147,7 @@ fn statement(line: &str) -> Result<Statement, String> {
         ["free", name] => Ok(Statement::Free { name: (*name).to_owned(), when }),
         ["record"] => Ok(Statement::Record),
         ["lose", count] => count.parse().map(Statement::Lose).map_err(|_| format!("how many? {line}")),
-        [phase, "@", ..] => Ok(Statement::Phase(phase_of(phase)?, places(body)?)),
+        [phase, "@", ..] => Ok(Statement::Phase { phase: phase_of(phase)?, place: places(body)?, when }),
         _ => Err(format!("not understood: {line}")),
     }
 }
@@ -155,6 +157,7 @@ fn phase_of(word: &str) -> Result<Phase, String> {
         "setup" => Phase::Setup,
         "input" => Phase::Input,
         "forward" => Phase::Forward,
+        "operator" => Phase::Operator,
         "backward" => Phase::Backward,
         "step" => Phase::Step,
         "zero_grad" => Phase::ZeroGrad,

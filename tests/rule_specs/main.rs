@@ -6,6 +6,8 @@ mod page;
 mod pool;
 mod recording;
 
+use std::fmt::Write as _;
+
 use language::Expected;
 use memlint::engine::{Input, check_with};
 use memlint::finding::{Finding, Severity};
@@ -124,6 +126,23 @@ fn every_page_belongs_to_a_rule() {
     let mut names: Vec<&str> = RULES.iter().map(|rule| rule.meta().name).collect();
     names.sort_unstable();
     assert_eq!(pages, names);
+}
+
+/// The table of `rules/README.md`.
+fn index() -> String {
+    let mut table = "| rule | group | level | what it finds |\n|---|---|---|---|\n".to_owned();
+    for meta in RULES.iter().map(|rule| rule.meta()) {
+        let (name, group, level) = (meta.name, meta.group.name(), meta.level.name());
+        let _ = writeln!(table, "| [{name}]({name}.md) | {group} | {level} | {} |", meta.summary);
+    }
+    table
+}
+
+#[test]
+fn the_index_lists_every_rule() {
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/rules/README.md")).unwrap();
+    let table = readme.split_once("\n| rule").map(|(_, rest)| format!("| rule{rest}")).unwrap_or_default();
+    assert_eq!(table, index(), "the table of rules/README.md has to be");
 }
 
 #[test]

@@ -27,13 +27,9 @@ impl Pool {
             let small = self.segment_of(address).is_some_and(|(_, total)| total == Self::SMALL_SEGMENT);
             (!used && free >= size && small == (size <= MIB)).then_some((free, address))
         };
-        let (address, made) = match self.blocks.iter().filter_map(fits).min() {
-            Some((_, address)) => (address, None),
-            None => {
-                let made = self.grow(size);
-                (made.0, Some(made))
-            }
-        };
+        let best = self.blocks.iter().filter_map(fits).min();
+        let made = if best.is_none() { Some(self.grow(size)) } else { None };
+        let address = best.map(|(_, address)| address).or(made.map(|(base, _)| base)).unwrap_or_default();
         let small = size <= MIB;
         if let Some(&(free, _)) = self.blocks.get(&address) {
             let left = free - size;

@@ -24,7 +24,7 @@ struct Snapshot {
 }
 
 #[derive(Serialize)]
-#[allow(non_snake_case, reason = "the key is written so in the file")]
+#[expect(non_snake_case, reason = "the key is written so in the file")]
 struct Settings {
     PYTORCH_CUDA_ALLOC_CONF: String,
     max_split_size: i64,
@@ -32,6 +32,7 @@ struct Settings {
 }
 
 #[derive(Serialize)]
+#[expect(clippy::struct_field_names, reason = "the keys are written so in the file")]
 struct Segment {
     device: i32,
     address: u64,
@@ -136,7 +137,7 @@ impl Machine {
                         self.run(body, turn)?;
                     }
                 }
-                Statement::Phase(phase, place) => self.enter(*phase, place),
+                Statement::Phase { phase, place, when } if when.holds(iteration) => self.enter(*phase, place),
                 Statement::Alloc { name, bytes, when } if when.holds(iteration) => {
                     let kept = self.phase != Phase::Step || is_kept(name, &statements[position + 1..]);
                     self.alloc(&numbered(name, iteration), *bytes, kept)?;
@@ -144,7 +145,7 @@ impl Machine {
                 Statement::Free { name, when } if when.holds(iteration) => {
                     self.free(&numbered(name, iteration))?;
                 }
-                Statement::Alloc { .. } | Statement::Free { .. } => {}
+                Statement::Alloc { .. } | Statement::Free { .. } | Statement::Phase { .. } => {}
                 Statement::Record => self.recording = true,
                 Statement::Lose(count) => drop(self.events.drain(..(*count).min(self.events.len()))),
             }
@@ -231,9 +232,9 @@ impl Machine {
     fn stack(&self, kept: bool) -> Vec<Frame> {
         match self.phase {
             Phase::Setup => self.frames(&SETUP),
-            Phase::Input => self.frames(&[]),
+            Phase::Input | Phase::Operator => self.frames(&[]),
             Phase::Forward | Phase::Evaluation => self.frames(&FORWARD),
-            Phase::Backward if self.stacks == Stacks::All => self.engine(),
+            Phase::Backward if self.stacks == Stacks::All => Machine::engine(),
             Phase::Backward => Vec::new(),
             Phase::Step if kept => self.frames(&[("optim/adam.py", 178, "_init_group"), STEP[1], STEP[2]]),
             Phase::Step => self.frames(&STEP),
@@ -242,26 +243,21 @@ impl Machine {
     }
 
     fn frames(&self, torch: &[(&str, u32, &str)]) -> Vec<Frame> {
-        let inner = torch.iter().map(|(file, line, name)| Frame {
-            name: (*name).to_owned(),
-            filename: format!("{TORCH}/{file}"),
-            line: *line,
-        });
-        let user = self.place.iter().map(|place| Frame {
-            name: place.function.clone(),
-            filename: format!("{PROJECT}/{}", place.file),
-            line: place.line,
-        });
-        let base = self.place.last().filter(|place| place.function != "<module>");
-        let module = base.map(|place| Frame {
-            name: "<module>".to_owned(),
-            filename: format!("{PROJECT}/{}", place.file),
-            line: 99,
-        });
-        inner.chain(user).chain(module).collect()
+        let mut frames: Vec<Frame> = torch.iter().map(torch_frame).collect();
+        for place in &self.place {
+            frames.push(user_frame(place, &place.function, place.line));
+            if place.function == "forward" {
+                // A module's forward is called by `Module.__call__`.
+                frames.extend(FORWARD.iter().skip(1).map(torch_frame));
+            }
+        }
+        if let Some(outermost) = self.place.last().filter(|place| place.function != "<module>") {
+            frames.push(user_frame(outermost, "<module>", 99));
+        }
+        frames
     }
 
-    fn engine(&self) -> Vec<Frame> {
+    fn engine() -> Vec<Frame> {
         let library = format!("{TORCH}/lib/libtorch_cpu.so");
         let names = ["torch::autograd::AccumulateGrad::apply", "torch::autograd::Engine::thread_main"];
         names
@@ -308,6 +304,14 @@ impl Machine {
     }
 }
 
+fn torch_frame((file, line, name): &(&str, u32, &str)) -> Frame {
+    Frame { name: (*name).to_owned(), filename: format!("{TORCH}/{file}"), line: *line }
+}
+
+fn user_frame(place: &Place, name: &str, line: u32) -> Frame {
+    Frame { name: name.to_owned(), filename: format!("{PROJECT}/{}", place.file), line }
+}
+
 const LOSS: &str = "the gradient of the loss";
 const SETUP: [(&str, u32, &str); 3] = [
     ("nn/modules/module.py", 1097, "<lambda>"),
@@ -331,7 +335,7 @@ const STEP: [(&str, u32, &str); 3] = [
 fn is_kept(name: &str, rest: &[Statement]) -> bool {
     for statement in rest {
         match statement {
-            Statement::Phase(..) => return true,
+            Statement::Phase { .. } => return true,
             Statement::Free { name: freed, .. } if freed == name => return false,
             _ => {}
         }

@@ -13,6 +13,9 @@ use crate::finding::{Finding, Group, Related, Severity};
 use crate::source::SourceMap;
 use crate::unit::{Bytes, Index, count};
 
+/// Lines this far apart are drawn in one frame; others follow the finding's own.
+const NEAR: u32 = 3;
+
 /// Writes the report of a check.
 pub fn render(report: &Report, sources: &SourceMap, look: &Look) -> String {
     let mut out = String::new();
@@ -88,12 +91,16 @@ impl<'a> Entry<'a> {
     fn excerpt(&self, out: &mut String) -> bool {
         let Some(location) = &self.finding.location else { return false };
         let Some(file) = Place::of(location, self.sources).file else { return false };
-        let mut marks = vec![Mark { line: location.line, message: &self.finding.label }];
-        marks.extend(
-            self.beside().map(|related| Mark { line: related.location.line, message: &related.message }),
-        );
-        let Some(drawn) = excerpt::draw(&file, &marks, self.look) else { return false };
+        let marks =
+            self.beside().map(|related| Mark { line: related.location.line, message: &related.message });
+        let (near, far): (Vec<_>, Vec<_>) = marks.partition(|mark| mark.line.abs_diff(location.line) <= NEAR);
+        let primary = Mark { line: location.line, message: &self.finding.label };
+        let first: Vec<Mark> = std::iter::once(primary).chain(near).collect();
+        let Some(drawn) = excerpt::draw(&file, &first, self.look) else { return false };
         out.push_str(&drawn);
+        for mark in far {
+            out.push_str(&excerpt::draw(&file, &[mark], self.look).unwrap_or_default());
+        }
         true
     }
 

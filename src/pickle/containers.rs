@@ -1,0 +1,126 @@
+//! Dicts, lists and tuples: made empty, filled, and folded by the caller as soon as they are.
+
+use super::Fold;
+use super::cursor::Step;
+use super::heap::{Content, Node, Value};
+use super::machine::Machine;
+
+impl<F: Fold> Machine<'_, F> {
+    #[inline]
+    pub(super) fn push_new(&mut self, content: Content) -> Step<()> {
+        Self::check(self.heap.contents.len() as u64, self.limits.nodes, "containers", "--max-nodes")?;
+        let node = Node(u32::try_from(self.heap.contents.len()).unwrap_or(u32::MAX));
+        self.heap.contents.push(content);
+        self.push(Value::Container(node))
+    }
+
+    pub(super) fn push_tuple_of(&mut self, count: usize) -> Step<()> {
+        let base = self.below(count)?;
+        self.push_tuple(base)
+    }
+
+    pub(super) fn push_tuple(&mut self, base: usize) -> Step<()> {
+        let items = self.stack.split_off(base);
+        let slot = self.keep(items)?;
+        self.push_new(Content::Tuple(slot))
+    }
+
+    /// LIST and DICT: a container from everything above the mark.
+    pub(super) fn gather(&mut self, kind: Content) -> Step<()> {
+        let base = self.pop_mark()?;
+        let items = self.stack.split_off(base);
+        self.push_new(kind)?;
+        let base = self.stack.len();
+        self.stack.extend(items);
+        if matches!(kind, Content::NewDict) { self.set_items(base) } else { self.append_items(base) }
+    }
+
+    /// Sets the items above `base` (keys and values in turn) in the dict that stands just below it.
+    #[inline]
+    pub(super) fn set_items(&mut self, base: usize) -> Step<()> {
+        let Some(node) = self.container_below(base) else {
+            return Err(Self::damaged("items for something that is no dict"));
+        };
+        let items = self.stack.get(base..).unwrap_or_default();
+        if items.len() % 2 != 0 {
+            return Err(Self::damaged("a key without a value"));
+        }
+        let content = self.heap.contents.get(node.0 as usize).copied();
+        let next = match content {
+            Some(Content::NewDict) if items.is_empty() => Content::NewDict,
+            Some(Content::NewDict) => match self.fold.dict(items, &self.heap) {
+                Ok(Some(row)) => Content::Folded(row),
+                Ok(None) => Content::Dict(self.keep(items.to_vec())?),
+                Err(what) => return Err(Self::damaged(what)),
+            },
+            Some(Content::Dict(slot)) => {
+                if let Some(kept) = self.heap.kept.get_mut(slot as usize) {
+                    kept.extend_from_slice(items);
+                }
+                Content::Dict(slot)
+            }
+            _ => return Err(Self::damaged("items for something that is no dict, or is complete")),
+        };
+        self.settle(node, next, base);
+        Ok(())
+    }
+
+    /// Appends the values above `base` to the list that stands just below it.
+    #[inline]
+    pub(super) fn append_items(&mut self, base: usize) -> Step<()> {
+        let Some(node) = self.container_below(base) else {
+            return Err(Self::damaged("items for something that is no list"));
+        };
+        let items = self.stack.get(base..).unwrap_or_default();
+        let content = self.heap.contents.get(node.0 as usize).copied();
+        let next = match content {
+            Some(Content::NewList) if items.is_empty() => Content::NewList,
+            Some(Content::NewList) => match self.fold.extend(None, items, &self.heap) {
+                Ok(Some(row)) => Content::Folded(row),
+                Ok(None) => Content::List(self.keep(items.to_vec())?),
+                Err(what) => return Err(Self::damaged(what)),
+            },
+            Some(Content::Folded(row)) => match self.fold.extend(Some(row), items, &self.heap) {
+                Ok(Some(row)) => Content::Folded(row),
+                Ok(None) => {
+                    let mut all = self.fold.unfold(row).map_err(|what| Self::damaged(what))?;
+                    all.extend_from_slice(items);
+                    Content::List(self.keep(all)?)
+                }
+                Err(what) => return Err(Self::damaged(what)),
+            },
+            Some(Content::List(slot)) => {
+                if let Some(kept) = self.heap.kept.get_mut(slot as usize) {
+                    kept.extend_from_slice(items);
+                }
+                Content::List(slot)
+            }
+            _ => return Err(Self::damaged("items for something that is no list")),
+        };
+        self.settle(node, next, base);
+        Ok(())
+    }
+
+    #[inline]
+    pub(super) fn container_below(&self, base: usize) -> Option<Node> {
+        match self.stack.get(base.checked_sub(1)?)? {
+            Value::Container(node) => Some(*node),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(super) fn settle(&mut self, node: Node, content: Content, base: usize) {
+        if let Some(place) = self.heap.contents.get_mut(node.0 as usize) {
+            *place = content;
+        }
+        self.stack.truncate(base);
+    }
+
+    pub(super) fn keep(&mut self, items: Vec<Value>) -> Step<u32> {
+        Self::check(self.heap.kept.len() as u64, self.limits.nodes, "containers", "--max-nodes")?;
+        let slot = u32::try_from(self.heap.kept.len()).unwrap_or(u32::MAX);
+        self.heap.kept.push(items);
+        Ok(slot)
+    }
+}

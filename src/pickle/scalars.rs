@@ -1,0 +1,62 @@
+//! Numbers, text and bytes.
+
+use super::Fold;
+use super::cursor::{Cursor, Step};
+use super::heap::Value;
+use super::machine::Machine;
+
+impl<F: Fold> Machine<'_, F> {
+    pub(super) fn push_long(&mut self, length: u64, cursor: &mut Cursor<'_>) -> Step<()> {
+        let bytes = cursor.run(length)?;
+        let value = match integer(bytes) {
+            Some(number) => {
+                i64::try_from(number).map(Value::Int).or_else(|_| u64::try_from(number).map(Value::Unsigned))
+            }
+            None => Ok(Value::Opaque),
+        };
+        self.push(value.unwrap_or(Value::Opaque))
+    }
+
+    /// Text; lone surrogates and other bytes that are no UTF-8 become replacement characters.
+    pub(super) fn push_text(&mut self, length: u64, cursor: &mut Cursor<'_>) -> Step<()> {
+        let bytes = cursor.run(length)?;
+        let lossy;
+        let text = if let Ok(text) = str::from_utf8(bytes) {
+            text
+        } else {
+            lossy = String::from_utf8_lossy(bytes).into_owned();
+            &lossy
+        };
+        let before = self.strings.len();
+        let id = self.strings.intern(text);
+        if self.strings.len() > before {
+            self.text_bytes += text.len() as u64;
+            Self::check(self.text_bytes, self.limits.text, "bytes of text", "--max-text")?;
+        }
+        match id {
+            Some(id) => self.push(Value::Text(id)),
+            None => Err(Self::damaged("more distinct text than can be held")),
+        }
+    }
+
+    pub(super) fn push_opaque(&mut self, length: u64, cursor: &mut Cursor<'_>) -> Step<()> {
+        cursor.run(length)?;
+        self.push(Value::Opaque)
+    }
+}
+
+/// A little-endian two's complement integer of at most 16 significant bytes.
+fn integer(bytes: &[u8]) -> Option<i128> {
+    let negative = bytes.last().is_some_and(|&top| top & 0x80 != 0);
+    let fill = if negative { 0xff } else { 0 };
+    let mut wide = [fill; 16];
+    let (low, high) = bytes.split_at(bytes.len().min(16));
+    if high.iter().any(|&byte| byte != fill) {
+        return None;
+    }
+    for (place, byte) in wide.iter_mut().zip(low) {
+        *place = *byte;
+    }
+    let number = i128::from_le_bytes(wide);
+    ((number < 0) == negative).then_some(number)
+}
