@@ -49,6 +49,7 @@ pub fn anonymize(snapshot: Snapshot) -> Snapshot {
     }
     anonymous.strings = names.strings;
     anonymous.streams = snapshot.streams;
+    anonymous.excerpt = snapshot.excerpt;
     anonymous.gaps = snapshot.gaps;
     anonymous
 }

@@ -6,7 +6,7 @@
 //!
 //! Iterations are the ones of the device that has most of them; other devices are cut at the same moments. What was
 //! allocated before the slice is there with its stack where the original knows it: as in a recording that began late,
-//! or whose buffer ran over. Pinned host memory is left out, because nothing tells how it stood at the cut.
+//! or whose buffer ran over; the file says that it is a slice, so that nobody looks for a larger buffer. Pinned host memory is left out, because nothing tells how it stood at the cut.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -61,14 +61,20 @@ impl fmt::Display for Iterations {
 }
 
 impl Iterations {
-    /// The first and the last of them.
-    fn ends(self, all: &[Iteration]) -> Result<(&Iteration, &Iteration), SliceError> {
-        if all.is_empty() {
-            return Err(SliceError::NoIterations);
+    /// The same with its last iteration named, if a recording of `found` iterations has all of them.
+    fn of(self, found: usize) -> Result<Iterations, SliceError> {
+        let all = NonZeroUsize::new(found).ok_or(SliceError::NoIterations)?;
+        let last = self.last.unwrap_or(all);
+        if self.first > all || last > all {
+            return Err(SliceError::OutOfRange { asked: self, found });
         }
+        Ok(Iterations { last: Some(last), ..self })
+    }
+
+    /// The first and the last of them.
+    fn ends(self, all: &[Iteration]) -> Option<(&Iteration, &Iteration)> {
         let last = self.last.map_or(all.len(), NonZeroUsize::get);
-        let ends = all.get(self.first.get() - 1).zip(all.get(last - 1));
-        ends.ok_or(SliceError::OutOfRange { asked: self, found: all.len() })
+        all.get(self.first.get() - 1).zip(all.get(last.checked_sub(1)?))
     }
 }
 
@@ -97,8 +103,9 @@ pub fn slice(mut snapshot: Snapshot, iterations: Iterations) -> Result<Snapshot,
     for (trace, events) in snapshot.devices.iter_mut().zip(kept) {
         trace.events = events;
     }
+    snapshot.excerpt = Some(window.part);
     snapshot.segments = segments;
-    snapshot.annotations.retain(|annotation| window.holds(annotation.time));
+    snapshot.annotations.retain(|annotation| window.times.contains(&annotation.time));
     snapshot.gaps.retain(|gap| !matches!(gap, Gap::InconsistentSegments(_)));
     Ok(snapshot)
 }
@@ -108,6 +115,8 @@ struct Window {
     device: DeviceIndex,
     events: Range<usize>,
     times: Range<Micros>,
+    /// The same in words.
+    part: String,
 }
 
 impl Window {
@@ -121,16 +130,15 @@ impl Window {
         let most = programs
             .reduce(|best, next| if next.1.iterations.len() > best.1.iterations.len() { next } else { best });
         let (device, program) = most.ok_or(SliceError::NoIterations)?;
-        let (first, last) = iterations.ends(&program.iterations)?;
+        let found = program.iterations.len();
+        let iterations = iterations.of(found)?;
+        let (first, last) = iterations.ends(&program.iterations).ok_or(SliceError::NoIterations)?;
         Ok(Window {
             device,
             events: first.start.position()..last.end.position(),
             times: first.start_time..last.end_time,
+            part: format!("iterations {iterations} of {found}"),
         })
-    }
-
-    fn holds(&self, time: Micros) -> bool {
-        self.times.contains(&time)
     }
 
     /// The events of a device that lie in the window.

@@ -41,6 +41,9 @@ pub struct Snapshot {
     pub streams: Vec<i64>,
     /// The distinct particulars of events, by [`Event::particulars`].
     pub particulars: Vec<Particulars>,
+    /// Where memlint cut this out of a longer recording: which part it is, such as `iterations 3..5 of 20`. What was
+    /// allocated before is then missing on purpose, and not for want of a larger buffer.
+    pub excerpt: Option<String>,
     /// What is missing or does not add up.
     pub gaps: Vec<Gap>,
 }

@@ -76,6 +76,7 @@ words! {
     AllocatorSettings = "allocator_settings",
     ExternalAnnotations = "external_annotations",
     HostSegments = "host_segments",
+    Excerpt = "memlint_slice",
     AllocConf = "PYTORCH_CUDA_ALLOC_CONF",
     MaxSplitSize = "max_split_size",
     GarbageCollectionThreshold = "garbage_collection_threshold",

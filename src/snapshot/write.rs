@@ -85,6 +85,10 @@ impl Shared<'_> {
             self.word(out, Word::HostSegments)?;
             out.list(host, |out, segment| self.segment(out, segment))?;
         }
+        if let Some(part) = &snapshot.excerpt {
+            self.word(out, Word::Excerpt)?;
+            out.text(part)?;
+        }
         Ok(())
     }
 
