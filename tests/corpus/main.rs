@@ -7,3 +7,4 @@ mod case;
 mod findings;
 mod programs;
 mod reading;
+mod writing;
