@@ -33,13 +33,11 @@ const FOLDERS: &[&str] = &[
     "workspace",
 ];
 
-/// Methods that PyTorch, Lightning and transformers call by name: whoever writes one calls it so.
+/// Methods that PyTorch and Lightning call by name: whoever writes one calls it so.
 #[rustfmt::skip]
 const METHODS: &[&str] = &[
-    "backward", "closure", "collate_fn", "compute_loss", "configure_optimizers", "forward", "jvp",
-    "optimizer_step", "predict_step", "prediction_step", "reset_parameters", "setup_context", "step",
-    "test_step", "train_dataloader", "training_step", "val_dataloader", "validation_step", "vjp",
-    "zero_grad",
+    "backward", "configure_optimizers", "forward", "jvp", "predict_step", "reset_parameters", "setup_context",
+    "step", "test_step", "training_step", "validation_step", "vjp", "zero_grad",
 ];
 
 /// Optimizers of PyTorch and of what comes with it, and the iterators of its data loader.

@@ -5,9 +5,9 @@
 //! is written through [`PickleWriter::shared`] stands in the file once, and each further use is a reference of two or
 //! five bytes.
 //!
-//! That is why this writer exists. serde-pickle writes trees: it has no memo for objects, so each of a million events
-//! would carry its stack spelt out, frame by frame, and a file of 25 MB would become one of gigabytes. PyTorch shares
-//! frames and stacks, so a file that is to be as small as PyTorch's must share them too.
+//! That is why this writer exists. serde-pickle writes trees: it has no memo for objects, so each event would carry its
+//! stack spelt out, frame by frame. The recording `seed-many-all` (25 MB as PyTorch wrote it) comes to 780 MB that way, and
+//! to 11 MB this way, because text and equal stacks are shared, too.
 //!
 //! `FRAME` opcodes are left out: they are hints for buffering (PEP 3154), and readers must do without them.
 
