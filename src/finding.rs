@@ -82,6 +82,8 @@ pub struct Finding {
     /// A call to look for in the program's source, where the recording cannot know its line: the location is then a
     /// stand-in until the source is read.
     pub seek: Option<Seek>,
+    /// What in the program's source would make this no fault, where the recording cannot show it.
+    pub excuse: Option<Excuse>,
     /// What the primary location's label says: "allocated here in iteration 1, added to in place ever since".
     pub label: String,
     /// Other places that explain it, most helpful first.
@@ -110,6 +112,13 @@ pub struct StackFrame {
     pub location: Location,
     /// Whether it is the user's own code: no library, no generated file.
     pub user: bool,
+}
+
+/// Something in the source that makes a finding a matter of taste.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Excuse {
+    /// The program fills gradients with zeros in place; that leaves no event.
+    ZeroesInPlace,
 }
 
 /// A line of a recorded file.

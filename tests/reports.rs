@@ -108,6 +108,7 @@ fn finding(rule: &'static str, severity: Severity, message: &str) -> Finding {
         phase: Phase::Backward,
         location: None,
         seek: None,
+        excuse: None,
         label: String::new(),
         related: Vec::new(),
         evidence: Vec::new(),

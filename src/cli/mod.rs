@@ -7,6 +7,7 @@ mod arguments;
 mod edit;
 mod error;
 mod explain;
+mod progress;
 mod terminal;
 
 use std::io::{self, Write};
@@ -17,6 +18,7 @@ use clap::Parser;
 
 use self::arguments::{Arguments, Check, Command, Format, Limits, Reading, Stats};
 use self::error::CliError;
+use self::progress::Progress;
 use crate::engine::{self, Input, Report};
 use crate::input::Source;
 use crate::report::{Detail, json, stats, text};
@@ -97,7 +99,8 @@ fn read(source: &Source, reading: &Reading) -> Result<Input, CliError> {
 /// Reads one snapshot.
 fn read_snapshot(source: &Source, limits: &Limits) -> Result<Snapshot, CliError> {
     let mut stream = source.open(&limits.of_input())?;
-    Snapshot::read(&mut stream, &limits.of_pickle()).map_err(|error| match stream.into_failure() {
+    let read = Snapshot::read(Progress::of(&mut stream, &source.name()), &limits.of_pickle());
+    read.map_err(|error| match stream.into_failure() {
         Some(failure) => CliError::Input(failure),
         None => CliError::Snapshot { name: source.name(), error },
     })

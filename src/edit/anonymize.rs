@@ -172,8 +172,10 @@ impl Names {
 
     /// `<stdin>` and the like; a notebook's cell stays one.
     fn unreal(&mut self, path: &str) -> String {
-        if public::is_unreal(path) {
-            path.to_owned()
+        // `torch.fx` adds whose code it traced: `<eval_with_key>.3 from /home/ann/net.py:7 in forward`.
+        let (bare, _) = path.split_once(" from ").unwrap_or((path, ""));
+        if public::is_unreal(bare) {
+            bare.to_owned()
         } else if path.starts_with("<ipython-input") {
             format!("<ipython-input-{}>", self.number("cell", path))
         } else {
@@ -270,6 +272,7 @@ mod tests {
         assert_eq!(path("train.py"), "file1.py");
         assert_eq!(path("<frozen acme>"), "<code1>");
         assert_eq!(path("<stdin>"), "<stdin>");
+        assert_eq!(path("<eval_with_key>.3 from /home/ann/net.py:7 in forward"), "<eval_with_key>.3");
     }
 
     #[test]

@@ -23,7 +23,7 @@ const BEGINNINGS: &[&str] = &[
 
 /// Whether a C++ name says nothing of the user.
 pub(super) fn is_public(name: &str) -> bool {
-    name == "??" || heads(name).all(|head| is_known(head))
+    name == "??" || heads(name).all(is_known)
 }
 
 fn is_known(head: &str) -> bool {

@@ -201,3 +201,92 @@ fn free(from: u64, to: u64) -> Option<Block> {
         state: BlockState::Inactive,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::snapshot::BlockState::{Allocated, Inactive, PendingFree};
+    use crate::snapshot::{DeviceTrace, Particulars};
+    use crate::unit::{DeviceIndex, Micros};
+
+    const MIB: u64 = 1 << 20;
+    const BASE: u64 = 1 << 40;
+
+    fn event(action: Action, address: u64, size: u64) -> Event {
+        Event {
+            time: Micros(0),
+            address: BASE + address,
+            size: Bytes(size),
+            stack: None,
+            metadata: None,
+            stream: 3,
+            action,
+            compiled: false,
+            particulars: 0,
+        }
+    }
+
+    /// The segments after each number of events, where none is left at the end.
+    fn segments(events: &[Event], cut: usize) -> Result<Vec<Segment>, SliceError> {
+        let mut snapshot = Snapshot::default();
+        snapshot.particulars.push(Particulars { pool: Some((0, 7)), ..Particulars::default() });
+        snapshot.devices.push(DeviceTrace { events: events.to_vec() });
+        let timeline = Timeline::of(&snapshot, DeviceIndex::at(0).unwrap());
+        segments_at(&snapshot, &timeline, cut)
+    }
+
+    fn tiles(segment: &Segment) -> Vec<(u64, u64, BlockState)> {
+        let blocks = segment.blocks.iter();
+        blocks.map(|block| (block.address - BASE, block.size.get(), block.state)).collect()
+    }
+
+    #[test]
+    fn a_segment_that_vanished_later_is_there_at_the_cut() {
+        let events = [
+            event(Action::SegmentAlloc, 0, 20 * MIB),
+            event(Action::Alloc, 0, 5 * MIB),
+            event(Action::Alloc, 5 * MIB, 2 * MIB),
+            event(Action::FreeRequested, 0, 5 * MIB),
+            event(Action::FreeCompleted, 0, 5 * MIB),
+            event(Action::FreeRequested, 5 * MIB, 2 * MIB),
+            event(Action::FreeCompleted, 5 * MIB, 2 * MIB),
+            event(Action::SegmentFree, 0, 20 * MIB),
+        ];
+        let at = |cut| segments(&events, cut).unwrap();
+        assert_eq!(at(0), []);
+        assert_eq!(at(events.len()), []);
+        let [segment] = &at(5)[..] else { panic!("one segment") };
+        let expected = [(0, 5 * MIB, Inactive), (5 * MIB, 2 * MIB, Allocated), (7 * MIB, 13 * MIB, Inactive)];
+        assert_eq!(tiles(segment), expected);
+        assert_eq!((segment.stream, segment.pool, segment.small_pool), (3, (0, 7), false));
+        assert_eq!(tiles(&at(6)[0])[1], (5 * MIB, 2 * MIB, PendingFree));
+        assert_eq!(tiles(&at(7)[0]), [(0, 20 * MIB, Inactive)], "free neighbours are one block");
+    }
+
+    #[test]
+    fn pages_are_mapped_and_unmapped_backwards() {
+        let events = [
+            event(Action::SegmentMap, 0, 20 * MIB),
+            event(Action::SegmentMap, 20 * MIB, 20 * MIB),
+            event(Action::SegmentMap, 1 << 30, 2 * MIB),
+            event(Action::SegmentUnmap, 20 * MIB, 20 * MIB),
+            event(Action::SegmentUnmap, 0, 20 * MIB),
+            event(Action::SegmentUnmap, 1 << 30, 2 * MIB),
+        ];
+        let ranges = |cut| -> Vec<(u64, u64, bool)> {
+            let all = segments(&events, cut).unwrap();
+            all.iter().map(|one| (one.address - BASE, one.total_size.get(), one.small_pool)).collect()
+        };
+        assert_eq!(ranges(1), [(0, 20 * MIB, false)]);
+        assert_eq!(ranges(3), [(0, 40 * MIB, false), (1 << 30, 2 * MIB, true)]);
+        assert_eq!(ranges(4), [(0, 20 * MIB, false), (1 << 30, 2 * MIB, true)]);
+        assert_eq!(ranges(5), [(1 << 30, 2 * MIB, true)]);
+        assert_eq!(ranges(6), []);
+    }
+
+    #[test]
+    fn blocks_without_a_segment_are_refused() {
+        let homeless = segments(&[event(Action::Alloc, 0, MIB)], 1);
+        assert_eq!(homeless, Err(SliceError::Inconsistent { homeless: 1 }));
+    }
+}

@@ -157,6 +157,7 @@ mod tests {
             phase: Phase::Other,
             location: None,
             seek: None,
+            excuse: None,
             label: String::new(),
             related: Vec::new(),
             evidence: Vec::new(),

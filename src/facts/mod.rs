@@ -4,21 +4,30 @@
 //! to the rules.
 
 mod blame;
+mod bursts;
 mod calls;
 mod code;
 mod growth;
 mod impact;
 mod pools;
+mod reallocation;
+mod regrowth;
+mod retention;
+mod savers;
 mod trend;
 
 use std::cell::OnceCell;
 
 pub use blame::{Blame, Guilty};
+pub use bursts::Burst;
 pub use calls::Calls;
 pub use code::Code;
 pub use growth::Growth;
 pub use impact::{Change, Changes};
 pub use pools::PoolPeaks;
+pub use reallocation::Reallocation;
+pub use regrowth::StateMaking;
+pub use retention::Retention;
 pub use trend::{Trend, trend};
 
 use crate::program::{Phase, Program};
@@ -65,6 +74,10 @@ pub struct Facts<'a> {
     roles: &'a Roles,
     ends: Vec<usize>,
     growth: OnceCell<Vec<Growth>>,
+    retentions: OnceCell<Vec<Retention>>,
+    reallocations: OnceCell<Vec<Reallocation>>,
+    makings: OnceCell<Vec<StateMaking>>,
+    bursts: OnceCell<Vec<Burst>>,
 }
 
 impl<'a> Facts<'a> {
@@ -75,9 +88,23 @@ impl<'a> Facts<'a> {
         let code = Code::of(snapshot);
         let calls = Calls::of(snapshot, trace, &code);
         let ends = program.iterations.iter().map(|iteration| iteration.end.position()).collect();
-        let growth = OnceCell::new();
-        let device = timeline.device;
-        Some(Facts { snapshot, device, trace, timeline, replay, program, code, calls, roles, ends, growth })
+        Some(Facts {
+            snapshot,
+            device: timeline.device,
+            trace,
+            timeline,
+            replay,
+            program,
+            code,
+            calls,
+            roles,
+            ends,
+            growth: OnceCell::new(),
+            retentions: OnceCell::new(),
+            reallocations: OnceCell::new(),
+            makings: OnceCell::new(),
+            bursts: OnceCell::new(),
+        })
     }
 
     /// The role of an allocation.
@@ -125,9 +152,40 @@ impl<'a> Facts<'a> {
         self.growth.get_or_init(|| growth::growth(self))
     }
 
+    /// Forward passes whose activations nothing lets go of, by the line that runs the model.
+    pub fn retentions(&self) -> &[Retention] {
+        self.retentions.get_or_init(|| retention::retentions(self))
+    }
+
+    /// The nodes of the autograd graph that hold most of some kept tensors (`ReluBackward0`), as the release of their
+    /// like shows; none where frees have no C++ frames.
+    pub fn savers(&self, kept: &[AllocationId]) -> Vec<String> {
+        savers::savers(self, kept)
+    }
+
+    /// Buffers that are replaced by ever larger ones, by the function that replaces them.
+    pub fn reallocations(&self) -> &[Reallocation] {
+        self.reallocations.get_or_init(|| reallocation::reallocations(self))
+    }
+
+    /// The first making of optimizer state and all that are like it, in order.
+    pub fn state_makings(&self) -> &[StateMaking] {
+        self.makings.get_or_init(|| regrowth::makings(self))
+    }
+
+    /// Moments at which the tensors of several past iterations go at once, by line, then by time.
+    pub fn bursts(&self) -> &[Burst] {
+        self.bursts.get_or_init(|| bursts::bursts(self))
+    }
+
     /// The peaks of the default pool: private ones (CUDA graphs) apart.
     pub fn default_pool(&self) -> PoolPeaks {
         pools::default_pool(self)
+    }
+
+    /// The innermost user frame of a stack.
+    pub fn user_frame(&self, stack: StackId) -> Option<FrameId> {
+        self.code.user(stack).next()
     }
 
     /// The stack that a person would see for an event: its own, or, on the autograd engine's thread, the one under

@@ -38,10 +38,12 @@ mod tally;
 mod tape;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod walk;
 
 pub(crate) use frames::checkout;
 pub use frames::{Meaning, Origin, Vocabulary};
+pub use turns::LoopRun;
 
 use crate::snapshot::{Action, Event, Snapshot};
 use crate::timeline::Timeline;
@@ -59,6 +61,8 @@ pub struct Program {
     pub main_loop: Option<Loop>,
     /// The library's loop (Lightning, transformers) where `main_loop` is only the line that called it.
     pub library_loop: Option<Loop>,
+    /// Every loop that the stacks show, the main one included, each time that it ran.
+    pub loops: Vec<LoopRun>,
     /// The evidence by which the iterations were told apart.
     pub found_by: FoundBy,
     /// How sure that is.
@@ -212,6 +216,7 @@ impl Program {
             iterations: iterations(events, &marks, &paths, &cut),
             main_loop,
             library_loop,
+            loops: turns::runs(&loops, events.len()),
             found_by,
             confidence: confidence(found_by, &cut),
             phases,

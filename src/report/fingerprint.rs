@@ -64,6 +64,7 @@ mod tests {
             phase: Phase::Forward,
             location: stack.first().map(|frame| frame.location.clone()),
             seek: None,
+            excuse: None,
             label: String::new(),
             related: Vec::new(),
             evidence: Vec::new(),

@@ -1,8 +1,8 @@
 //! Reserved memory far above what was ever in use.
 
-use super::{declare_rule, measure, place, shown};
+use super::{declare_rule, growing_reallocation, measure, place, shown};
 use crate::facts::{Facts, Guilty, PoolPeaks};
-use crate::finding::{Finding, Impact, Severity, Value};
+use crate::finding::{Finding, Impact, Related, Severity, Value};
 use crate::unit::{Bytes, Confidence, count, percent};
 
 declare_rule! {
@@ -49,9 +49,19 @@ impl Fragmentation {
         {
             finding.stack = shown(facts, one.stack);
         }
+        finding.related = outgrown(facts);
         finding.evidence = evidence(facts, pool, unused);
         vec![finding]
     }
+}
+
+/// The buffers that leave holes because they are re-allocated ever larger.
+fn outgrown(facts: &Facts) -> Vec<Related> {
+    let one = |frame| {
+        let message = "a cause: a buffer re-allocated ever larger (growing-reallocation)".to_owned();
+        Some(Related { location: place(facts, frame)?, message })
+    };
+    growing_reallocation::sites(facts).filter_map(one).collect()
 }
 
 /// The requests that made the allocator ask the driver although enough lay free, weighed by what they cost.

@@ -1,6 +1,11 @@
 //! Lines whose tensors pile up from iteration to iteration.
 
-use super::{declare_rule, measure, place, shown};
+use rustc_hash::FxHashSet;
+
+use super::{
+    declare_rule, delayed_free_cycle, growing_reallocation, measure, optimizer_state_regrowth, place,
+    retained_graph, shown,
+};
 use crate::facts::{Change, Changes, Facts, Growth};
 use crate::finding::{Finding, Impact, Related, Severity, Value};
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, Index, count};
@@ -26,7 +31,12 @@ const SHOWS_IN_TOTAL: f64 = 0.5;
 
 impl GrowingResidency {
     fn detect(facts: &Facts) -> Vec<Finding> {
-        let growing: Vec<&Growth> = facts.growth().iter().filter(|growth| grows(facts, growth)).collect();
+        let explained = explained(facts);
+        let growing: Vec<&Growth> = facts
+            .growth()
+            .iter()
+            .filter(|growth| grows(facts, growth) && !is_explained(facts, growth, &explained))
+            .collect();
         let mut statements: Vec<(FrameId, Vec<&Growth>)> = Vec::new();
         for growth in growing {
             let statement = statement(facts, growth);
@@ -35,8 +45,25 @@ impl GrowingResidency {
                 None => statements.push((statement, vec![growth])),
             }
         }
-        statements.into_iter().map(|(_, sites)| report(facts, &sites)).collect()
+        statements.into_iter().map(|(_, sites)| report(facts, &sites, &explained)).collect()
     }
+}
+
+/// What another leak rule reports, at its cause.
+fn explained(facts: &Facts) -> FxHashSet<AllocationId> {
+    retained_graph::explained(facts)
+        .chain(delayed_free_cycle::explained(facts))
+        .chain(optimizer_state_regrowth::explained(facts))
+        .chain(growing_reallocation::explained(facts))
+        .collect()
+}
+
+/// Whether at least half of what a line leaves behind is explained otherwise.
+fn is_explained(facts: &Facts, growth: &Growth, explained: &FxHashSet<AllocationId>) -> bool {
+    let bytes = |id: &AllocationId| facts.timeline.allocation(*id).map_or(0, |one| one.bytes.get());
+    let all: u64 = growth.alive.iter().map(bytes).sum();
+    let known: u64 = growth.alive.iter().filter(|id| explained.contains(id)).map(bytes).sum();
+    all > 0 && known * 2 >= all
 }
 
 /// Whether a line's series is a steady growth that matters and that has not come to an end.
@@ -73,10 +100,11 @@ fn statement(facts: &Facts, growth: &Growth) -> FrameId {
     found.unwrap_or(growth.site)
 }
 
-fn report(facts: &Facts, sites: &[&Growth]) -> Finding {
+fn report(facts: &Facts, sites: &[&Growth], explained: &FxHashSet<AllocationId>) -> Finding {
     let slope = Bytes::rounded(sites.iter().map(|site| site.trend.slope).sum());
     let net = Bytes::rounded(sites.iter().map(|site| site.trend.net).sum());
-    let alive: Vec<AllocationId> = sites.iter().flat_map(|site| site.alive.iter().copied()).collect();
+    let alive = sites.iter().flat_map(|site| site.alive.iter().copied());
+    let alive: Vec<AllocationId> = alive.filter(|id| !explained.contains(id)).collect();
     let message = format!("memory grows by {slope} an iteration, {net} in all");
     let help =
         "keep numbers instead of tensors: .item(), or .detach().cpu(); give a cache a limit: deque(maxlen=n)";

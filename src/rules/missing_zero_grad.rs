@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{declare_rule, measure, place, shown};
 use crate::facts::{Change, Changes, Facts};
-use crate::finding::{Finding, Impact, Related, Severity, Value};
+use crate::finding::{Excuse, Finding, Impact, Related, Severity, Value};
 use crate::program::{Phase, Step};
 use crate::role::Role;
 use crate::timeline::Allocation;
@@ -153,6 +153,7 @@ fn report(facts: &Facts, kept: &[Kept], cause: Cause, steps: &[Step], zeroed: us
     if finding.confidence == Confidence::Low {
         finding.severity = Severity::Warning;
     }
+    finding.excuse = (cause == Cause::NeverCalled).then_some(Excuse::ZeroesInPlace);
     locate(facts, kept, &mut finding);
     finding.phase = Phase::Backward;
     finding.label = format!("allocated here in iteration {}, added to in place ever since", born + 1);

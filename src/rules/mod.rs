@@ -5,11 +5,15 @@
 //! their own default. What a rule needs from a recording it declares; where that is missing the engine skips it and
 //! says why.
 
+mod delayed_free_cycle;
 mod fragmentation;
+mod growing_reallocation;
 mod growing_residency;
 mod lazy_optimizer_init;
 mod missing_zero_grad;
 mod no_iterations;
+mod optimizer_state_regrowth;
+mod retained_graph;
 mod truncated_history;
 
 use crate::facts::Facts;
@@ -92,6 +96,7 @@ impl Meta {
             device: Some(facts.device),
             location: None,
             seek: None,
+            excuse: None,
             label: String::new(),
             related: Vec::new(),
             evidence: Vec::new(),
@@ -161,7 +166,11 @@ use declare_rule;
 /// Every rule, in the order of groups and, within one, of the catalogue.
 pub static RULES: &[&dyn Rule] = &[
     &growing_residency::GrowingResidency,
+    &retained_graph::RetainedGraph,
     &missing_zero_grad::MissingZeroGrad,
+    &delayed_free_cycle::DelayedFreeCycle,
+    &optimizer_state_regrowth::OptimizerStateRegrowth,
+    &growing_reallocation::GrowingReallocation,
     &lazy_optimizer_init::LazyOptimizerInit,
     &fragmentation::Fragmentation,
     &truncated_history::TruncatedHistory,

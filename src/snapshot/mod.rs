@@ -271,3 +271,13 @@ impl Snapshot {
         self.strings.get(id)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_takes_40_bytes() {
+        assert_eq!(size_of::<Event>(), 40);
+    }
+}

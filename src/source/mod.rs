@@ -12,12 +12,14 @@ mod syntax;
 pub use search::{PathMap, SourceMap};
 pub use syntax::{Loop, Span, ZeroGrad};
 
+use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::OnceLock;
 
 use syntax::Syntax;
 
-use crate::finding::Finding;
+use crate::finding::{Excuse, Finding, Measure, Severity, Value};
+use crate::unit::Confidence;
 
 /// A local file.
 #[derive(Debug)]
@@ -76,6 +78,11 @@ impl SourceFile {
         }
     }
 
+    /// Whether the file fills gradients with zeros in place instead of releasing them.
+    pub fn zeroes_gradients_in_place(&self) -> bool {
+        self.syntax().is_some_and(Syntax::zeroes_gradients_in_place)
+    }
+
     /// The line of the first call of a function or method of this bare name.
     pub fn line_of_call(&self, name: &str) -> Option<u32> {
         self.syntax()?.call_of(name).map(|span| self.place(span.start).0)
@@ -103,15 +110,37 @@ impl SourceFile {
     }
 }
 
-/// Moves findings that seek a call to the line where the source has it; without the source they stay where they are.
+/// Reads the source for findings that need it: moves those that seek a call to its line, and takes back the level of
+/// those that the source excuses. Without the source they stay as they are.
 pub fn settle(findings: &mut [Finding], sources: &SourceMap) {
-    for finding in findings {
-        let (Some(seek), Some(location)) = (finding.seek, &mut finding.location) else { continue };
-        let Some(line) = sources.line_of_call(&location.file, seek.call) else { continue };
-        location.line = line;
-        location.function.clear();
-        seek.label.clone_into(&mut finding.label);
-        finding.stack.clear();
+    for finding in &mut *findings {
+        move_to_call(finding, sources);
+        weigh_excuse(finding, sources);
+    }
+    // Stable: what the engine put in order stays so among equals.
+    findings.sort_by_key(|finding| Reverse(finding.severity));
+}
+
+fn move_to_call(finding: &mut Finding, sources: &SourceMap) {
+    let (Some(seek), Some(location)) = (finding.seek, &mut finding.location) else { return };
+    let Some(line) = sources.line_of_call(&location.file, seek.call) else { return };
+    location.line = line;
+    location.function.clear();
+    seek.label.clone_into(&mut finding.label);
+    finding.stack.clear();
+}
+
+fn weigh_excuse(finding: &mut Finding, sources: &SourceMap) {
+    let (Some(Excuse::ZeroesInPlace), Some(location)) = (finding.excuse, &finding.location) else { return };
+    let source = sources.find(&location.file, location.line, &location.function);
+    if source.is_some_and(|file| file.zeroes_gradients_in_place()) {
+        finding.severity = Severity::Info;
+        finding.confidence = Confidence::Low;
+        finding.evidence.push(Measure {
+            name: "zeroes-in-place",
+            value: Value::Text("source".to_owned()),
+            text: "the source fills gradients with zeros in place, which no recording shows".to_owned(),
+        });
     }
 }
 
@@ -154,6 +183,17 @@ while True:
         let file = SourceFile::new("train.py".to_owned(), PROGRAM.to_owned());
         let span = file.expression_at(line);
         span.and_then(|span| file.text().get(span.start..span.end)).unwrap_or_default().to_owned()
+    }
+
+    #[test]
+    fn gradients_filled_with_zeros_by_hand_are_seen() {
+        let zeroes =
+            |text: &str| SourceFile::new("a.py".to_owned(), text.to_owned()).zeroes_gradients_in_place();
+        assert!(zeroes("for p in model.parameters():\n    p.grad.zero_()\n"));
+        assert!(zeroes("for p in model.parameters(): p.grad.data.zero_()\n"));
+        assert!(zeroes("torch._foreach_zero_([p.grad for p in params])\n"));
+        assert!(zeroes("model.zero_grad(set_to_none=False)\n"));
+        assert!(!zeroes("optimizer.zero_grad()\nbuffer.zero_()\np.grad = None\n"));
     }
 
     #[test]

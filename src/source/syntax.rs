@@ -56,11 +56,12 @@ pub struct Loop {
 }
 
 /// How a loop's body clears gradients.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ZeroGrad {
-    /// No call of `zero_grad` is in it.
+    /// Nothing in it clears gradients.
+    #[default]
     Absent,
-    /// It calls `zero_grad(set_to_none=False)`: gradients are kept and filled with zeros.
+    /// It calls `zero_grad(set_to_none=False)` or the like: gradients are kept and filled with zeros.
     FillsWithZeros,
     /// It calls `zero_grad`, which releases gradients.
     Releases,
@@ -118,9 +119,17 @@ impl Syntax {
             Code::Statement(Stmt::While(of)) => Some((code, &of.body)),
             _ => None,
         })?;
-        let mut calls = ZeroGradCalls { found: ZeroGrad::Absent };
+        let mut calls = ZeroGradCalls::default();
         calls.visit_body(body);
         Some(Loop { header: header(code)?, zero_grad: calls.found })
+    }
+
+    /// Whether the file fills gradients with zeros in place: `zero_grad(set_to_none=False)`, `parameter.grad.zero_()`,
+    /// `torch._foreach_zero_(gradients)`.
+    pub(super) fn zeroes_gradients_in_place(&self) -> bool {
+        let mut calls = ZeroGradCalls::default();
+        calls.visit_body(&self.body);
+        calls.in_place
     }
 
     /// Where the first call of a function of this bare name stands.
@@ -280,9 +289,12 @@ impl<'a> Visitor<'a> for Starting<'_> {
     }
 }
 
-/// Looks for calls of `zero_grad`; one that releases outweighs one that fills with zeros.
+/// Looks for what clears gradients; a call that releases outweighs one that fills with zeros.
+#[derive(Default)]
 struct ZeroGradCalls {
     found: ZeroGrad,
+    /// Whether anything fills gradients with zeros.
+    in_place: bool,
 }
 
 /// The bare name of what is called.
@@ -296,19 +308,42 @@ fn called(call: &ExprCall) -> Option<&str> {
 
 impl ZeroGradCalls {
     fn note(&mut self, call: &ExprCall) {
-        if called(call) != Some("zero_grad") {
-            return;
+        match called(call) {
+            Some("zero_grad") => self.note_zero_grad(call),
+            Some("_foreach_zero_") => self.fill(),
+            Some("zero_") if is_on_gradient(call) => self.fill(),
+            _ => {}
         }
+    }
+
+    fn fill(&mut self) {
+        self.in_place = true;
+        if self.found == ZeroGrad::Absent {
+            self.found = ZeroGrad::FillsWithZeros;
+        }
+    }
+
+    fn note_zero_grad(&mut self, call: &ExprCall) {
         let argument = call.arguments.find_keyword("set_to_none").map(|keyword| &keyword.value);
         let keeps = argument
             .or(call.arguments.args.first())
             .is_some_and(|value| matches!(value, Expr::BooleanLiteral(literal) if !literal.value));
-        if !keeps {
+        if keeps {
+            self.fill();
+        } else {
             self.found = ZeroGrad::Releases;
-        } else if self.found == ZeroGrad::Absent {
-            self.found = ZeroGrad::FillsWithZeros;
         }
     }
+}
+
+/// Whether a method is called on something's `.grad` or `.grad.data`.
+fn is_on_gradient(call: &ExprCall) -> bool {
+    let Expr::Attribute(method) = &*call.func else { return false };
+    let receiver = match &*method.value {
+        Expr::Attribute(data) if data.attr.as_str() == "data" => &*data.value,
+        other => other,
+    };
+    matches!(receiver, Expr::Attribute(gradient) if gradient.attr.as_str() == "grad")
 }
 
 impl<'a> Visitor<'a> for ZeroGradCalls {

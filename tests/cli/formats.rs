@@ -206,3 +206,21 @@ fn every_rule_is_explained() {
         assert!(stdout(&all).contains(&format!("# {}\n", rule.meta().name)));
     }
 }
+
+#[test]
+fn gradients_zeroed_by_hand_are_a_note_where_the_source_shows_it() {
+    let folder = folder("zeroed-by-hand");
+    let program = fs::read_to_string(root().join("examples/seed-resnet50-bug/train.py")).unwrap();
+    let by_hand =
+        "\ndef clear(model):\n    for parameter in model.parameters():\n        parameter.grad.zero_()\n";
+    fs::write(folder.join("train.py"), program + by_hand).unwrap();
+    let snapshot = recording("seed-resnet50-bug");
+    let output = memlint(&["check", &snapshot, "--source-root", folder.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+    let output = memlint(&["check", &snapshot, "-v", "--source-root", folder.to_str().unwrap()]);
+    assert!(
+        stdout(&output).contains("info: gradients of iteration 1 are never cleared"),
+        "{}",
+        stdout(&output)
+    );
+}

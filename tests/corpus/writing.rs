@@ -295,6 +295,7 @@ fn counted(snapshot: &Snapshot) -> String {
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "says why nothing was tested")]
 fn cpython_loads_what_is_written() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let case = case::all().into_iter().find(|case| case.name == "mzg-gan-disc-bug").unwrap();

@@ -74,6 +74,7 @@ pub(super) struct Records {
     occupants: Vec<Occupant>,
     streams: FxHashMap<i64, u16>,
     particular_numbers: FxHashMap<Particulars, u16>,
+    last_particular: u16,
     scratch: Vec<FrameId>,
 }
 
@@ -212,7 +213,11 @@ impl Records {
 
     /// The number of an event's particulars; most events have those of the event before.
     fn particular(&mut self, event: Particulars) -> u16 {
+        if self.particulars.get(usize::from(self.last_particular)) == Some(&event) {
+            return self.last_particular;
+        }
         if let Some(&number) = self.particular_numbers.get(&event) {
+            self.last_particular = number;
             return number;
         }
         // Thousands of pools and compiled regions would be a hostile file; the surplus shares the last number.

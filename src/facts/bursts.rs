@@ -1,0 +1,82 @@
+//! Moments at which tensors of several past iterations go at once.
+//!
+//! In: lifetimes and iterations. Out: the frees between one allocation and the next, where they let go of the tensors of
+//! at least three iterations, two of them past, that came one after the other: everything that one line left behind
+//! since the last such moment. That is how Python's garbage collector frees a reference cycle.
+
+use std::collections::BTreeMap;
+
+use crate::facts::Facts;
+use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index, IterationIndex};
+
+/// Iterations whose tensors have to go together.
+const ITERATIONS: usize = 3;
+/// How much of the largest iteration's share the smallest has to have: cycles hold the same things each time.
+const EVEN: f64 = 0.5;
+
+/// What one line's tensors lose at one moment.
+#[derive(Debug)]
+pub struct Burst {
+    /// The innermost user frame that made them.
+    pub site: FrameId,
+    /// The first free.
+    pub event: EventIndex,
+    /// The iteration in which they go.
+    pub iteration: IterationIndex,
+    /// How many iterations made them.
+    pub iterations: usize,
+    /// The tensors of past iterations, oldest first.
+    pub past: Vec<AllocationId>,
+    /// Their bytes.
+    pub bytes: Bytes,
+}
+
+/// The bursts of a device, by line, then by time.
+pub(super) fn bursts(facts: &Facts) -> Vec<Burst> {
+    let mut births: Vec<usize> =
+        facts.timeline.iter().filter_map(|(_, one)| Some(one.alloc?.position())).collect();
+    births.sort_unstable();
+    let mut groups: BTreeMap<(FrameId, usize), Vec<(AllocationId, usize)>> = BTreeMap::new();
+    for (id, one) in facts.timeline.iter() {
+        let (Some(freed), Some(born)) = (one.free_requested.or(one.free), facts.born_in(one)) else {
+            continue;
+        };
+        let Some(dies) = facts.program.iteration_of(freed) else { continue };
+        let stack = one.alloc.and_then(|event| facts.seen_stack(event));
+        let Some(site) = stack.and_then(|stack| facts.user_frame(stack)) else { continue };
+        if dies.position() < born.position() + 1 {
+            continue;
+        }
+        let moment = births.partition_point(|birth| *birth < freed.position());
+        groups.entry((site, moment)).or_default().push((id, born.position()));
+    }
+    groups.into_iter().filter_map(|((site, _), group)| burst(facts, site, &group)).collect()
+}
+
+/// A group of tensors that one line made and that go at one moment, if it is a burst.
+fn burst(facts: &Facts, site: FrameId, group: &[(AllocationId, usize)]) -> Option<Burst> {
+    let freed = |id: AllocationId| {
+        let one = facts.timeline.allocation(id)?;
+        one.free_requested.or(one.free)
+    };
+    let event = group.iter().filter_map(|(id, _)| freed(*id)).min()?;
+    let iteration = facts.program.iteration_of(event)?;
+    let bytes = |id: AllocationId| facts.timeline.allocation(id).map_or(Bytes::ZERO, |one| one.bytes);
+    let mut shares: BTreeMap<usize, Bytes> = BTreeMap::new();
+    for (id, born) in group {
+        *shares.entry(*born).or_default() += bytes(*id);
+    }
+    let (first, last) = (*shares.keys().next()?, *shares.keys().next_back()?);
+    let in_a_row = last + 1 - first == shares.len();
+    let (smallest, most) = (shares.values().min()?, shares.values().max()?);
+    if !in_a_row
+        || shares.len() < ITERATIONS
+        || smallest.share_of(*most) < EVEN
+        || last + 2 < iteration.position()
+    {
+        return None;
+    }
+    let past: Vec<AllocationId> = group.iter().map(|(id, _)| *id).collect();
+    let total = past.iter().map(|id| bytes(*id)).sum();
+    Some(Burst { site, event, iteration, iterations: shares.len(), past, bytes: total })
+}

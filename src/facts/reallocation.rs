@@ -1,0 +1,235 @@
+//! Buffers that are replaced by ever larger ones.
+//!
+//! In: lifetimes and stacks. Out: chains of allocations of one path, each larger than the one before, which is alive when
+//! its successor is made and goes soon after: `buffer = torch.cat([buffer, new])`. Where the sizes of a whole program grow
+//! (a curriculum), outputs that are overwritten late look alike; then everything else grows in proportion, and
+//! that tells the two apart where the C++ frames do not name the operator.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::facts::Facts;
+use crate::snapshot::{Action, Snapshot};
+use crate::timeline::Allocation;
+use crate::unit::{AllocationId, Bytes, FrameId, Index, StackId, StringId};
+
+/// Fewer sizes in a row may be chance: 24 orders of four sizes, one of them rising.
+const LINKS: usize = 3;
+/// Successors that still wait for what they replace: a bound on the work in a file of leaks.
+const WAITING: usize = 64;
+/// How much of the buffer's growth the rest of the program may show.
+const ALONE: f64 = 0.5;
+/// Sizes in a row where no C++ frame names the operator; requests of chance sizes rise four or five times in a row.
+const UNNAMED_LINKS: usize = 5;
+/// How far a step of such a chain may lie from the median one, and how many of its steps have to lie so near.
+const STEP_SPREAD: f64 = 0.1;
+const EVEN_STEPS: f64 = 0.7;
+
+/// Buffers that one function of the user's code replaces by ever larger ones.
+#[derive(Debug)]
+pub struct Reallocation {
+    /// The user's line that makes most of them.
+    pub site: FrameId,
+    /// Each buffer's versions, oldest first.
+    pub chains: Vec<Vec<AllocationId>>,
+    /// The bytes of all last versions that exist at once.
+    pub last: Bytes,
+    /// Whether C++ frames name an operator that joins tensors.
+    pub joins: bool,
+}
+
+impl Reallocation {
+    /// Each version with its successor.
+    pub fn links(&self) -> impl Iterator<Item = (AllocationId, AllocationId)> {
+        let pair = |pair: &[AllocationId]| Some((*pair.first()?, *pair.last()?));
+        self.chains.iter().flat_map(move |chain| chain.windows(2).filter_map(pair))
+    }
+}
+
+/// A chain with the line of its last version, and whether C++ frames name an operator that joins.
+type Sited = (FrameId, bool, Vec<AllocationId>);
+
+/// The reallocations of a device, by line.
+pub(super) fn reallocations(facts: &Facts) -> Vec<Reallocation> {
+    let chains = chains(facts);
+    let growing: FxHashSet<AllocationId> = chains.iter().flatten().copied().collect();
+    let rest = Rest::of(facts, &growing);
+    let mut functions: BTreeMap<(StringId, StringId), Vec<Sited>> = BTreeMap::new();
+    for chain in chains {
+        let Some(stack) =
+            chain.last().and_then(|id| facts.timeline.allocation(*id)).and_then(|one| one.stack)
+        else {
+            continue;
+        };
+        let joins = joins(facts.snapshot, stack);
+        let shown = joins || (is_even(facts, &chain) && rest.stands_still(facts, &chain));
+        if !shown {
+            continue;
+        }
+        let Some((site, frame)) =
+            facts.user_frame(stack).and_then(|site| Some((site, facts.snapshot.stacks.frame(site)?)))
+        else {
+            continue;
+        };
+        functions.entry((frame.file, frame.name)).or_default().push((site, joins, chain));
+    }
+    let of_function = |chains: Vec<Sited>| {
+        let mut weights: BTreeMap<FrameId, Bytes> = BTreeMap::new();
+        for (site, _, chain) in &chains {
+            *weights.entry(*site).or_default() += largest(facts, chain);
+        }
+        let (site, _) = weights.into_iter().max_by_key(|(site, bytes)| (*bytes, std::cmp::Reverse(*site)))?;
+        let joins = chains.iter().any(|(_, joins, _)| *joins);
+        let chains: Vec<Vec<AllocationId>> = chains.into_iter().map(|(_, _, chain)| chain).collect();
+        Some(Reallocation { site, last: at_once(facts, &chains), chains, joins })
+    };
+    functions.into_values().filter_map(of_function).collect()
+}
+
+/// The chains of all paths.
+fn chains(facts: &Facts) -> Vec<Vec<AllocationId>> {
+    let mut ids: FxHashMap<&[FrameId], usize> = FxHashMap::default();
+    let mut path_of = |stack: StackId| {
+        let path = facts.code.python(stack);
+        let next = ids.len();
+        (!path.is_empty()).then(|| *ids.entry(path).or_insert(next))
+    };
+    let paths: Vec<Option<usize>> = facts.snapshot.stacks.ids().map(&mut path_of).collect();
+    let path = |one: &Allocation| paths.get(one.stack?.position()).copied().flatten();
+    let mut waiting: FxHashMap<usize, Vec<(AllocationId, Bytes, usize)>> = FxHashMap::default();
+    let mut before: BTreeMap<AllocationId, AllocationId> = BTreeMap::new();
+    for (at, event) in facts.trace.events.iter().enumerate() {
+        let known = facts.timeline.allocation_of.get(at).copied().flatten();
+        let Some((id, one)) = known.and_then(|id| Some((id, facts.timeline.allocation(id)?))) else {
+            continue;
+        };
+        let Some(path) = path(one) else { continue };
+        let here = waiting.entry(path).or_default();
+        if event.action == Action::Alloc {
+            if here.len() == WAITING {
+                here.remove(0);
+            }
+            here.push((id, one.bytes, at));
+        } else if one.free_requested.or(one.free).is_some_and(|freed| freed.position() == at) {
+            here.retain(|(other, _, _)| *other != id);
+            let born = one.alloc.map_or(0, Index::position);
+            let larger =
+                here.iter().enumerate().filter(|(_, (_, bytes, at))| *bytes > one.bytes && *at > born);
+            let next = larger.min_by_key(|(place, (_, bytes, _))| (*bytes, *place)).map(|(place, _)| place);
+            if let Some(next) = next {
+                before.insert(here.remove(next).0, id);
+            }
+        }
+    }
+    let replaced: BTreeSet<AllocationId> = before.values().copied().collect();
+    let last = before.keys().filter(|id| !replaced.contains(id));
+    let chain = |id: &AllocationId| {
+        let mut chain: Vec<AllocationId> =
+            std::iter::successors(Some(*id), |id| before.get(id).copied()).collect();
+        chain.reverse();
+        (chain.len() > LINKS && goes_soon(facts, &chain)).then_some(chain)
+    };
+    last.filter_map(chain).collect()
+}
+
+/// Whether most versions go in the first half of their successor's life.
+fn goes_soon(facts: &Facts, chain: &[AllocationId]) -> bool {
+    let soon = |pair: &[AllocationId]| {
+        let old = facts.timeline.allocation(*pair.first()?)?;
+        let new = facts.timeline.allocation(*pair.last()?)?;
+        let (dies, born) = (old.free_requested.or(old.free)?.position(), new.alloc?.position());
+        let end = new.free_requested.or(new.free).map_or(facts.trace.events.len(), Index::position);
+        Some(dies.saturating_sub(born) * 2 <= end.saturating_sub(born))
+    };
+    let yes = chain.windows(2).filter(|pair| soon(pair) == Some(true)).count();
+    yes * 10 >= (chain.len() - 1) * 7
+}
+
+/// Whether a buffer grows in even steps, often enough to be no chance.
+fn is_even(facts: &Facts, chain: &[AllocationId]) -> bool {
+    let size = |id: &AllocationId| facts.timeline.allocation(*id).map_or(0, |one| one.bytes.get());
+    let mut steps: Vec<u64> =
+        chain.windows(2).filter_map(|pair| Some(size(pair.last()?) - size(pair.first()?))).collect();
+    steps.sort_unstable();
+    let median = steps.get(steps.len() / 2).copied().unwrap_or(0) as f64;
+    let near = steps.iter().filter(|step| (**step as f64 - median).abs() <= STEP_SPREAD * median).count();
+    steps.len() >= UNNAMED_LINKS && near as f64 >= EVEN_STEPS * steps.len() as f64
+}
+
+/// Whether C++ frames name an operator that makes one tensor of several, or a larger one of one.
+fn joins(snapshot: &Snapshot, stack: StackId) -> bool {
+    const OPERATORS: [&str; 5] =
+        ["at::_ops::cat::", "cat_out_cuda", "at::_ops::stack::", "constant_pad_nd", "::resize_"];
+    snapshot.stacks.get(stack).iter().filter_map(|frame| snapshot.stacks.frame(*frame)).any(|frame| {
+        let name = snapshot.text(frame.name);
+        OPERATORS.iter().any(|operator| name.contains(operator))
+    })
+}
+
+fn largest(facts: &Facts, chain: &[AllocationId]) -> Bytes {
+    chain.last().and_then(|id| facts.timeline.allocation(*id)).map_or(Bytes::ZERO, |one| one.bytes)
+}
+
+/// The most that the chains' last versions take at one time.
+fn at_once(facts: &Facts, chains: &[Vec<AllocationId>]) -> Bytes {
+    let mut steps: Vec<(usize, bool, Bytes)> = Vec::new();
+    for chain in chains {
+        let ends = |id: Option<&AllocationId>| id.and_then(|id| facts.timeline.allocation(*id));
+        let (Some(first), Some(last)) = (ends(chain.first()), ends(chain.last())) else { continue };
+        let freed = last.free_requested.or(last.free).map_or(usize::MAX, Index::position);
+        steps.push((first.alloc.map_or(0, Index::position), true, last.bytes));
+        steps.push((freed, false, last.bytes));
+    }
+    steps.sort_unstable();
+    let (mut level, mut most) = (Bytes::ZERO, Bytes::ZERO);
+    for (_, begins, bytes) in steps {
+        level = if begins { level + bytes } else { level - bytes };
+        most = most.max(level);
+    }
+    most
+}
+
+/// What the rest of the program allocates, summed up to each event.
+struct Rest(Vec<u64>);
+
+impl Rest {
+    fn of(facts: &Facts, growing: &FxHashSet<AllocationId>) -> Rest {
+        let mut sum = 0_u64;
+        let ids = facts.timeline.allocation_of.iter().zip(&facts.trace.events);
+        let up_to = ids.map(|(id, event)| {
+            if event.action == Action::Alloc && id.is_some_and(|id| !growing.contains(&id)) {
+                sum = sum.saturating_add(event.size.get());
+            }
+            sum
+        });
+        Rest(up_to.collect())
+    }
+
+    /// Whether what is allocated between two versions grows by less than half as much as the versions do.
+    fn stands_still(&self, facts: &Facts, chain: &[AllocationId]) -> bool {
+        let versions: Vec<&Allocation> =
+            chain.iter().filter_map(|id| facts.timeline.allocation(*id)).collect();
+        let sum =
+            |one: &Allocation| one.alloc.and_then(|born| self.0.get(born.position())).copied().unwrap_or(0);
+        let work: Vec<f64> = versions
+            .windows(2)
+            .filter_map(|pair| Some(sum(pair.last()?).saturating_sub(sum(pair.first()?)) as f64))
+            .collect();
+        let sizes: Vec<f64> = versions.iter().skip(1).map(|one| one.bytes.get() as f64).collect();
+        growth(&work) < ALONE * growth(&sizes)
+    }
+}
+
+/// By how much the median of a series' last third exceeds that of its first, as a share of the latter.
+fn growth(series: &[f64]) -> f64 {
+    let third = series.len().div_ceil(3);
+    let median = |part: &[f64]| {
+        let mut part = part.to_vec();
+        part.sort_by(f64::total_cmp);
+        part.get(part.len() / 2).copied().unwrap_or(0.0)
+    };
+    let first = median(series.get(..third).unwrap_or_default());
+    let last = median(series.get(series.len() - third..).unwrap_or_default());
+    if first > 0.0 { last / first - 1.0 } else { last }
+}
