@@ -13,6 +13,7 @@
 //! | [`timeline`] | allocations with lifetimes, requested and reserved bytes, peaks |
 //! | [`replay`] | the caching allocator at the recorded addresses: block sizes |
 //! | [`program`] | loops, iterations and phases |
+//! | [`edit`] | a few iterations of a snapshot, or one without its owner's names |
 //! | [`role`] | what each allocation holds |
 //! | [`finding`] | what a rule says |
 //! | [`facts`] | what rules may ask of a device |
@@ -23,6 +24,7 @@
 //! | [`cli`] | arguments, exit codes, errors |
 
 pub mod cli;
+pub mod edit;
 pub mod engine;
 pub mod facts;
 pub mod finding;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::edit::Iterations;
 use crate::finding::Severity;
 use crate::input;
 use crate::pickle;
@@ -29,6 +30,57 @@ pub(super) enum Command {
     Stats(Stats),
     /// Explain a rule.
     Explain(Explain),
+    /// Cut a few iterations out of a snapshot: a small file that shows the same.
+    Slice(Slice),
+    /// Replace your own paths and names in a snapshot, so that it can be shown to others.
+    Anonymize(Anonymize),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Exit status: 0 written, 2 not written.")]
+pub(super) struct Slice {
+    /// The snapshot; `-` is standard input.
+    #[arg(value_name = "SNAPSHOT")]
+    pub(super) path: PathBuf,
+
+    /// Which iterations, counted from 1 as `memlint stats` shows them, both ends included: 3..5, 3.., ..5 or 4.
+    #[arg(long, value_name = "A..B")]
+    pub(super) iterations: Iterations,
+
+    #[command(flatten)]
+    pub(super) writing: Writing,
+
+    #[command(flatten)]
+    pub(super) limits: Limits,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Public libraries stay readable. Lines, sizes and times stay, and with them what memlint finds.\n\n\
+                        Exit status: 0 written, 2 not written."
+)]
+pub(super) struct Anonymize {
+    /// The snapshot; `-` is standard input.
+    #[arg(value_name = "SNAPSHOT")]
+    pub(super) path: PathBuf,
+
+    #[command(flatten)]
+    pub(super) writing: Writing,
+
+    #[command(flatten)]
+    pub(super) limits: Limits,
+}
+
+/// Where a snapshot is written.
+#[derive(Debug, Args)]
+pub(super) struct Writing {
+    /// The file to write, a plain pickle; `-` is standard output.
+    #[arg(short, long, value_name = "OUT")]
+    pub(super) output: PathBuf,
+
+    /// Replace the file if it exists.
+    #[arg(long)]
+    pub(super) force: bool,
 }
 
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@ use std::io;
 use miette::Diagnostic;
 use thiserror::Error;
 
+use crate::edit::SliceError;
 use crate::input::InputError;
 use crate::snapshot::SnapshotError;
 
@@ -43,6 +44,37 @@ pub(super) enum CliError {
         name: String,
         /// The nearest name, or all of them.
         hint: String,
+    },
+    /// A snapshot that cannot be cut as asked.
+    #[error("`{name}`: {error}")]
+    #[diagnostic(forward(error))]
+    Slice {
+        /// The path as given.
+        name: String,
+        /// Why not.
+        error: SliceError,
+    },
+    /// A file that would be lost.
+    #[error("`{name}` exists")]
+    #[diagnostic(help("`--force` replaces it"))]
+    Exists {
+        /// The path as given.
+        name: String,
+    },
+    /// A snapshot that would replace the one it is made from.
+    #[error("`{name}` is the snapshot itself, which memlint does not replace")]
+    #[diagnostic(help("write to another file"))]
+    SameFile {
+        /// The path as given.
+        name: String,
+    },
+    /// A file that cannot be written.
+    #[error("`{name}` cannot be written: {error}")]
+    Unwritable {
+        /// The path as given.
+        name: String,
+        /// What the system says.
+        error: io::Error,
     },
     /// Standard output is full, or gone.
     #[error("the report cannot be written: {error}")]

@@ -1,9 +1,10 @@
-//! The command line: arguments in, report on standard output, one error at most on standard error, an exit code.
+//! The command line: arguments in, a report or a snapshot out, one error at most on standard error, an exit code.
 //!
 //! Always: 0 is a clean verdict, 1 one with findings at or above `--fail-on`, 2 no trustworthy verdict. Nothing else
-//! is written to standard output than the report, and a reader who closes the pipe is no error.
+//! is written to standard output than what was asked for, and a reader who closes the pipe is no error.
 
 mod arguments;
+mod edit;
 mod error;
 mod explain;
 mod progress;
@@ -15,7 +16,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use self::arguments::{Arguments, Check, Command, Format, Reading, Stats};
+use self::arguments::{Arguments, Check, Command, Format, Limits, Reading, Stats};
 use self::error::CliError;
 use self::progress::Progress;
 use crate::engine::{self, Input, Report};
@@ -41,6 +42,8 @@ pub fn run() -> ExitCode {
         Command::Check(check) => run_check(check, &arguments),
         Command::Stats(stats) => run_stats(stats, &arguments),
         Command::Explain(explain) => explain::run(explain),
+        Command::Slice(slice) => edit::run_slice(slice),
+        Command::Anonymize(anonymize) => edit::run_anonymize(anonymize),
     };
     outcome.unwrap_or_else(|error| {
         terminal::show_error(&error, arguments.color);
@@ -90,18 +93,17 @@ fn run_stats(stats: &Stats, arguments: &Arguments) -> Result<ExitCode, CliError>
 
 /// Reads and understands one snapshot.
 fn read(source: &Source, reading: &Reading) -> Result<Input, CliError> {
-    let mut stream = source.open(&reading.limits.of_input())?;
-    let snapshot =
-        match Snapshot::read(Progress::of(&mut stream, &source.name()), &reading.limits.of_pickle()) {
-            Ok(snapshot) => snapshot,
-            Err(error) => {
-                return Err(match stream.into_failure() {
-                    Some(failure) => CliError::Input(failure),
-                    None => CliError::Snapshot { name: source.name(), error },
-                });
-            }
-        };
-    Ok(Input::of(source.name(), snapshot))
+    Ok(Input::of(source.name(), read_snapshot(source, &reading.limits)?))
+}
+
+/// Reads one snapshot.
+fn read_snapshot(source: &Source, limits: &Limits) -> Result<Snapshot, CliError> {
+    let mut stream = source.open(&limits.of_input())?;
+    let read = Snapshot::read(Progress::of(&mut stream, &source.name()), &limits.of_pickle());
+    read.map_err(|error| match stream.into_failure() {
+        Some(failure) => CliError::Input(failure),
+        None => CliError::Snapshot { name: source.name(), error },
+    })
 }
 
 /// Where the program's source is looked for.

@@ -1,4 +1,4 @@
-//! The bounded pickle machine: what the opcodes say, and nothing run.
+//! The bounded pickle machine: what the opcodes say, and nothing run; and a writer for what it reads.
 //!
 //! In: a stream of a pickle of protocol 2 to 5, of which only a window is held. Out: its top value, the containers it refers to, and whatever the
 //! caller's [`Fold`] made of the dicts and lists it recognised. Always: no recursion, no import, no call, no allocation
@@ -21,10 +21,12 @@ mod scalars;
 mod steps;
 mod stream;
 mod walk;
+mod writer;
 
 pub use error::PickleError;
 pub use heap::{Heap, Node, Row, Value};
 pub use walk::walk;
+pub use writer::{Memo, PickleWriter};
 
 use std::io::Read;
 

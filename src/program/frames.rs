@@ -171,16 +171,22 @@ fn origin_of(file: &str) -> Origin {
 }
 
 /// Frameworks that are often installed from a checkout, where no folder tells them from the user's code.
+const FRAMEWORKS: [&str; 5] = [
+    "/src/transformers/",
+    "/src/accelerate/",
+    "/src/lightning/",
+    "/lightning/pytorch/",
+    "/pytorch_lightning/",
+];
+
 fn is_framework(file: &str) -> bool {
-    [
-        "/src/transformers/",
-        "/src/accelerate/",
-        "/src/lightning/",
-        "/lightning/pytorch/",
-        "/pytorch_lightning/",
-    ]
-    .iter()
-    .any(|folder| file.contains(folder))
+    FRAMEWORKS.iter().any(|folder| file.contains(folder))
+}
+
+/// Where the part of a path begins that is the same in every checkout of PyTorch or of a framework.
+pub(crate) fn checkout(file: &str) -> Option<usize> {
+    let start = TORCH.iter().chain(&FRAMEWORKS).filter_map(|folder| file.find(folder)).min()?;
+    Some(start + 1)
 }
 
 /// Files whose functions only call what they wrap.

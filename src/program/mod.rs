@@ -41,6 +41,7 @@ mod tests;
 mod turns;
 mod walk;
 
+pub(crate) use frames::checkout;
 pub use frames::{Meaning, Origin, Vocabulary};
 pub use turns::LoopRun;
 

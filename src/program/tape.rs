@@ -53,6 +53,7 @@ impl Tape {
             stream: 0,
             action,
             compiled: false,
+            particulars: 0,
         });
         self.events.len() - 1
     }

@@ -22,6 +22,7 @@ pub(super) fn read(source: impl Read, limits: &Limits) -> Result<Snapshot, Snaps
     let annotations = parts.annotations();
     let settings = parts.settings();
     let has_traces = parts.traces.is_some();
+    let excerpt = parts.excerpt;
     let mut gaps = Vec::new();
     if !has_traces {
         gaps.push(Gap::NoTraces);
@@ -42,6 +43,9 @@ pub(super) fn read(source: impl Read, limits: &Limits) -> Result<Snapshot, Snaps
         segments,
         annotations: if annotations.is_empty() { records.inline_annotations } else { annotations },
         settings,
+        streams: records.stream_pointers,
+        particulars: records.particulars,
+        excerpt,
         gaps,
     };
     find_gaps(&mut snapshot, any_frames);
@@ -57,6 +61,7 @@ struct Parts<'a> {
     traces: Option<Value>,
     annotations: Option<Value>,
     settings: Option<Value>,
+    excerpt: Option<String>,
     unknown_keys: BTreeMap<StringId, usize>,
 }
 
@@ -82,6 +87,7 @@ impl<'a> Parts<'a> {
             traces: None,
             annotations: None,
             settings: None,
+            excerpt: None,
             unknown_keys: BTreeMap::new(),
         };
         let Some(items) = heap.dict(top) else {
@@ -101,6 +107,11 @@ impl<'a> Parts<'a> {
                 "device_traces" | "traces" => parts.traces = Some(value),
                 "external_annotations" => parts.annotations = Some(value),
                 "allocator_settings" => parts.settings = Some(value),
+                "memlint_slice" => {
+                    if let Value::Text(part) = value {
+                        parts.excerpt = Some(strings.get(part).to_owned());
+                    }
+                }
                 _ => *parts.unknown_keys.entry(key).or_insert(0) += 1,
             }
         }

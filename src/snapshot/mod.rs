@@ -12,11 +12,12 @@ mod error;
 mod records;
 mod stacks;
 mod words;
+mod write;
 
 pub use error::SnapshotError;
 pub use stacks::{Frame, Stacks};
 
-use std::io::Read;
+use std::io::{self, Read, Write};
 
 use crate::pickle::Limits;
 use crate::unit::{Bytes, DeviceIndex, EventIndex, Index, Micros, StackId, StringId, StringInterner};
@@ -36,12 +37,19 @@ pub struct Snapshot {
     pub annotations: Vec<Annotation>,
     /// What the file says of the allocator's settings.
     pub settings: Settings,
+    /// The pointers of the streams by number, from number 1 on; number 0 is the default stream, whose pointer is 0.
+    pub streams: Vec<i64>,
+    /// The distinct particulars of events, by [`Event::particulars`].
+    pub particulars: Vec<Particulars>,
+    /// Where memlint cut this out of a longer recording: which part it is, such as `iterations 3..5 of 20`. What was
+    /// allocated before is then missing on purpose, and not for want of a larger buffer.
+    pub excerpt: Option<String>,
     /// What is missing or does not add up.
     pub gaps: Vec<Gap>,
 }
 
 /// The recorded events of one device, oldest first.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeviceTrace {
     /// The events; their order is the order in which the allocator acted (times may tie).
     pub events: Vec<Event>,
@@ -73,6 +81,25 @@ pub struct Event {
     pub action: Action,
     /// Whether `compile_context` says that compiled code was running.
     pub compiled: bool,
+    /// What else it says: a number for [`Snapshot::particulars`].
+    pub particulars: u16,
+}
+
+/// What an event says that no analysis needs for every event. A file has few distinct ones, so an event holds a number.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Particulars {
+    /// The action's name as written, where it is [`Action::Other`].
+    pub action: Option<StringId>,
+    /// `compile_context` as written (`N/A` outside compiled code), where the version has the key.
+    pub compile_context: Option<StringId>,
+    /// `internal_metadata`, where it was set.
+    pub internal_metadata: Option<StringId>,
+    /// The private pool, (0, 0) for the default one, where the version has the key (2.12 on).
+    pub pool: Option<(u64, u64)>,
+    /// Whether the version has the key `user_metadata` (2.10 on).
+    pub has_metadata: bool,
+    /// Whether the version has the key `time_us`.
+    pub timed: bool,
 }
 
 /// What an event records (FORMAT of `torch.cuda.memory._snapshot`, `TraceEntry::Action`).
@@ -206,6 +233,15 @@ impl Snapshot {
         assemble::read(pickle, limits)
     }
 
+    /// Writes the snapshot as a pickle in PyTorch's layout, which [`Snapshot::read`], CPython's `pickle.load` and
+    /// PyTorch's viewer read.
+    ///
+    /// # Errors
+    /// Where `out` fails.
+    pub fn write(&self, out: impl Write) -> io::Result<()> {
+        write::write(self, out)
+    }
+
     /// The devices that recorded events or hold segments, with their traces.
     pub fn active_devices(&self) -> impl Iterator<Item = (DeviceIndex, &DeviceTrace)> {
         self.devices.iter().enumerate().filter_map(|(ordinal, trace)| {
@@ -219,8 +255,29 @@ impl Snapshot {
         self.segments.iter().filter(move |segment| usize::try_from(segment.device) == Ok(ordinal))
     }
 
+    /// What an event says beside its fields; nothing where the snapshot was not read from a file.
+    pub fn particulars_of(&self, event: &Event) -> Particulars {
+        self.particulars.get(usize::from(event.particulars)).copied().unwrap_or_default()
+    }
+
+    /// The pointer of a stream, as the file has it.
+    pub fn stream_pointer(&self, stream: u16) -> i64 {
+        let known = usize::from(stream).checked_sub(1).and_then(|at| self.streams.get(at));
+        known.copied().unwrap_or(i64::from(stream))
+    }
+
     /// The text of an interned string.
     pub fn text(&self, id: StringId) -> &str {
         self.strings.get(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_takes_40_bytes() {
+        assert_eq!(size_of::<Event>(), 40);
     }
 }

@@ -1,5 +1,5 @@
 //! The words of the snapshot format: keys and values that the reader knows, interned first, so that a key is recognised
-//! by its number.
+//! by its number. The writer takes its keys from the same table.
 
 use crate::unit::{Index, StringId, StringInterner};
 
@@ -68,9 +68,32 @@ words! {
     ActiveAwaitingFree = "active_awaiting_free",
     Inactive = "inactive",
     Small = "small",
+    Large = "large",
     Start = "START",
+    End = "END",
+    Segments = "segments",
+    DeviceTraces = "device_traces",
+    AllocatorSettings = "allocator_settings",
+    ExternalAnnotations = "external_annotations",
+    HostSegments = "host_segments",
+    Excerpt = "memlint_slice",
+    AllocConf = "PYTORCH_CUDA_ALLOC_CONF",
+    MaxSplitSize = "max_split_size",
+    GarbageCollectionThreshold = "garbage_collection_threshold",
+    ExpandableSegments = "expandable_segments",
+    RoundupPower2Divisions = "roundup_power2_divisions",
     NotApplicable = "N/A",
     Empty = "",
+}
+
+/// How many words there are.
+pub(super) const COUNT: usize = KNOWN.len();
+
+impl Word {
+    /// The word as it stands in files.
+    pub(super) fn text(self) -> &'static str {
+        KNOWN.get(self as usize).map_or("", |(_, text)| text)
+    }
 }
 
 /// An interner that knows the words, each under its own number.

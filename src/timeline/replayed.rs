@@ -170,7 +170,8 @@ impl Replay {
                 }
                 self.agreement.blocks_without_alloc += 1;
                 let recorded = block.stack.is_some_and(|stack| !snapshot.stacks.get(stack).is_empty());
-                self.agreement.blocks_evicted += usize::from(recorded);
+                let evicted = recorded && snapshot.excerpt.is_none();
+                self.agreement.blocks_evicted += usize::from(evicted);
                 self.allocations.push(Allocation {
                     address: block.address,
                     bytes: block.requested,

@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod formats;
+mod writing;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

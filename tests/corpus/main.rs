@@ -8,3 +8,4 @@ mod findings;
 mod programs;
 mod reading;
 mod savings;
+mod writing;

@@ -65,6 +65,7 @@ impl Trace {
             stream: 0,
             action,
             compiled: false,
+            particulars: 0,
         });
         self.phases.push(phase);
     }

@@ -1,0 +1,295 @@
+//! A snapshot without its owner's names.
+//!
+//! In: a snapshot. Out: the same one with other paths, functions, annotation names and metadata. Always: equal names get
+//! equal replacements and different ones different ones; files stay Python, C++, installed or temporary, and lines, sizes,
+//! times and the shape of every stack stay as they are, so that the findings are the same. Frames of public libraries
+//! stay readable from their package on; only the folders above it are replaced.
+//!
+//! What is public is a table ([`super::public`], [`super::native`]); everything else is replaced, also packages that
+//! nobody listed. Numbers in annotation names stay, because they count iterations. Lines, sizes and times stay, too:
+//! they tell how large a model is and when it ran.
+
+use rustc_hash::FxHashMap;
+
+use super::{native, public};
+use crate::program::{Origin, Vocabulary};
+use crate::snapshot::{Frame, Particulars, Snapshot, Stacks};
+use crate::unit::{FrameId, Index, StackId, StringId, StringInterner};
+
+/// Replaces every name that says something of the user.
+#[must_use]
+pub fn anonymize(snapshot: Snapshot) -> Snapshot {
+    let vocabulary = Vocabulary::of(&snapshot);
+    let mut names = Names::default();
+    let (stacks, moved) = rename_stacks(&snapshot, &vocabulary, &mut names);
+    let stack = |old: Option<StackId>| old.and_then(|old| moved.get(old.position()).copied().flatten());
+    let mut anonymous = Snapshot { stacks, settings: snapshot.settings.clone(), ..Snapshot::default() };
+    anonymous.particulars =
+        snapshot.particulars.iter().map(|one| names.particulars(&snapshot, *one)).collect();
+    for trace in &snapshot.devices {
+        let mut trace = trace.clone();
+        for event in &mut trace.events {
+            event.stack = stack(event.stack);
+            event.metadata = event.metadata.and_then(|text| names.numbered("metadata", snapshot.text(text)));
+        }
+        anonymous.devices.push(trace);
+    }
+    for segment in &snapshot.segments {
+        let mut segment = segment.clone();
+        segment.stack = stack(segment.stack);
+        for block in &mut segment.blocks {
+            block.stack = stack(block.stack);
+        }
+        anonymous.segments.push(segment);
+    }
+    for annotation in &snapshot.annotations {
+        let name = names.annotation(snapshot.text(annotation.name));
+        let name = names.strings.intern(&name);
+        anonymous.annotations.extend(name.map(|name| crate::snapshot::Annotation { name, ..*annotation }));
+    }
+    anonymous.strings = names.strings;
+    anonymous.streams = snapshot.streams;
+    anonymous.excerpt = snapshot.excerpt;
+    anonymous.gaps = snapshot.gaps;
+    anonymous
+}
+
+/// The stacks with other names, and where each one of old is now.
+fn rename_stacks(
+    snapshot: &Snapshot,
+    vocabulary: &Vocabulary,
+    names: &mut Names,
+) -> (Stacks, Vec<Option<StackId>>) {
+    let mut stacks = Stacks::default();
+    let mut frames: Vec<Option<FrameId>> = Vec::with_capacity(snapshot.stacks.frame_count());
+    for id in snapshot.stacks.frame_ids() {
+        let frame = snapshot.stacks.frame(id);
+        let renamed = frame.and_then(|frame| names.frame(snapshot, frame, vocabulary.origin(id)));
+        frames.push(renamed.and_then(|frame| stacks.intern_frame(frame)));
+    }
+    let mut moved = Vec::with_capacity(snapshot.stacks.len());
+    for id in snapshot.stacks.ids() {
+        let old = snapshot.stacks.get(id);
+        let renamed: Vec<FrameId> =
+            old.iter().filter_map(|frame| frames.get(frame.position()).copied().flatten()).collect();
+        moved.push(stacks.intern(&renamed));
+    }
+    (stacks, moved)
+}
+
+/// The replacements made so far, and the text of the new snapshot.
+#[derive(Default)]
+struct Names {
+    strings: StringInterner,
+    replaced: FxHashMap<(&'static str, String), usize>,
+    counts: FxHashMap<&'static str, usize>,
+}
+
+impl Names {
+    /// Which of its kind a name is, counted from 1 in the order of first sight.
+    fn number(&mut self, kind: &'static str, name: &str) -> usize {
+        if let Some(&number) = self.replaced.get(&(kind, name.to_owned())) {
+            return number;
+        }
+        let count = self.counts.entry(kind).or_insert(0);
+        *count += 1;
+        self.replaced.insert((kind, name.to_owned()), *count);
+        *count
+    }
+
+    fn replacement(&mut self, kind: &'static str, name: &str) -> String {
+        format!("{kind}{}", self.number(kind, name))
+    }
+
+    fn numbered(&mut self, kind: &'static str, name: &str) -> Option<StringId> {
+        let name = self.replacement(kind, name);
+        self.strings.intern(&name)
+    }
+
+    fn frame(&mut self, snapshot: &Snapshot, frame: Frame, origin: Origin) -> Option<Frame> {
+        let (name, file) = (snapshot.text(frame.name), snapshot.text(frame.file));
+        let path = file.replace('\\', "/");
+        let known = public::tail(&path).is_some();
+        let (name, file) = if origin == Origin::Native {
+            let known = known || native::is_public(name);
+            let name = if known { name.to_owned() } else { self.replacement("native", name) };
+            (name, self.path(&path, true))
+        } else {
+            // Generated code calls its functions as it likes, and not as the user does.
+            let kept = known || public::is_method(name) || (origin == Origin::Generated && name == "call");
+            let name = if kept { name.to_owned() } else { self.replacement("function", name) };
+            (name, self.path(&path, false))
+        };
+        // Windows is told by its separators.
+        let file = if path == snapshot.text(frame.file) { file } else { file.replace('/', "\\") };
+        let (name, file) = (self.strings.intern(&name)?, self.strings.intern(&file)?);
+        Some(Frame { name, file, line: frame.line })
+    }
+
+    /// A path with other folders and another file; from a public package on it stays.
+    fn path(&mut self, path: &str, is_native: bool) -> String {
+        if path.starts_with('<') {
+            return self.unreal(path);
+        }
+        let start = public::tail(path).unwrap_or(path.len());
+        let (own, known) = path.split_at_checked(start).unwrap_or((path, ""));
+        let (folders, file) =
+            own.rsplit_once('/').map_or((None, own), |(folders, file)| (Some(folders), file));
+        let mut renamed = String::with_capacity(path.len());
+        for folder in folders.into_iter().flat_map(|folders| folders.split('/')) {
+            renamed.push_str(&self.folder(folder));
+            renamed.push('/');
+        }
+        renamed.push_str(&self.file(file, is_native));
+        renamed.push_str(known);
+        renamed
+    }
+
+    fn folder(&mut self, name: &str) -> String {
+        if public::is_folder(name) {
+            name.to_owned()
+        } else if name.starts_with("torchinductor_") {
+            // The compiler's cache, named after the user.
+            "torchinductor_user".to_owned()
+        } else {
+            self.replacement("folder", name)
+        }
+    }
+
+    fn file(&mut self, name: &str, is_native: bool) -> String {
+        let made = name.starts_with("fx_generated_") || ["", "__init__.py", "__main__.py"].contains(&name);
+        if made || (is_native && public::is_native_file(name)) {
+            return name.to_owned();
+        }
+        match public::ending(name) {
+            Some(ending) => {
+                let stem = name.strip_suffix(ending).unwrap_or(name);
+                format!("{}.{ending}", self.replacement("file", stem))
+            }
+            None => self.replacement("file", name),
+        }
+    }
+
+    /// `<stdin>` and the like; a notebook's cell stays one.
+    fn unreal(&mut self, path: &str) -> String {
+        // `torch.fx` adds whose code it traced: `<eval_with_key>.3 from /home/ann/net.py:7 in forward`.
+        let (bare, _) = path.split_once(" from ").unwrap_or((path, ""));
+        if public::is_unreal(bare) {
+            bare.to_owned()
+        } else if path.starts_with("<ipython-input") {
+            format!("<ipython-input-{}>", self.number("cell", path))
+        } else {
+            format!("<{}>", self.replacement("code", path))
+        }
+    }
+
+    fn particulars(&mut self, snapshot: &Snapshot, old: Particulars) -> Particulars {
+        // The names of actions and `internal_metadata` are PyTorch's own.
+        let mut kept =
+            |text: Option<StringId>| text.and_then(|text| self.strings.intern(snapshot.text(text)));
+        let (action, internal_metadata) = (kept(old.action), kept(old.internal_metadata));
+        let compile_context = old.compile_context.and_then(|text| {
+            let text = snapshot.text(text);
+            let region = text.strip_prefix("Torch-Compiled Region").unwrap_or("own");
+            if text == "N/A" || !region.contains(char::is_alphabetic) {
+                self.strings.intern(text)
+            } else {
+                self.numbered("context", text)
+            }
+        });
+        Particulars { action, compile_context, internal_metadata, ..old }
+    }
+
+    /// An annotation's name: PyTorch's own stay but for the user's classes and modules in them.
+    fn annotation(&mut self, name: &str) -> String {
+        let split = name.split_once('#').and_then(|(what, rest)| Some((what, rest.split_once('.')?)));
+        if let Some((
+            what @ ("Optimizer.step" | "Optimizer.zero_grad" | "enumerate(DataLoader)"),
+            (class, method),
+        )) = split
+            && ["step", "zero_grad", "__next__"].contains(&method)
+        {
+            let class =
+                if public::is_class(class) { class.to_owned() } else { self.replacement("Class", class) };
+            return format!("{what}#{class}.{method}");
+        }
+        let (head, rest) = name.split_once(' ').map_or((name, None), |(head, rest)| (head, Some(rest)));
+        let counted = head.strip_prefix("ProfilerStep#");
+        let known = counted.is_some_and(|number| number.parse::<u64>().is_ok())
+            || head == "DistributedDataParallel.forward"
+            || head.starts_with("FullyShardedDataParallel.")
+            || head.starts_with("FSDP::");
+        match (known, rest) {
+            (true, None) => name.to_owned(),
+            (true, Some(rest)) => format!("{head} ({})", self.lettered(rest)),
+            (false, _) => self.lettered(name),
+        }
+    }
+
+    /// A name of the user's. The numbers in it stay, and it is told from others by letters: `step 7` and `step 8` are the
+    /// same range in two iterations.
+    fn lettered(&mut self, name: &str) -> String {
+        let bare: String = name.chars().filter(|one| !one.is_ascii_digit()).collect();
+        let mut renamed = format!("annotation-{}", letters(self.number("annotation", &bare)));
+        for number in name.split(|one: char| !one.is_ascii_digit()).filter(|number| !number.is_empty()) {
+            renamed.push(' ');
+            renamed.push_str(number);
+        }
+        renamed
+    }
+}
+
+/// 1, 2, ... as a, b, ..., z, aa, ab, ...
+fn letters(mut number: usize) -> String {
+    let mut letters = Vec::new();
+    while let Some(rest) = number.checked_sub(1) {
+        letters.push(char::from(b'a' + u8::try_from(rest % 26).unwrap_or(0)));
+        number = rest / 26;
+    }
+    letters.iter().rev().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_keep_their_shape_and_their_public_part() {
+        let mut names = Names::default();
+        let mut path = |path: &str| names.path(path, false);
+        assert_eq!(path("/home/ann/acme/train.py"), "/home/folder1/folder2/file1.py");
+        assert_eq!(path("/home/ann/acme/models/__init__.py"), "/home/folder1/folder2/folder3/__init__.py");
+        assert_eq!(
+            path("/home/ann/venv/lib/python3.12/site-packages/torch/_tensor.py"),
+            "/home/folder1/venv/lib/python3.12/site-packages/torch/_tensor.py"
+        );
+        assert_eq!(
+            path("/usr/lib/python3.12/site-packages/acme/net.py"),
+            "/usr/lib/python3.12/site-packages/folder2/file2.py"
+        );
+        assert_eq!(path("/tmp/torchinductor_ann/ab/cab.py"), "/tmp/torchinductor_user/folder4/file3.py");
+        assert_eq!(path("/tmp/ipykernel_17/55.py"), "/tmp/ipykernel_17/file4.py");
+        assert_eq!(path("train.py"), "file1.py");
+        assert_eq!(path("<frozen acme>"), "<code1>");
+        assert_eq!(path("<stdin>"), "<stdin>");
+        assert_eq!(path("<eval_with_key>.3 from /home/ann/net.py:7 in forward"), "<eval_with_key>.3");
+    }
+
+    #[test]
+    fn annotations_keep_what_pytorch_wrote_and_count_on() {
+        let mut names = Names::default();
+        let mut name = |name: &str| names.annotation(name);
+        assert_eq!(name("Optimizer.step#AdamW.step"), "Optimizer.step#AdamW.step");
+        assert_eq!(name("Optimizer.step#AcmeOpt.step"), "Optimizer.step#Class1.step");
+        assert_eq!(name("ProfilerStep#12"), "ProfilerStep#12");
+        assert_eq!(name("acme step 7"), "annotation-a 7");
+        assert_eq!(name("acme eval"), "annotation-b");
+        assert_eq!(name("acme step 8"), "annotation-a 8");
+        assert_eq!(name("FSDP::all_gather (acme.layer)"), "FSDP::all_gather (annotation-c)");
+    }
+
+    #[test]
+    fn letters_go_on_behind_z() {
+        assert_eq!([1, 26, 27, 702, 703].map(letters), ["a", "z", "aa", "zz", "aaa"]);
+    }
+}

@@ -1,0 +1,146 @@
+//! What everybody knows: names that say nothing of the user and without which nobody could read a stack.
+//!
+//! In: a path, a function's name, an annotation's name. Out: which part of it is public. Always: only what stands in a table
+//! here is kept, so a package or a folder that nobody thought of is replaced and not betrayed.
+
+use crate::program::checkout;
+
+/// Packages of the Python package index that programs with GPU memory use. A package that is not here is replaced.
+#[rustfmt::skip]
+const PACKAGES: &[&str] = &[
+    "IPython", "PIL", "_pytest", "absl", "accelerate", "albumentations", "apex", "attr", "axolotl",
+    "bitsandbytes", "botorch", "captum", "catalyst", "click", "clip", "colossalai", "composer", "cuda",
+    "cupy", "cv2", "dask", "datasets", "decord", "deepspeed", "detectron2", "dgl", "diffusers", "e3nn",
+    "einops", "evaluate", "fairscale", "fairseq", "fastai", "fire", "flash_attn", "fsspec", "functorch",
+    "gpytorch", "gymnasium", "huggingface_hub", "hydra", "ignite", "ipykernel", "jax", "joblib", "kornia",
+    "librosa", "liger_kernel", "lightning", "lightning_fabric", "lightning_utilities", "lpips", "mamba_ssm",
+    "matplotlib", "megatron", "mlflow", "mmcv", "mmdet", "mmengine", "monai", "nemo", "networkx", "nltk",
+    "numba", "numpy", "nvidia", "omegaconf", "opacus", "open_clip", "optimum", "pandas", "peft", "pluggy",
+    "pydantic", "pyro", "pytest", "pytorch3d", "pytorch_lightning", "pytorch_metric_learning", "ray",
+    "safetensors", "scipy", "segment_anything", "sentence_transformers", "sglang", "sklearn", "spacy",
+    "stable_baselines3", "streaming", "sympy", "tensorboard", "timm", "tokenizers", "torch",
+    "torch_geometric", "torchao", "torchaudio", "torchdata", "torchdiffeq", "torchgen", "torchmetrics",
+    "torchtext", "torchtune", "torchvision", "tornado", "tqdm", "traitlets", "transformers", "triton", "trl",
+    "typer", "typing_extensions", "ultralytics", "unsloth", "vllm", "wandb", "xformers", "zmq",
+];
+
+/// Folders that most machines have.
+#[rustfmt::skip]
+const FOLDERS: &[&str] = &[
+    "", ".", "..", "~", ".cache", ".local", ".venv", "Lib", "Users", "anaconda3", "bin", "conda", "content",
+    "data", "dev", "dist-packages", "envs", "folders", "home", "lib", "lib64", "local", "miniconda3", "mnt",
+    "opt", "private", "root", "share", "shm", "site-packages", "src", "srv", "tmp", "usr", "var", "venv",
+    "workspace",
+];
+
+/// Methods that PyTorch and Lightning call by name: whoever writes one calls it so.
+#[rustfmt::skip]
+const METHODS: &[&str] = &[
+    "backward", "configure_optimizers", "forward", "jvp", "predict_step", "reset_parameters", "setup_context",
+    "step", "test_step", "training_step", "validation_step", "vjp", "zero_grad",
+];
+
+/// Optimizers of PyTorch and of what comes with it, and the iterators of its data loader.
+#[rustfmt::skip]
+const CLASSES: &[&str] = &[
+    "ASGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "FusedAdam", "LBFGS", "Lion",
+    "Muon", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD", "SparseAdam", "ZeroRedundancyOptimizer",
+    "_MultiProcessingDataLoaderIter", "_SingleProcessDataLoaderIter",
+];
+
+/// Files that are no files.
+#[rustfmt::skip]
+const UNREAL: &[&str] = &[
+    "<stdin>", "<string>", "<eval_with_key>", "<frozen importlib", "<frozen runpy>",
+];
+
+/// Libraries and sources of PyTorch, CUDA, Python and the C library, by how their names begin.
+#[rustfmt::skip]
+const NATIVE_FILES: &[&str] = &[
+    "CUDACachingAllocator", "RegisterC", "RegisterBackendSelect", "VariableType_", "ld-linux", "libaten",
+    "libc.so", "libc10", "libcu", "libnccl", "libnv", "libpthread", "libpython", "libstdc++", "libtorch",
+    "memory_snapshot.cpp", "python3", "python_nn_functions", "python_torch_functions", "python_variable",
+];
+
+/// Endings that say what kind of file it is.
+#[rustfmt::skip]
+const ENDINGS: &[&str] = &[
+    "c", "cc", "cpp", "cu", "cuh", "dll", "h", "hpp", "py", "pyc", "pyd", "pyx", "so",
+];
+
+/// Where the public part of a path begins: a file of a known package or of Python's own library. Separators are `/`.
+pub(super) fn tail(path: &str) -> Option<usize> {
+    let installed = ["site-packages/", "dist-packages/"].iter().filter_map(|folder| path.rfind(folder)).max();
+    if let Some(start) = installed {
+        let package = path.get(start..)?.split('/').nth(1)?;
+        let package = package.strip_suffix(".py").unwrap_or(package);
+        return PACKAGES.contains(&package).then_some(start);
+    }
+    let library = ["/lib/python3.", "/lib64/python3."].iter().find_map(|folder| path.find(folder));
+    library.map(|start| start + 1).or_else(|| checkout(path))
+}
+
+/// Whether a file is none (`<stdin>`), and known.
+pub(super) fn is_unreal(path: &str) -> bool {
+    UNREAL.iter().any(|known| path.starts_with(known))
+}
+
+/// Whether a folder is on most machines.
+pub(super) fn is_folder(name: &str) -> bool {
+    let drive = name.len() == 2 && name.ends_with(':');
+    let numbered = |prefix: &str| {
+        let rest = name.strip_prefix(prefix);
+        rest.is_some_and(|rest| rest.chars().all(|one| one.is_ascii_digit() || one == '.'))
+    };
+    drive || FOLDERS.contains(&name) || numbered("python3") || numbered("ipykernel_")
+}
+
+/// Whether a method is called by a public library.
+pub(super) fn is_method(name: &str) -> bool {
+    let special = name.starts_with("__") && name.ends_with("__") && name.len() > 4;
+    // `<module>`, `<lambda>`, `<listcomp>`: the compiler's names.
+    let compiler = name.starts_with('<') && name.ends_with('>') && !name.contains("locals");
+    special || compiler || METHODS.contains(&name)
+}
+
+/// Whether a class is PyTorch's.
+pub(super) fn is_class(name: &str) -> bool {
+    CLASSES.contains(&name)
+}
+
+/// Whether a library or a source of C++ is public.
+pub(super) fn is_native_file(name: &str) -> bool {
+    name == "??" || NATIVE_FILES.iter().any(|known| name.starts_with(known))
+}
+
+/// A file name's ending, where it says what kind of file it is.
+pub(super) fn ending(name: &str) -> Option<&str> {
+    name.rsplit_once('.').map(|(_, ending)| ending).filter(|ending| ENDINGS.contains(ending))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn public(path: &str) -> Option<&str> {
+        tail(path).and_then(|start| path.get(start..))
+    }
+
+    #[test]
+    fn only_known_packages_and_pythons_own_library_are_public() {
+        let torch = "/home/ann/venv/lib/python3.12/site-packages/torch/_tensor.py";
+        assert_eq!(public(torch), Some("site-packages/torch/_tensor.py"));
+        assert_eq!(public("/home/ann/venv/lib/python3.12/site-packages/acme/net.py"), None);
+        assert_eq!(public("/usr/lib/python3/dist-packages/six.py"), None);
+        assert_eq!(public("/home/ann/py/lib/python3.11/copy.py"), Some("lib/python3.11/copy.py"));
+        assert_eq!(public("/home/ann/pytorch/torch/optim/adam.py"), Some("torch/optim/adam.py"));
+        assert_eq!(public("/home/ann/train.py"), None);
+    }
+
+    #[test]
+    fn names_that_others_call_are_kept() {
+        let kept = ["forward", "__init__", "<module>", "<lambda>", "training_step"];
+        assert!(kept.iter().all(|name| is_method(name)));
+        assert!(["main", "train", "____", "_private", "<locals>"].iter().all(|name| !is_method(name)));
+    }
+}

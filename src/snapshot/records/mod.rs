@@ -1,0 +1,251 @@
+//! The tables that a snapshot's dicts and lists are folded into while the pickle is read.
+//!
+//! A dict that has an event's keys becomes a row of the event table, and so on for frames, blocks, segments and
+//! annotations; a list of frames becomes an interned stack; a list of consecutive rows of one table (a trace, the blocks
+//! of a segment) becomes a run.
+
+mod annotations;
+mod events;
+mod frames;
+mod segments;
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use super::words::{Word, word};
+use super::{Annotation, Block, Event, Particulars, Segment, Stacks};
+use crate::pickle::{Fold, Heap, Row, Value};
+use crate::unit::{Bytes, FrameId, Index, StackId, StringId};
+
+/// The tables, by the number in a [`Row`].
+pub(super) mod table {
+    pub(crate) const FRAME: u8 = 0;
+    pub(crate) const STACK: u8 = 1;
+    pub(crate) const RUN: u8 = 2;
+    pub(crate) const EVENT: u8 = 3;
+    pub(crate) const BLOCK: u8 = 4;
+    pub(crate) const SEGMENT: u8 = 5;
+    pub(crate) const ANNOTATION: u8 = 6;
+    pub(crate) const HISTORY: u8 = 7;
+}
+
+/// Consecutive rows of one table.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Run {
+    pub(super) table: u8,
+    pub(super) first: usize,
+    pub(super) length: usize,
+}
+
+/// A segment, with its blocks still in the block table.
+#[derive(Debug)]
+pub(super) struct SegmentRow {
+    pub(super) segment: Segment,
+    pub(super) blocks: Option<Value>,
+}
+
+/// What the blocks of PyTorch 1.13 and 2.0 say of their occupants.
+#[derive(Debug, Clone, Copy)]
+struct Occupant {
+    requested: Bytes,
+    stack: Option<StackId>,
+}
+
+type Folded<T> = Result<T, &'static str>;
+
+/// All tables.
+#[derive(Debug, Default)]
+pub(super) struct Records {
+    pub(super) stacks: Stacks,
+    pub(super) runs: Vec<Run>,
+    pub(super) events: Vec<Event>,
+    pub(super) blocks: Vec<Block>,
+    pub(super) segments: Vec<SegmentRow>,
+    pub(super) annotations: Vec<Annotation>,
+    /// Annotations that PyTorch 2.4 wrote as events: the event's row, the frame that says START or END and the name.
+    pub(super) inline_annotations: Vec<Annotation>,
+    pub(super) unknown_keys: BTreeMap<StringId, usize>,
+    pub(super) unknown_actions: BTreeMap<StringId, usize>,
+    pub(super) any_frames: bool,
+    /// The pointers of the streams, in the order of their numbers less one: the default stream is not among them.
+    pub(super) stream_pointers: Vec<i64>,
+    pub(super) particulars: Vec<Particulars>,
+    occupants: Vec<Occupant>,
+    streams: FxHashMap<i64, u16>,
+    particular_numbers: FxHashMap<Particulars, u16>,
+    last_particular: u16,
+    scratch: Vec<FrameId>,
+}
+
+impl Fold for Records {
+    fn dict(&mut self, items: &[Value], heap: &Heap) -> Folded<Option<Row>> {
+        match kind(items) {
+            Some(table::EVENT) => self.event(items, heap).map(Some),
+            Some(table::FRAME) => self.frame(items).map(Some),
+            Some(table::BLOCK) => self.block(items, heap).map(Some),
+            Some(table::SEGMENT) => self.segment(items, heap).map(Some),
+            Some(table::ANNOTATION) => self.annotation(items).map(Some),
+            Some(table::HISTORY) => self.occupant(items, heap).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn extend(&mut self, list: Option<Row>, items: &[Value], heap: &Heap) -> Folded<Option<Row>> {
+        let Some(first) = items.first().and_then(|&item| heap.row(item)) else { return Ok(None) };
+        match list {
+            None if first.table() == table::FRAME => self.new_stack(items, heap),
+            None => {
+                let run = Run { table: first.table(), first: first.index(), length: 0 };
+                if !continues(run, items, heap) {
+                    return Ok(None);
+                }
+                self.runs.push(Run { length: items.len(), ..run });
+                row(table::RUN, self.runs.len() - 1).map(Some)
+            }
+            Some(list) if list.table() == table::RUN => {
+                let Some(run) = self.runs.get_mut(list.index()) else { return Ok(None) };
+                if !continues(*run, items, heap) {
+                    return Ok(None);
+                }
+                run.length += items.len();
+                Ok(Some(list))
+            }
+            Some(_) => Ok(None),
+        }
+    }
+
+    fn unfold(&self, list: Row) -> Folded<Vec<Value>> {
+        if list.table() == table::STACK {
+            let id = StackId::at(list.index()).ok_or(TOO_MANY)?;
+            self.stacks
+                .get(id)
+                .iter()
+                .map(|frame| row(table::FRAME, frame.position()).map(Value::Row))
+                .collect()
+        } else {
+            let run = self.runs.get(list.index()).ok_or(TOO_MANY)?;
+            (run.first..run.first + run.length).map(|at| row(run.table, at).map(Value::Row)).collect()
+        }
+    }
+}
+
+const TOO_MANY: &str = "more records than can be held";
+
+fn row(table: u8, index: usize) -> Folded<Row> {
+    Row::new(table, index).ok_or(TOO_MANY)
+}
+
+/// Which table a dict belongs to, by the first key that only one of them has.
+fn kind(items: &[Value]) -> Option<u8> {
+    keys(items).find_map(|(key, _)| match word(key)? {
+        Word::Action => Some(table::EVENT),
+        Word::Filename => Some(table::FRAME),
+        Word::State => Some(table::BLOCK),
+        Word::Blocks | Word::TotalSize => Some(table::SEGMENT),
+        Word::Stage => Some(table::ANNOTATION),
+        Word::RealSize => Some(table::HISTORY),
+        _ => None,
+    })
+}
+
+/// Whether the items are the rows that follow a run.
+fn continues(run: Run, items: &[Value], heap: &Heap) -> bool {
+    matches!(run.table, table::EVENT | table::BLOCK | table::SEGMENT | table::ANNOTATION | table::HISTORY)
+        && items.iter().zip(run.first + run.length..).all(|(&item, expected)| {
+            heap.row(item).is_some_and(|row| row.table() == run.table && row.index() == expected)
+        })
+}
+
+/// The keys and values of a dict's items; items whose key is no text are passed over.
+fn keys(items: &[Value]) -> impl Iterator<Item = (StringId, Value)> {
+    items.as_chunks::<2>().0.iter().filter_map(|pair| match *pair {
+        [Value::Text(key), value] => Some((key, value)),
+        _ => None,
+    })
+}
+
+fn bytes(value: Value, what: &'static str) -> Folded<Bytes> {
+    address(value, what).map(Bytes)
+}
+
+fn address(value: Value, what: &'static str) -> Folded<u64> {
+    match value {
+        Value::Int(number) => u64::try_from(number).map_err(|_| what),
+        Value::Unsigned(number) => Ok(number),
+        _ => Err(what),
+    }
+}
+
+fn signed(value: Value, what: &'static str) -> Folded<i64> {
+    match value {
+        Value::Int(number) => Ok(number),
+        // A pointer in the upper half, which a later version may write unsigned.
+        Value::Unsigned(number) => Ok(number.cast_signed()),
+        _ => Err(what),
+    }
+}
+
+fn text(value: Value, what: &'static str) -> Folded<StringId> {
+    match value {
+        Value::Text(id) => Ok(id),
+        _ => Err(what),
+    }
+}
+
+impl Records {
+    /// Streams are numbered as they appear; the default stream is 0.
+    fn stream(&mut self, pointer: i64) -> u16 {
+        if pointer == 0 {
+            return 0;
+        }
+        if let Some(&number) = self.streams.get(&pointer) {
+            return number;
+        }
+        // More than 2^16 streams would be a hostile file; the surplus shares the last number.
+        let number = u16::try_from(self.streams.len() + 1).unwrap_or(u16::MAX);
+        if number < u16::MAX {
+            self.streams.insert(pointer, number);
+            self.stream_pointers.push(pointer);
+        }
+        number
+    }
+
+    /// The number of an event's particulars; most events have those of the event before.
+    fn particular(&mut self, event: Particulars) -> u16 {
+        if self.particulars.get(usize::from(self.last_particular)) == Some(&event) {
+            return self.last_particular;
+        }
+        if let Some(&number) = self.particular_numbers.get(&event) {
+            self.last_particular = number;
+            return number;
+        }
+        // Thousands of pools and compiled regions would be a hostile file; the surplus shares the last number.
+        let number = u16::try_from(self.particulars.len()).unwrap_or(u16::MAX);
+        if number < u16::MAX {
+            self.particular_numbers.insert(event, number);
+            self.particulars.push(event);
+        }
+        number
+    }
+
+    fn unknown(&mut self, key: StringId) {
+        *self.unknown_keys.entry(key).or_insert(0) += 1;
+    }
+}
+
+/// A text that says something: not empty and not `N/A`.
+fn meaningful(value: Value) -> Option<StringId> {
+    match value {
+        Value::Text(id) if !matches!(word(id), Some(Word::NotApplicable | Word::Empty)) => Some(id),
+        _ => None,
+    }
+}
+
+fn pool(value: Value, heap: &Heap) -> Folded<(u64, u64)> {
+    const WHAT: &str = "a `segment_pool_id` that is no pair of numbers";
+    match heap.tuple(value).or_else(|| heap.list(value)) {
+        Some(&[first, second]) => Ok((address(first, WHAT)?, address(second, WHAT)?)),
+        _ => Err(WHAT),
+    }
+}
