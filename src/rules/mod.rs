@@ -71,10 +71,10 @@ impl Need {
     pub fn unmet(self, facts: &Facts) -> Option<&'static str> {
         let (met, reason) = match self {
             Need::History => {
-                (!facts.trace.events.is_empty(), "the snapshot has no events, only the final segments")
+                (facts.trace.has_history(), "the snapshot has no events, only the final segments")
             }
             Need::Stacks => (
-                facts.trace.events.iter().any(|event| event.stack.is_some()),
+                facts.trace.has_stacks(&facts.snapshot.stacks),
                 "no event has a stack (recorded with context=None)",
             ),
             Need::Iterations => (
