@@ -247,3 +247,34 @@ fn ends_of(allocation: &Allocation, ends: &[usize]) -> (usize, usize) {
     let first = ends.partition_point(|end| *end < born);
     (first, given_back.map_or(ends.len(), |event| ends.partition_point(|end| *end <= event)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A line that leaves so many tensors of so many bytes to each end, each of which outlives only that one.
+    fn sets(sets: &[(usize, u64)]) -> Site {
+        let mut members = Vec::new();
+        for (end, (number, bytes)) in sets.iter().enumerate() {
+            for _ in 0..*number {
+                let id = AllocationId::at(members.len()).unwrap();
+                members.push(Member { id, bytes: Bytes(*bytes), first: end, last: end + 1 });
+            }
+        }
+        Site { series: Series::flat(sets.len()), members }
+    }
+
+    #[test]
+    fn more_tensors_are_growth_by_number_and_larger_ones_are_not() {
+        assert!((sets(&[(2, 10), (3, 10), (4, 10)]).growth_by_number(0, 3) - 20.0).abs() < 1e-9);
+        assert!(sets(&[(2, 10), (2, 20), (2, 30)]).growth_by_number(0, 3).abs() < 1e-9);
+    }
+
+    #[test]
+    fn surplus_is_what_a_set_has_beyond_the_first_counted_one() {
+        let surplus = sets(&[(9, 1), (1, 1), (2, 1), (3, 1)]).surplus(1);
+        // Nine, one, two (the tenth and eleventh are ids 10 and 11), three (ids 12 to 14).
+        let beyond: Vec<usize> = surplus.iter().map(|id| id.position()).filter(|at| *at > 8).collect();
+        assert_eq!(beyond, [11, 13, 14]);
+    }
+}
