@@ -146,9 +146,7 @@ fn report(facts: &Facts, steady: &Steady) -> Option<Finding> {
         return None;
     }
     let message = if never_ends {
-        format!(
-            "a loop leaves {slope} behind in every turn, {held} each time that it runs, and none of it is freed"
-        )
+        format!("a loop leaves {slope} behind in every turn, and none of it is freed")
     } else {
         format!("a loop collects {slope} in every turn, {held} before it is freed")
     };
