@@ -7,6 +7,7 @@ mod blame;
 mod bursts;
 mod calls;
 mod code;
+mod collection;
 mod growth;
 mod impact;
 mod makers;
@@ -26,6 +27,7 @@ pub use blame::{Blame, Guilty};
 pub use bursts::Burst;
 pub use calls::Calls;
 pub use code::Code;
+pub use collection::{Collected, CollectedAt, Collection};
 pub use growth::Growth;
 pub use impact::{Change, Changes};
 pub use makers::Maker;
@@ -82,6 +84,8 @@ pub struct Facts<'a> {
     roles: &'a Roles,
     ends: Vec<usize>,
     growth: OnceCell<Vec<Growth>>,
+    replaced_sets: OnceCell<Vec<Growth>>,
+    collections: OnceCell<Vec<Collection>>,
     retentions: OnceCell<Vec<Retention>>,
     reallocations: OnceCell<Vec<Reallocation>>,
     makings: OnceCell<Vec<StateMaking>>,
@@ -111,6 +115,8 @@ impl<'a> Facts<'a> {
             roles,
             ends,
             growth: OnceCell::new(),
+            replaced_sets: OnceCell::new(),
+            collections: OnceCell::new(),
             retentions: OnceCell::new(),
             reallocations: OnceCell::new(),
             makings: OnceCell::new(),
@@ -171,6 +177,16 @@ impl<'a> Facts<'a> {
     /// The bytes that live on at the ends of iterations, line by line; largest growth first.
     pub fn growth(&self) -> &[Growth] {
         self.growth.get_or_init(|| growth::growth(self))
+    }
+
+    /// The bytes that sets which every iteration replaces hold at its end, line by line; largest growth first.
+    pub fn replaced_sets(&self) -> &[Growth] {
+        self.replaced_sets.get_or_init(|| growth::replaced_sets(self))
+    }
+
+    /// What loops beside the main one collect, by loop.
+    pub fn collections(&self) -> &[Collection] {
+        self.collections.get_or_init(|| collection::collections(self))
     }
 
     /// Forward passes whose activations nothing lets go of, by the line that runs the model.
