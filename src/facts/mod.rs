@@ -15,10 +15,13 @@ mod module_calls;
 mod pools;
 mod reallocation;
 mod regrowth;
+mod releases;
 mod retention;
 mod savers;
+mod shapes;
 mod steady;
 mod trend;
+mod unscalings;
 mod unused_graphs;
 
 use std::cell::OnceCell;
@@ -35,9 +38,12 @@ pub use module_calls::ModuleCall;
 pub use pools::PoolPeaks;
 pub use reallocation::Reallocation;
 pub use regrowth::StateMaking;
+pub use releases::{Cause, Release};
 pub use retention::Retention;
+pub use shapes::{Shapes, VaryingSite};
 pub use steady::Steady;
 pub use trend::{Trend, trend};
+pub use unscalings::Unscaling;
 pub use unused_graphs::UnusedGraph;
 
 use crate::program::{Phase, Program};
@@ -228,6 +234,21 @@ impl<'a> Facts<'a> {
     /// The lines whose forward passes keep what no backward pass ever used, heaviest first.
     pub fn unused_graphs(&self) -> &[UnusedGraph] {
         self.unused_graphs.get_or_init(|| unused_graphs::unused_graphs(self))
+    }
+
+    /// The memory that went back to the driver, in order.
+    pub fn releases(&self) -> Vec<Release> {
+        releases::releases(self)
+    }
+
+    /// Which stacks allocate another size in each iteration.
+    pub fn shapes(&self) -> Shapes {
+        shapes::shapes(self)
+    }
+
+    /// The moments at which a `GradScaler` looked at the gradients, in order.
+    pub fn unscalings(&self) -> Vec<Unscaling> {
+        unscalings::unscalings(self)
     }
 
     /// Who made what was allocated, by stack.

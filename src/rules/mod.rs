@@ -6,6 +6,7 @@
 //! says why.
 
 mod activations_without_backward;
+mod allocator_thrash;
 mod delayed_free_cycle;
 mod duplicate_weights;
 mod fragmentation;
@@ -15,12 +16,15 @@ mod late_zero_grad;
 mod lazy_optimizer_init;
 mod missing_zero_grad;
 mod no_iterations;
+mod no_stacks;
 mod optimizer_state_regrowth;
 mod optimizer_step_peak;
 mod overlapping_iterations;
 mod retained_graph;
+mod skipped_optimizer_step;
 mod transient_spike;
 mod truncated_history;
+mod varying_shapes;
 
 use crate::facts::Facts;
 use crate::finding::{Finding, Group, Impact, Location, Measure, Severity, StackFrame, Value};
@@ -185,7 +189,11 @@ pub static RULES: &[&dyn Rule] = &[
     &lazy_optimizer_init::LazyOptimizerInit,
     &duplicate_weights::DuplicateWeights,
     &fragmentation::Fragmentation,
+    &allocator_thrash::AllocatorThrash,
+    &varying_shapes::VaryingShapes,
+    &skipped_optimizer_step::SkippedOptimizerStep,
     &truncated_history::TruncatedHistory,
+    &no_stacks::NoStacks,
     &no_iterations::NoIterations,
 ];
 

@@ -20,7 +20,7 @@ use std::sync::OnceLock;
 
 use syntax::Syntax;
 
-use crate::finding::{Excuse, Finding, Measure, Severity, Value};
+use crate::finding::{Excuse, Finding, Location, Measure, Severity, Value};
 use crate::unit::Confidence;
 
 /// A local file.
@@ -125,7 +125,14 @@ pub fn settle(findings: &mut [Finding], sources: &SourceMap) {
 }
 
 fn move_to_call(finding: &mut Finding, sources: &SourceMap) {
-    let (Some(seek), Some(location)) = (finding.seek, &mut finding.location) else { return };
+    let Some(seek) = finding.seek else { return };
+    let Some(location) = &mut finding.location else {
+        if let Some((file, line)) = sources.sole_caller(seek.call) {
+            finding.location = Some(Location { file, line, function: String::new() });
+            seek.label.clone_into(&mut finding.label);
+        }
+        return;
+    };
     let Some(line) = sources.line_of_call(&location.file, seek.call) else { return };
     location.line = line;
     location.function.clear();

@@ -64,6 +64,19 @@ impl Pool {
         self.blocks.insert(start, (size, false));
     }
 
+    /// Takes the segments of which nothing is in use out of the pool.
+    pub(crate) fn release(&mut self) -> Vec<(u64, u64)> {
+        let unused = |(&base, &total): (&u64, &u64)| {
+            (self.blocks.get(&base) == Some(&(total, false))).then_some((base, total))
+        };
+        let free: Vec<(u64, u64)> = self.segments.iter().filter_map(unused).collect();
+        for (base, _) in &free {
+            self.segments.remove(base);
+            self.blocks.remove(base);
+        }
+        free
+    }
+
     /// Every segment with its blocks (address and size).
     pub(crate) fn segments(&self) -> impl Iterator<Item = (u64, u64, impl Iterator<Item = (u64, u64)>)> {
         self.segments.iter().map(|(&base, &total)| {

@@ -145,7 +145,11 @@ impl Machine {
                 Statement::Free { name, when } if when.holds(iteration) => {
                     self.free(&numbered(name, iteration))?;
                 }
-                Statement::Alloc { .. } | Statement::Free { .. } | Statement::Phase { .. } => {}
+                Statement::Release { when } if when.holds(iteration) => self.release(),
+                Statement::Alloc { .. }
+                | Statement::Free { .. }
+                | Statement::Release { .. }
+                | Statement::Phase { .. } => {}
                 Statement::Record => self.recording = true,
                 Statement::Lose(count) => drop(self.events.drain(..(*count).min(self.events.len()))),
             }
@@ -214,6 +218,13 @@ impl Machine {
         Ok(())
     }
 
+    fn release(&mut self) {
+        let frames = self.frames(&[("cuda/memory.py", 224, "empty_cache")]);
+        for (address, size) in self.pool.release() {
+            self.event("segment_free", address, size, &frames);
+        }
+    }
+
     fn segment(&mut self, segment: Option<(u64, u64)>, frames: &[Frame]) {
         if let Some((address, size)) = segment {
             self.event("segment_alloc", address, size, frames);
@@ -236,6 +247,7 @@ impl Machine {
             Phase::Forward | Phase::Evaluation => self.frames(&FORWARD),
             Phase::Backward if self.stacks == Stacks::All => Machine::engine(),
             Phase::Backward => Vec::new(),
+            Phase::Unscale => self.frames(&UNSCALE),
             Phase::Step if kept => self.frames(&[("optim/adam.py", 178, "_init_group"), STEP[1], STEP[2]]),
             Phase::Step => self.frames(&STEP),
             Phase::ZeroGrad => self.frames(&[("optim/optimizer.py", 1017, "zero_grad")]),
@@ -325,6 +337,11 @@ const FORWARD: [(&str, u32, &str); 3] = [
 ];
 const BACKWARD: [(&str, u32, &str); 2] =
     [("autograd/__init__.py", 364, "backward"), ("_tensor.py", 630, "backward")];
+const UNSCALE: [(&str, u32, &str); 3] = [
+    ("amp/grad_scaler.py", 296, "_unscale_grads_"),
+    ("amp/grad_scaler.py", 358, "unscale_"),
+    ("amp/grad_scaler.py", 473, "step"),
+];
 const STEP: [(&str, u32, &str); 3] = [
     ("optim/adam.py", 610, "_multi_tensor_adam"),
     ("optim/adam.py", 226, "step"),
