@@ -6,6 +6,7 @@
 //! says why.
 
 mod activations_without_backward;
+mod cross_stream_pending;
 mod delayed_free_cycle;
 mod duplicate_weights;
 mod fragmentation;
@@ -17,7 +18,10 @@ mod missing_zero_grad;
 mod no_iterations;
 mod optimizer_state_regrowth;
 mod optimizer_step_peak;
+mod out_of_memory;
 mod overlapping_iterations;
+mod pinned_segment;
+mod private_pool_waste;
 mod retained_graph;
 mod transient_spike;
 mod truncated_history;
@@ -185,6 +189,10 @@ pub static RULES: &[&dyn Rule] = &[
     &lazy_optimizer_init::LazyOptimizerInit,
     &duplicate_weights::DuplicateWeights,
     &fragmentation::Fragmentation,
+    &pinned_segment::PinnedSegment,
+    &cross_stream_pending::CrossStreamPending,
+    &private_pool_waste::PrivatePoolWaste,
+    &out_of_memory::OutOfMemory,
     &truncated_history::TruncatedHistory,
     &no_iterations::NoIterations,
 ];
