@@ -9,7 +9,7 @@ declare_rule! {
     /// Several CUDA graphs hold a private pool each where one shared pool would do.
     PrivatePoolWaste = "private-pool-waste", Allocator, Warning,
     needs: [],
-    summary: "CUDA graphs hold a memory pool each instead of sharing one",
+    summary: "several CUDA graphs hold a memory pool each instead of sharing one",
 }
 
 /// The share of the pools' memory from which sharing is worth its rules.
