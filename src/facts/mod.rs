@@ -12,6 +12,9 @@ mod growth;
 mod impact;
 mod makers;
 mod module_calls;
+mod occupants;
+mod pending;
+mod pinned;
 mod pools;
 mod reallocation;
 mod regrowth;
@@ -35,7 +38,9 @@ pub use growth::Growth;
 pub use impact::{Change, Changes};
 pub use makers::Maker;
 pub use module_calls::ModuleCall;
-pub use pools::PoolPeaks;
+pub use pending::Pending;
+pub use pinned::PinnedSegment;
+pub use pools::{PoolPeaks, PrivatePool};
 pub use reallocation::Reallocation;
 pub use regrowth::StateMaking;
 pub use releases::{Cause, Release};
@@ -269,6 +274,26 @@ impl<'a> Facts<'a> {
     /// The peaks of the default pool: private ones (CUDA graphs) apart.
     pub fn default_pool(&self) -> PoolPeaks {
         pools::default_pool(self)
+    }
+
+    /// The private pools that were there when the snapshot was taken, by their numbers.
+    pub fn private_pools(&self) -> Vec<PrivatePool> {
+        pools::private_pools(self)
+    }
+
+    /// The moment at which most bytes waited for other streams; `None` where none ever did.
+    pub fn pending(&self) -> Option<Pending> {
+        pending::pending(self)
+    }
+
+    /// Segments that are kept from being released although nearly nothing of them is in use; largest waste first.
+    pub fn pinned_segments(&self, least: Bytes) -> Vec<PinnedSegment> {
+        pinned::pinned_segments(self, least)
+    }
+
+    /// The bytes that an allocation occupies, rounding included.
+    pub fn block_size(&self, id: AllocationId) -> Bytes {
+        self.replay.block_sizes.get(id.position()).copied().unwrap_or_default()
     }
 
     /// The innermost user frame of a stack.

@@ -7,6 +7,7 @@
 
 mod activations_without_backward;
 mod allocator_thrash;
+mod cross_stream_pending;
 mod delayed_free_cycle;
 mod duplicate_weights;
 mod fragmentation;
@@ -19,7 +20,10 @@ mod no_iterations;
 mod no_stacks;
 mod optimizer_state_regrowth;
 mod optimizer_step_peak;
+mod out_of_memory;
 mod overlapping_iterations;
+mod pinned_segment;
+mod private_pool_waste;
 mod retained_graph;
 mod skipped_optimizer_step;
 mod transient_spike;
@@ -192,6 +196,10 @@ pub static RULES: &[&dyn Rule] = &[
     &allocator_thrash::AllocatorThrash,
     &varying_shapes::VaryingShapes,
     &skipped_optimizer_step::SkippedOptimizerStep,
+    &pinned_segment::PinnedSegment,
+    &cross_stream_pending::CrossStreamPending,
+    &private_pool_waste::PrivatePoolWaste,
+    &out_of_memory::OutOfMemory,
     &truncated_history::TruncatedHistory,
     &no_stacks::NoStacks,
     &no_iterations::NoIterations,

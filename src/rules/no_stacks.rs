@@ -24,7 +24,8 @@ impl NoStacks {
         let help = "record with stacks: torch.cuda.memory._record_memory_history(context=\"all\", stacks=\"python\")";
         let mut finding = Self::META.finding(facts, message, help);
         finding.confidence = Confidence::High;
-        finding.seek = Some(Seek { call: "_record_memory_history", label: "recorded here without Python stacks" });
+        finding.seek =
+            Some(Seek { call: "_record_memory_history", label: "recorded here without Python stacks" });
         // With `context="state"` blocks in use keep their stacks although events have none.
         let blocks = facts.timeline.allocations.iter().filter_map(|one| one.stack);
         let frame = blocks.filter(|stack| is_told(*stack)).find_map(|stack| facts.site(stack));
@@ -36,7 +37,11 @@ impl NoStacks {
                 Value::Count(events.len() as u64),
                 format!("{} without a Python stack", count(events.len(), "event")),
             ),
-            measure("native", Value::Count(native as u64), format!("{} with C++ frames alone", count(native, "event"))),
+            measure(
+                "native",
+                Value::Count(native as u64),
+                format!("{} with C++ frames alone", count(native, "event")),
+            ),
         ];
         vec![finding]
     }

@@ -53,12 +53,13 @@ fn report(facts: &Facts, shapes: &Shapes, heaviest: &VaryingSite, share: f64) ->
     let blamed = facts.blame().narrowest(&facts.guilty(allocations)).or_else(|| facts.site(heaviest.stack));
     finding.location = blamed.and_then(|frame| place(facts, frame));
     "what this line allocates differs in size each time".clone_into(&mut finding.label);
-    let passes = |site: &&VaryingSite| {
-        blamed.is_some_and(|frame| facts.code.python(site.stack).contains(&frame))
-    };
+    let passes =
+        |site: &&VaryingSite| blamed.is_some_and(|frame| facts.code.python(site.stack).contains(&frame));
     let example = shapes.varying.iter().filter(passes).max_by_key(|site| site.bytes).unwrap_or(heaviest);
     finding.stack = shown(facts, example.stack);
-    finding.related.extend(entry(facts, shapes).filter(|entry| Some(&entry.location) != finding.location.as_ref()));
+    finding
+        .related
+        .extend(entry(facts, shapes).filter(|entry| Some(&entry.location) != finding.location.as_ref()));
     finding.impact = Impact { peak: Some(idle), ..Impact::default() };
     finding.evidence = evidence(heaviest, idle, share);
     finding

@@ -12,7 +12,10 @@
 //! alloc out# 8 MiB [2..]   allocates; `#` is the iteration's number, `#-1` the one before; `[…]` says when:
 //!                          [3], [2..], [..4], [2..4], [every 5]
 //! free out#-1              frees
-//! release [2..]            gives all free segments back to the driver (`torch.cuda.empty_cache`)
+//! empty_cache [2..]        gives all free segments back to the driver (`torch.cuda.empty_cache`)
+//! release out#             the program gives it back, but another stream is still at it; `free` completes that later
+//! oom 384 MiB              a request fails
+//! pool 2                   what follows is allocated from this private pool; 0 is the default one
 //! record                   the recording starts here
 //! lose 60                  the ring buffer has overwritten the first 60 events
 //! ```
@@ -37,7 +40,10 @@ pub(crate) enum Statement {
     Loop(u32, Vec<Statement>),
     Alloc { name: String, bytes: u64, when: When },
     Free { name: String, when: When },
-    Release { when: When },
+    EmptyCache { when: When },
+    Release { name: String, when: When },
+    Oom { bytes: u64, when: When },
+    Pool(u64),
     Record,
     Lose(usize),
 }
@@ -148,7 +154,10 @@ fn statement(line: &str) -> Result<Statement, String> {
             Ok(Statement::Alloc { name: (*name).to_owned(), bytes: size(number, unit)?, when })
         }
         ["free", name] => Ok(Statement::Free { name: (*name).to_owned(), when }),
-        ["release"] => Ok(Statement::Release { when }),
+        ["empty_cache"] => Ok(Statement::EmptyCache { when }),
+        ["release", name] => Ok(Statement::Release { name: (*name).to_owned(), when }),
+        ["oom", number, unit] => Ok(Statement::Oom { bytes: size(number, unit)?, when }),
+        ["pool", number] => number.parse().map(Statement::Pool).map_err(|_| format!("which? {line}")),
         ["record"] => Ok(Statement::Record),
         ["lose", count] => count.parse().map(Statement::Lose).map_err(|_| format!("how many? {line}")),
         [phase, "@", ..] => Ok(Statement::Phase { phase: phase_of(phase)?, place: places(body)?, when }),
