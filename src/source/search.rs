@@ -10,8 +10,8 @@ use super::SourceFile;
 
 /// Files larger than this are not read: no program that a person wrote is.
 const MOST_BYTES: u64 = 4 << 20;
-/// Folders with more entries than this are not searched for a call.
-const MOST_ENTRIES: usize = 500;
+/// At most so many files of a folder are read in search of a call.
+const MOST_FILES: usize = 500;
 
 /// A prefix of recorded paths and what stands for it here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,13 +88,9 @@ impl SourceMap {
         let mut callers: BTreeMap<PathBuf, (String, u32)> = BTreeMap::new();
         for root in self.roots.iter().filter(|root| root.least == 1) {
             let folder = if root.path.as_os_str().is_empty() { Path::new(".") } else { &root.path };
-            let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
-            let names: Vec<_> = entries.map(|entry| entry.file_name()).take(MOST_ENTRIES + 1).collect();
-            if names.len() > MOST_ENTRIES {
-                return None;
-            }
-            for name_of_file in names {
-                let path = below(&root.path, Path::new(&name_of_file));
+            let Ok(entries) = fs::read_dir(folder) else { continue };
+            for entry in entries.filter_map(Result::ok).take(MOST_FILES) {
+                let path = below(&root.path, Path::new(&entry.file_name()));
                 let Some(file) = self.read(&path) else { continue };
                 if let (Some(line), Ok(real)) = (file.line_of_call(name), fs::canonicalize(&path)) {
                     callers.entry(real).or_insert_with(|| (file.name().to_owned(), line));
