@@ -91,7 +91,7 @@ fn evidence(pools: &[PrivatePool], held: Bytes, shared: Bytes) -> Vec<Measure> {
         measure(
             "pools-in-use",
             Value::Bytes(used),
-            format!("{} of that was ever in use", percent(used.share_of(held))),
+            format!("{} of what they hold was ever in use", percent(used.share_of(held))),
         ),
         measure("shared", Value::Bytes(shared), String::new()),
         measure(
