@@ -63,7 +63,9 @@ pub(super) fn private_pools(facts: &Facts) -> Vec<PrivatePool> {
         }
         changes.sort_unstable();
         let mut level = Level::default();
-        changes.into_iter().for_each(|(_, by)| level.change(by));
+        for (_, by) in changes {
+            level.change(by);
+        }
         (pool.peak, pool.kept) = (bytes(level.peak), bytes(level.now));
     }
     pools.into_values().collect()

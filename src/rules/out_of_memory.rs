@@ -95,8 +95,10 @@ impl OutOfMemory {
 fn message(failure: &Failure, cause: Cause) -> String {
     let Failure { wanted, free, largest, .. } = failure;
     match cause {
-        Cause::Capacity => format!("out of memory: {wanted} wanted, {free} free"),
-        Cause::Pieces => format!("out of memory: {wanted} wanted, {free} free in pieces up to {largest}"),
+        Cause::Capacity if free < wanted => format!("out of memory: {wanted} wanted, {free} free"),
+        Cause::Capacity | Cause::Pieces => {
+            format!("out of memory: {wanted} wanted, {free} free in pieces up to {largest}")
+        }
         Cause::Elsewhere => format!("out of memory: {wanted} wanted, {largest} free for another stream"),
     }
 }

@@ -37,9 +37,9 @@ impl PrivatePoolWaste {
             "{} of CUDA graphs hold {held}, one shared would hold {shared}",
             count(pools.len(), "pool")
         );
-        let help = "capture every graph into the first one's pool: `with torch.cuda.graph(g, pool=first.pool()):`, \
+        let remedy = "capture every graph into the first one's pool: `with torch.cuda.graph(g, pool=first.pool()):`, \
                     largest shape first";
-        let mut finding = Self::META.finding(facts, message, help);
+        let mut finding = Self::META.finding(facts, message, remedy);
         finding.severity = if waste >= WARNED { Severity::Warning } else { Severity::Info };
         finding.impact = Impact { peak: Some(waste), ..Impact::default() };
         let guilty = guilty(facts, &pools);
@@ -91,7 +91,7 @@ fn evidence(pools: &[PrivatePool], held: Bytes, shared: Bytes) -> Vec<Measure> {
         measure(
             "pools-in-use",
             Value::Bytes(used),
-            format!("{} of that was ever in use", percent(used.share_of(held))),
+            format!("{} of what they hold was ever in use", percent(used.share_of(held))),
         ),
         measure("shared", Value::Bytes(shared), String::new()),
         measure(
