@@ -81,6 +81,7 @@ pub struct Facts<'a> {
     pub calls: Calls,
     roles: &'a Roles,
     ends: Vec<usize>,
+    default_pool: OnceCell<PoolPeaks>,
     growth: OnceCell<Vec<Growth>>,
     retentions: OnceCell<Vec<Retention>>,
     reallocations: OnceCell<Vec<Reallocation>>,
@@ -110,6 +111,7 @@ impl<'a> Facts<'a> {
             calls,
             roles,
             ends,
+            default_pool: OnceCell::new(),
             growth: OnceCell::new(),
             retentions: OnceCell::new(),
             reallocations: OnceCell::new(),
@@ -231,7 +233,7 @@ impl<'a> Facts<'a> {
 
     /// The peaks of the default pool: private ones (CUDA graphs) apart.
     pub fn default_pool(&self) -> PoolPeaks {
-        pools::default_pool(self)
+        *self.default_pool.get_or_init(|| pools::default_pool(self))
     }
 
     /// The innermost user frame of a stack.
