@@ -60,8 +60,7 @@ fn explained(facts: &Facts) -> FxHashSet<AllocationId> {
 
 /// Whether at least half of what a line leaves behind is explained otherwise.
 fn is_explained(facts: &Facts, growth: &Growth, explained: &FxHashSet<AllocationId>) -> bool {
-    let known: Vec<AllocationId> =
-        growth.alive.iter().copied().filter(|id| explained.contains(id)).collect();
+    let known: Vec<AllocationId> = growth.alive.iter().copied().filter(|id| explained.contains(id)).collect();
     facts.bytes(&known).share_of(facts.bytes(&growth.alive)) >= 0.5
 }
 

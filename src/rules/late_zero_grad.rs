@@ -151,7 +151,8 @@ fn last_use(facts: &Facts, late: &[Late]) -> Option<Related> {
     let mut steps: Vec<Step> = late.iter().filter_map(|one| one.step).collect();
     // The gradients of one step stand together: it is searched once.
     steps.dedup_by_key(|step| step.start);
-    let stack = steps.iter().copied().flat_map(|step| inside(&step)).find_map(|event| facts.seen_stack(event))?;
+    let stack =
+        steps.iter().copied().flat_map(|step| inside(&step)).find_map(|event| facts.seen_stack(event))?;
     let location = place(facts, facts.site(stack)?)?;
     Some(Related { location, message: "used for the last time here".to_owned() })
 }
