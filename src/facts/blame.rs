@@ -22,6 +22,8 @@ use crate::unit::{EventIndex, FrameId, Index, StackId};
 
 /// The share of the weight that the responsible line has to carry.
 const SHARE: f64 = 0.5;
+/// How many forwards, one in the other, are passed at most: Python's own limit of recursion.
+const DEEPEST: usize = 1000;
 
 /// A guilty stack.
 #[derive(Debug, Clone, Copy)]
@@ -57,13 +59,13 @@ impl Blame<'_> {
         let mut total = 0_u64;
         for (stack, weight) in &stacks {
             total = total.saturating_add(*weight);
-            let python = self.code.python(*stack);
-            for (depth, frame) in python.iter().enumerate() {
-                // A frame that recurs in one stack carries the stack's weight once.
-                if !python.iter().take(depth).any(|before| before == frame) {
-                    let sum = weights.entry(*frame).or_default();
-                    *sum = sum.saturating_add(*weight);
-                }
+            // A frame that recurs in one stack carries the stack's weight once.
+            let mut frames = self.code.python(*stack).to_vec();
+            frames.sort_unstable();
+            frames.dedup();
+            for frame in frames {
+                let sum = weights.entry(frame).or_default();
+                *sum = sum.saturating_add(*weight);
             }
         }
         let enough = total as f64 * SHARE;
@@ -84,22 +86,29 @@ impl Blame<'_> {
     /// taken for one that a hook or the caller stores, since the recording shows no difference.)
     pub fn past_forwards(&self, guilty: &[Guilty]) -> Option<FrameId> {
         let mut frame = self.narrowest(guilty)?;
-        loop {
-            let inside: Vec<(&Guilty, usize)> =
-                guilty.iter().filter_map(|one| Some((one, self.depth_of(one.stack, frame)?))).collect();
+        // How far in a stack is still asked about. Where modules call each other in turns, a frame recurs; each step outward
+        // is a step outward in the stack that shows the caller, so that this comes to an end.
+        let mut limits: Vec<usize> = guilty.iter().map(|one| self.code.python(one.stack).len()).collect();
+        for _ in 0..DEEPEST {
+            let mut inside: Vec<(&Guilty, usize)> = Vec::new();
+            for (one, limit) in guilty.iter().zip(&mut limits) {
+                if let Some(depth) = self.depth_of(one.stack, frame, *limit) {
+                    *limit = depth;
+                    inside.push((one, depth));
+                }
+            }
             let outputs = inside.iter().filter(|(one, depth)| self.is_handed_out(one, *depth)).count();
             if inside.is_empty() || outputs * 2 < inside.len() {
-                return Some(frame);
+                break;
             }
             let caller = inside.iter().find_map(|(one, depth)| {
                 let outer = self.code.python(one.stack).get(..*depth)?;
                 outer.iter().rev().copied().find(|outer| self.code.is_own(*outer))
             });
-            match caller {
-                Some(caller) if caller != frame => frame = caller,
-                _ => return Some(frame),
-            }
+            let Some(caller) = caller else { break };
+            frame = caller;
         }
+        Some(frame)
     }
 
     /// The frames of a stack that can be blamed, outermost first: the user's; where there are none, a library's.
@@ -116,9 +125,9 @@ impl Blame<'_> {
             .collect()
     }
 
-    /// Where a frame stands in a stack, counted from the outermost; the innermost place if it recurs.
-    fn depth_of(&self, stack: StackId, frame: FrameId) -> Option<usize> {
-        self.code.python(stack).iter().rposition(|other| *other == frame)
+    /// Where a frame stands among a stack's outermost `limit` frames; the innermost place if it recurs.
+    fn depth_of(&self, stack: StackId, frame: FrameId, limit: usize) -> Option<usize> {
+        self.code.python(stack).get(..limit)?.iter().rposition(|other| *other == frame)
     }
 
     /// Whether the frame at `depth` of an allocation's stack is a module's forward, and the allocation is a submodule's or

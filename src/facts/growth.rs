@@ -40,7 +40,7 @@ pub struct Growth {
     pub by_number: f64,
 }
 
-/// The series of what each line leaves behind for good, largest net growth first.
+/// The series of every line that leaves more behind for good at two ends or more, largest net growth first.
 pub(super) fn growth(facts: &Facts) -> Vec<Growth> {
     series(facts, Outlives::Two)
 }
@@ -73,7 +73,8 @@ fn series(facts: &Facts, least: Outlives) -> Vec<Growth> {
     let mut found: Vec<Growth> = sites
         .into_iter()
         .filter_map(|(frame, site)| {
-            let series = thinned(survivors.with_older(site).levels());
+            let series = survivors.with_older(site);
+            let series = series.goes_on_rising(skipped).then(|| thinned(series.levels()))?;
             let trend = trend(&series)?;
             let trend = Trend { slope: trend.slope / stride as f64, ..trend };
             let series = series.iter().copied().map(Bytes::rounded).collect();
@@ -88,40 +89,43 @@ fn series(facts: &Facts, least: Outlives) -> Vec<Growth> {
     found
 }
 
-/// Bytes alive at each end, kept as the changes from one end to the next.
+/// Bytes alive at each end, kept as the changes from one end to the next, where there are any: a line costs by its
+/// tensors, not by the iterations.
 #[derive(Clone)]
 struct Series {
-    changes: Vec<i128>,
+    ends: usize,
+    changes: BTreeMap<usize, i128>,
 }
 
 impl Series {
     fn flat(ends: usize) -> Series {
-        Series { changes: vec![0; ends] }
+        Series { ends, changes: BTreeMap::new() }
     }
 
     /// Adds bytes from the end `first` up to, not including, the end `last`.
     fn raise(&mut self, first: usize, last: usize, bytes: Bytes) {
         let bytes = i128::from(bytes.get());
-        if let Some(change) = self.changes.get_mut(first) {
-            *change += bytes;
-        }
-        if let Some(change) = self.changes.get_mut(last) {
-            *change -= bytes;
-        }
+        *self.changes.entry(first).or_default() += bytes;
+        *self.changes.entry(last).or_default() -= bytes;
     }
 
     fn add(&mut self, other: &Series) {
-        for (change, more) in self.changes.iter_mut().zip(&other.changes) {
-            *change += more;
+        for (end, more) in &other.changes {
+            *self.changes.entry(*end).or_default() += more;
         }
     }
 
     fn levels(&self) -> Vec<f64> {
-        let sum = |level: &mut i128, change: &i128| {
-            *level += change;
+        let sum = |level: &mut i128, end: usize| {
+            *level += self.changes.get(&end).copied().unwrap_or(0);
             Some(*level as f64)
         };
-        self.changes.iter().scan(0, sum).collect()
+        (0..self.ends).scan(0, sum).collect()
+    }
+
+    /// Whether it goes up at two ends or more after the first `skipped` ones: what does not has no trend.
+    fn goes_on_rising(&self, skipped: usize) -> bool {
+        self.changes.range(skipped + 1..self.ends).filter(|(_, change)| **change > 0).nth(1).is_some()
     }
 }
 
@@ -212,7 +216,7 @@ impl Survivors {
         (first, last): (usize, usize),
     ) {
         let Some(allocation) = facts.timeline.allocation(id) else { return };
-        let (bytes, count) = (allocation.bytes, self.total.changes.len());
+        let (bytes, count) = (allocation.bytes, self.total.ends);
         self.total.raise(first, last, bytes);
         if allocation.alloc.is_none() {
             if last < count {
@@ -231,7 +235,7 @@ impl Survivors {
     /// rolling buffer that is recorded half way is flat, not growing.
     fn with_older(&self, site: &Site) -> Series {
         let mut series = site.series.clone();
-        let kept = site.members.iter().filter(|member| member.last == series.changes.len());
+        let kept = site.members.iter().filter(|member| member.last == series.ends);
         let sizes: BTreeSet<Bytes> = kept.map(|member| member.bytes).collect();
         for older in sizes.iter().filter_map(|size| self.older.get(size)) {
             series.add(older);
@@ -276,5 +280,23 @@ mod tests {
         // Nine, one, two (the tenth and eleventh are ids 10 and 11), three (ids 12 to 14).
         let beyond: Vec<usize> = surplus.iter().map(|id| id.position()).filter(|at| *at > 8).collect();
         assert_eq!(beyond, [11, 13, 14]);
+    }
+
+    #[test]
+    fn a_series_costs_by_its_changes_and_not_by_the_ends() {
+        // Dense, it would take 16 PB.
+        let mut series = Series::flat(1 << 50);
+        series.raise(3, 1 << 49, Bytes::MIB);
+        assert!(!series.goes_on_rising(1));
+        series.raise(1 << 20, 1 << 50, Bytes::MIB);
+        assert!(series.goes_on_rising(1) && !series.goes_on_rising(3));
+    }
+
+    #[test]
+    fn levels_are_the_sums_of_the_changes() {
+        let mut series = Series::flat(4);
+        series.raise(1, 3, Bytes(5));
+        series.raise(2, 4, Bytes(7));
+        assert_eq!(series.levels(), [0.0, 5.0, 12.0, 7.0]);
     }
 }

@@ -94,6 +94,7 @@ pub struct Facts<'a> {
     pub calls: Calls,
     roles: &'a Roles,
     ends: Vec<usize>,
+    default_pool: OnceCell<PoolPeaks>,
     growth: OnceCell<Vec<Growth>>,
     replaced_sets: OnceCell<Vec<Growth>>,
     collections: OnceCell<Vec<Collection>>,
@@ -125,6 +126,7 @@ impl<'a> Facts<'a> {
             calls,
             roles,
             ends,
+            default_pool: OnceCell::new(),
             growth: OnceCell::new(),
             replaced_sets: OnceCell::new(),
             collections: OnceCell::new(),
@@ -273,7 +275,7 @@ impl<'a> Facts<'a> {
 
     /// The peaks of the default pool: private ones (CUDA graphs) apart.
     pub fn default_pool(&self) -> PoolPeaks {
-        pools::default_pool(self)
+        *self.default_pool.get_or_init(|| pools::default_pool(self))
     }
 
     /// The private pools that were there when the snapshot was taken, by their numbers.

@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashSet;
+
 use crate::facts::Facts;
 use crate::facts::occupants::occupants;
 use crate::snapshot::Action;
@@ -90,11 +92,10 @@ pub(super) fn default_pool(facts: &Facts) -> PoolPeaks {
     let mut reserved = Level { now: signed(facts.timeline.reserved_at_start), peak: 0 };
     let mut active = Level::default();
     // Private segments that were there before the first event are part of what was reserved then.
-    let made = |address: &u64| {
-        let makes = |action| matches!(action, Action::SegmentAlloc | Action::SegmentMap);
-        facts.trace.events.iter().any(|event| event.address == *address && makes(event.action))
-    };
-    let older = private.iter().filter(|(address, _)| !made(address));
+    let makes = |action| matches!(action, Action::SegmentAlloc | Action::SegmentMap);
+    let making = facts.trace.events.iter().filter(|event| makes(event.action));
+    let made: FxHashSet<u64> = making.map(|event| event.address).collect();
+    let older = private.iter().filter(|(address, _)| !made.contains(address));
     reserved.change(-older.map(|(address, end)| i128::from(end - address)).sum::<i128>());
     let held_before = bytes(reserved.now);
     for (id, allocation) in facts.timeline.iter().take_while(|(_, one)| one.alloc.is_none()) {

@@ -58,9 +58,9 @@ struct Life {
 
 #[derive(Default)]
 struct Pass {
-    made: u64,
-    kept: u64,
-    released: u64,
+    made: Bytes,
+    kept: Bytes,
+    released: Bytes,
     places: FxHashSet<usize>,
     functions: FxHashSet<(StringId, StringId)>,
     /// Whether a backward pass ran in its turn.
@@ -145,10 +145,14 @@ fn function(facts: &Facts, stack: StackId) -> Option<(StringId, StringId)> {
     Some((frame.file, frame.name))
 }
 
+/// The passes of one line in one run, by turn; only turns in which the line ran. A loop whose every turn runs another line
+/// (generated code) would else cost lines x turns.
+type Passes = BTreeMap<usize, Pass>;
+
 /// What one run of a loop keeps, at the line that keeps most.
 fn of_run(lives: &[Life], backwards: &[usize], run: &LoopRun) -> Option<Retention> {
     let turns = run.starts.len();
-    let mut passes: FxHashMap<FrameId, Vec<Pass>> = FxHashMap::default();
+    let mut passes: FxHashMap<FrameId, Passes> = FxHashMap::default();
     let mut along: Vec<Vec<AllocationId>> = Vec::with_capacity(turns);
     for turn in 0..turns {
         let (from, to) = (position(run.starts.get(turn).copied())?, run.end_of(turn).position());
@@ -163,14 +167,12 @@ fn of_run(lives: &[Life], backwards: &[usize], run: &LoopRun) -> Option<Retentio
                 beside.push(life.id);
             }
             let Some(caller) = life.caller else { continue };
-            let turns_of = passes.entry(caller).or_default();
-            turns_of.resize_with(turn + 1, Pass::default);
-            let Some(pass) = turns_of.last_mut() else { continue };
+            let pass = passes.entry(caller).or_default().entry(turn).or_default();
             pass.backward = backward;
-            pass.made += life.bytes.get();
+            pass.made += life.bytes;
             if stays {
-                pass.kept += life.bytes.get();
-                pass.released += if life.released { life.bytes.get() } else { 0 };
+                pass.kept += life.bytes;
+                pass.released += if life.released { life.bytes } else { Bytes::ZERO };
                 pass.places.insert(life.place);
                 pass.functions.insert(life.function);
                 pass.ids.push(life.id);
@@ -181,32 +183,77 @@ fn of_run(lives: &[Life], backwards: &[usize], run: &LoopRun) -> Option<Retentio
     let best =
         passes.into_iter().filter_map(|(caller, passes)| Some((weigh(&passes, turns)?, caller, passes)));
     let (_, caller, passes) = best.max_by_key(|(held, caller, _)| (*held, *caller))?;
-    let keeping = passes.iter().take(turns - 1).filter(|pass| pass.keeps()).count();
-    let kept = passes.iter().filter(|pass| pass.keeps()).flat_map(|pass| pass.ids.iter().copied());
-    let beside = passes.iter().zip(&along).filter(|(pass, _)| pass.keeps());
-    let along = beside.flat_map(|(_, ids)| ids.iter().copied()).collect();
-    Some(Retention { caller, passes: keeping + 1, kept: kept.collect(), along })
+    let keeping: Vec<(usize, &Pass)> =
+        passes.iter().filter(|(_, pass)| pass.keeps()).map(|(turn, pass)| (*turn, pass)).collect();
+    let tested = keeping.iter().filter(|(turn, _)| turn + 1 < turns).count();
+    let kept = keeping.iter().flat_map(|(_, pass)| pass.ids.iter().copied()).collect();
+    let along = keeping.iter().filter_map(|(turn, _)| along.get(*turn)).flatten().copied().collect();
+    Some(Retention { caller, passes: tested + 1, kept, along })
 }
 
 /// The bytes that a line's passes keep, if that is a retention.
-fn weigh(passes: &[Pass], turns: usize) -> Option<u64> {
+fn weigh(passes: &Passes, turns: usize) -> Option<Bytes> {
     // The last turn is too young to tell.
-    let tested = || passes.iter().take(turns - 1).filter(|pass| pass.made > 0);
+    let tested = || passes.range(..turns - 1).map(|(_, pass)| pass).filter(|pass| pass.made > Bytes::ZERO);
     let keeping = tested().filter(|pass| pass.keeps()).count();
-    let kept: u64 = tested().map(|pass| pass.kept).sum();
-    let released: u64 = tested().map(|pass| pass.released).sum();
+    let kept: Bytes = tested().map(|pass| pass.kept).sum();
+    let released: Bytes = tested().map(|pass| pass.released).sum();
     let enough = keeping >= 2 && keeping as f64 >= TURNS * tested().count() as f64;
-    (enough && released as f64 <= RELEASED_BY_BACKWARD * kept as f64).then_some(kept)
+    (enough && released.get() as f64 <= RELEASED_BY_BACKWARD * kept.get() as f64).then_some(kept)
 }
 
 impl Pass {
     fn keeps(&self) -> bool {
         let share = if self.backward { KEPT_SHARE_AFTER_BACKWARD } else { KEPT_SHARE };
         let spread = self.functions.len() >= FUNCTIONS || self.places.len() >= PLACES;
-        spread && self.kept as f64 >= share * self.made as f64
+        spread && self.kept.get() as f64 >= share * self.made.get() as f64
     }
 }
 
 fn position(event: Option<EventIndex>) -> Option<usize> {
     event.map(Index::position)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(position: usize) -> EventIndex {
+        EventIndex::at(position).unwrap()
+    }
+
+    fn life(id: usize, born: usize, bytes: u64, (caller, place): (usize, usize)) -> Life {
+        let text = |at| StringId::at(at).unwrap();
+        Life {
+            id: AllocationId::at(id).unwrap(),
+            bytes: Bytes(bytes),
+            born,
+            dies: usize::MAX,
+            caller: FrameId::at(caller),
+            place,
+            function: (text(0), text(place)),
+            released: false,
+        }
+    }
+
+    fn run(turns: usize, length: usize) -> LoopRun {
+        let starts = (0..turns).map(|turn| event(turn * length)).collect();
+        LoopRun { frame: FrameId::at(0).unwrap(), starts, end: event(turns * length) }
+    }
+
+    #[test]
+    fn a_line_costs_by_its_passes_and_not_by_the_turns() {
+        // Dense, the passes would take some 300 GB.
+        let turns: usize = 50_000;
+        let lives: Vec<Life> = (0..turns).map(|turn| life(turn, turn, 1 << 20, (turn, turn))).collect();
+        assert!(of_run(&lives, &[], &run(turns, 1)).is_none());
+    }
+
+    #[test]
+    fn bytes_beyond_64_bits_do_not_wrap_to_nothing() {
+        // Two tensors of 2^63 bytes a turn: wrapped, a pass would have kept 0 bytes.
+        let lives: Vec<Life> = (0..8).map(|at| life(at, at, 1 << 63, (0, at % 2))).collect();
+        let found = of_run(&lives, &[], &run(4, 2)).unwrap();
+        assert_eq!((found.passes, found.kept.len()), (4, 8));
+    }
 }

@@ -3,6 +3,8 @@
 //! What counts as a loop, and why, is told in [`super::loops`]. The walk holds the calls that run now, outermost first, as the
 //! paths show them; an event on the same path as the one before costs a comparison.
 
+use std::collections::VecDeque;
+
 use rustc_hash::FxHashMap;
 
 use super::frames::{FunctionId, Meaning, Origin, Vocabulary};
@@ -87,11 +89,11 @@ struct Live {
     /// A boundary of the path: its own lines are PyTorch's and say nothing.
     foreign: bool,
     /// What was called from the present line before, with the highest line it reached.
-    called: Vec<(FunctionId, u32)>,
+    called: FxHashMap<FunctionId, u32>,
     /// Allocations that the present line made by itself before its first call: they belong to what it then calls.
     leading: usize,
     /// Allocations that the line made by itself since it last called anything.
-    own: Vec<usize>,
+    own: VecDeque<usize>,
     /// The last edge, until the call moves again.
     pending: Option<Pending>,
 }
@@ -163,10 +165,7 @@ impl Walker<'_> {
         let Some(caller) = depth.checked_sub(1).and_then(|outer| self.live.get_mut(outer)) else { return };
         let Some((key, highest)) = gone else { return };
         caller.own.clear();
-        match caller.called.iter_mut().find(|(known, _)| *known == key) {
-            Some(known) => known.1 = highest,
-            None => caller.called.push((key, highest)),
-        }
+        caller.called.insert(key, highest);
     }
 
     /// The call at `depth` moves to another line.
@@ -233,9 +232,9 @@ impl Walker<'_> {
             entry: Entry::New,
             passes_through: passes_through(entry.meaning),
             foreign: matches!(entry.origin, Origin::Torch | Origin::Generated),
-            called: Vec::new(),
+            called: FxHashMap::default(),
             leading: 0,
-            own: Vec::new(),
+            own: VecDeque::new(),
             pending: None,
         });
     }
@@ -273,7 +272,7 @@ impl Walker<'_> {
         }
         let through = inner.iter().find(|one| !one.passes_through).map(|one| one.function);
         let key = through.or(path.leaf).unwrap_or(call.function);
-        let again = caller.called.iter().any(|&(known, highest)| known == key && call.line <= highest);
+        let again = caller.called.get(&key).is_some_and(|highest| call.line <= *highest);
         if let Some(call) = inner.first_mut() {
             call.key = key;
             call.entry = if again { Entry::Again } else { Entry::Settled };
@@ -287,9 +286,9 @@ impl Walker<'_> {
             call.leading += usize::from(call.called.is_empty());
             // More than it led with is never asked for.
             if call.own.len() == call.leading.max(1) {
-                call.own.remove(0);
+                call.own.pop_front();
             }
-            call.own.push(at);
+            call.own.push_back(at);
         }
     }
 

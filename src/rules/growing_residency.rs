@@ -69,10 +69,8 @@ fn explained(facts: &Facts) -> FxHashSet<AllocationId> {
 
 /// Whether at least half of what a line leaves behind is explained otherwise.
 fn is_explained(facts: &Facts, growth: &Growth, explained: &FxHashSet<AllocationId>) -> bool {
-    let bytes = |id: &AllocationId| facts.timeline.allocation(*id).map_or(0, |one| one.bytes.get());
-    let all: u64 = growth.alive.iter().map(bytes).sum();
-    let known: u64 = growth.alive.iter().filter(|id| explained.contains(id)).map(bytes).sum();
-    all > 0 && known * 2 >= all
+    let known: Vec<AllocationId> = growth.alive.iter().copied().filter(|id| explained.contains(id)).collect();
+    facts.bytes(&known).share_of(facts.bytes(&growth.alive)) >= 0.5
 }
 
 /// Whether a line's series is a steady growth that matters and that has not come to an end.

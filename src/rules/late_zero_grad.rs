@@ -148,8 +148,11 @@ fn is_of_a_framework(facts: &Facts, stack: StackId) -> bool {
 /// The line of the step that used the gradients last.
 fn last_use(facts: &Facts, late: &[Late]) -> Option<Related> {
     let inside = |step: &Step| (step.start.position()..step.end.position()).filter_map(EventIndex::at);
-    let steps = late.iter().filter_map(|one| one.step);
-    let stack = steps.flat_map(|step| inside(&step)).find_map(|event| facts.seen_stack(event))?;
+    let mut steps: Vec<Step> = late.iter().filter_map(|one| one.step).collect();
+    // The gradients of one step stand together: it is searched once.
+    steps.dedup_by_key(|step| step.start);
+    let stack =
+        steps.iter().copied().flat_map(|step| inside(&step)).find_map(|event| facts.seen_stack(event))?;
     let location = place(facts, facts.site(stack)?)?;
     Some(Related { location, message: "used for the last time here".to_owned() })
 }

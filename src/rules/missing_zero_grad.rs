@@ -8,7 +8,7 @@ use crate::finding::{Excuse, Finding, Impact, Related, Severity, Value};
 use crate::program::{Phase, Step};
 use crate::role::Role;
 use crate::timeline::Allocation;
-use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, Index, count};
+use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, Index, StackId, count};
 
 declare_rule! {
     /// Gradients are never cleared between iterations.
@@ -180,11 +180,13 @@ fn confidence(facts: &Facts, cause: Cause, steps: &[Step]) -> Confidence {
 /// The line that called `backward`: the engine's own thread has no Python frames.
 fn locate(facts: &Facts, kept: &[Kept], finding: &mut Finding) {
     let entries = kept.iter().filter_map(|one| facts.calls.backward_before(one.allocation.alloc?));
-    let stacks: Vec<_> = entries.collect();
+    let mut stacks: BTreeMap<StackId, usize> = BTreeMap::new();
+    for stack in entries {
+        *stacks.entry(stack).or_default() += 1;
+    }
     let own = || kept.iter().find_map(|one| facts.seen_stack(one.allocation.alloc?));
-    let most = stacks.iter().copied().max_by_key(|stack| {
-        (stacks.iter().filter(|other| *other == stack).count(), std::cmp::Reverse(*stack))
-    });
+    let most = stacks.into_iter().max_by_key(|(stack, entries)| (*entries, std::cmp::Reverse(*stack)));
+    let most = most.map(|(stack, _)| stack);
     if let Some(stack) = most.or_else(own) {
         finding.location = facts.site(stack).and_then(|frame| place(facts, frame));
         finding.stack = shown(facts, stack);

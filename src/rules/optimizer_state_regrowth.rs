@@ -1,5 +1,7 @@
 //! Optimizer state that is allocated again and again.
 
+use std::collections::BTreeSet;
+
 use super::{declare_rule, measure, place, shown};
 use crate::facts::{Change, Changes, Facts, StateMaking};
 use crate::finding::{Finding, Impact, Related, Severity, Value};
@@ -127,6 +129,7 @@ fn making_place(facts: &Facts, making: &StateMaking) -> Option<(StackId, FrameId
 
 /// Where the old state goes.
 fn old_goes(facts: &Facts, old: &[AllocationId], kept: &[AllocationId]) -> Vec<Related> {
+    let kept: BTreeSet<&AllocationId> = kept.iter().collect();
     let freed: Option<EventIndex> = old
         .iter()
         .filter(|id| !kept.contains(id))

@@ -72,11 +72,11 @@ fn lines(facts: &Facts) -> Vec<Vec<AllocationId>> {
     let regular = |line: &Seen| {
         let sizes: Vec<Bytes> = line.by_iteration.values().copied().collect();
         let most = sizes.iter().copied().max().unwrap_or_default();
-        let alike = sizes.iter().filter(|bytes| bytes.get() * 2 >= most.get()).count();
+        let alike = sizes.iter().filter(|bytes| bytes.times(2) >= most).count();
         // A buffer that is made anew a little larger each time holds what the old one held.
         let grows = sizes.len() >= 3 && sizes.is_sorted_by(|a, b| a < b);
         let enough = alike as f64 >= ITERATIONS * (ends.saturating_sub(1)) as f64;
-        enough && !grows && line.longer.get() * 2 < facts.bytes(&line.once).get()
+        enough && !grows && line.longer.times(2) < facts.bytes(&line.once)
     };
     seen.into_values().filter(regular).map(|line| line.once).collect()
 }

@@ -1,6 +1,6 @@
 //! A few short-lived tensors of one line that make a good part of the peak.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::{declare_rule, measure, place, shown};
@@ -147,18 +147,20 @@ fn in_the_loop(facts: &Facts) -> Vec<Spike> {
         .into_iter()
         .filter_map(|(frame, mut all)| {
             // The gradient of a large tensor is as large, and is made and dropped on the engine's thread.
-            let sizes: Vec<Bytes> = all.iter().map(|id| facts.bytes(&[*id])).collect();
-            let alike = |id: &&AllocationId| {
-                let bytes = facts.bytes(&[**id]);
-                sizes.iter().any(|size| size.get().abs_diff(bytes.get()) * 100 <= size.get())
-            };
-            all.extend(backward.iter().filter(alike));
+            let sizes: BTreeSet<Bytes> = all.iter().map(|id| facts.bytes(&[*id])).collect();
+            all.extend(backward.iter().filter(|id| is_one_of(&sizes, facts.bytes(&[**id]))));
             let at_peak = all.iter().copied().filter(is_at_peak).collect();
             spike(facts, frame, at_peak, all, steady.peak)
         })
         .collect();
     spikes.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(a.frame.cmp(&b.frame)));
     spikes
+}
+
+/// Whether an amount is within a hundredth of one of these sizes. If it is of any, it is of one of its neighbours.
+fn is_one_of(sizes: &BTreeSet<Bytes>, bytes: Bytes) -> bool {
+    let mut neighbours = sizes.range(..bytes).next_back().into_iter().chain(sizes.range(bytes..).next());
+    neighbours.any(|size| size.get().abs_diff(bytes.get()) <= size.get() / 100)
 }
 
 /// What short and large mean here.
@@ -285,4 +287,17 @@ fn library_workspace(facts: &Facts, moment: &Moment) -> Option<Finding> {
         .clone_into(&mut finding.help);
     "a library's scratch memory, for one operation".clone_into(&mut finding.label);
     Some(finding)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_alike_within_a_hundredth() {
+        let sizes = BTreeSet::from([Bytes(1000), Bytes(2000), Bytes(u64::MAX)]);
+        let alike = |bytes| is_one_of(&sizes, Bytes(bytes));
+        assert!(alike(990) && alike(1010) && alike(1980) && alike(u64::MAX - 9));
+        assert!(!alike(989) && !alike(1011) && !alike(1979) && !alike(1 << 63));
+    }
 }
