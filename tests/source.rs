@@ -93,6 +93,27 @@ fn what_no_person_wrote_is_not_read() {
 }
 
 #[test]
+fn endless_paths_are_not_looked_for() {
+    let train = TRAIN.as_bytes();
+    let deep = format!("{}train.py", "a/".repeat(40));
+    let folder = folder("endless", &[("train.py", train), (&deep, train)]);
+    let sources = SourceMap::new([folder.clone()], Vec::new());
+    let find = |recorded: &str| found(&sources, &folder, recorded, 5, "main");
+    assert_eq!(find(&format!("/{}train.py", "a/".repeat(2000))).as_deref(), Some("train.py"));
+    assert_eq!(find(&format!("/{}train.py", "a/".repeat(3000))), None, "longer than any system's paths");
+    assert_eq!(find(&deep).as_deref(), Some("train.py"), "of 41 parts only the last 32 are tried");
+}
+
+#[test]
+fn only_what_exists_is_remembered() {
+    let folder = folder("remembered", &[]);
+    let sources = SourceMap::new([folder.clone()], Vec::new());
+    assert_eq!(found(&sources, &folder, "/job/train.py", 5, "main"), None);
+    fs::write(folder.join("train.py"), TRAIN).unwrap();
+    assert_eq!(found(&sources, &folder, "/job/train.py", 5, "main").as_deref(), Some("train.py"));
+}
+
+#[test]
 fn deep_nesting_is_survived() {
     let deep = format!("x = {}1{}\n", "(".repeat(100_000), ")".repeat(100_000));
     let chain = format!("x = {}1\n", "1 + ".repeat(200_000));

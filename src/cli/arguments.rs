@@ -169,11 +169,13 @@ pub(super) struct Limits {
     max_bytes: u64,
 
     /// Containers and memoised values of the pickle.
-    #[arg(long, value_name = "COUNT", default_value_t = pickle::Limits::default().nodes)]
+    #[arg(long, value_name = "COUNT", default_value_t = pickle::Limits::default().nodes,
+          value_parser = clap::value_parser!(u64).range(..=pickle::Limits::MOST_NODES))]
     max_nodes: u64,
 
     /// Values on the pickle's stack at a time.
-    #[arg(long, value_name = "COUNT", default_value_t = pickle::Limits::default().stack)]
+    #[arg(long, value_name = "COUNT", default_value_t = pickle::Limits::default().stack,
+          value_parser = clap::value_parser!(u64).range(..=pickle::Limits::MOST_STACK))]
     max_stack: u64,
 
     /// Bytes of distinct text in the pickle.

@@ -68,9 +68,11 @@ fn write_file(snapshot: &Snapshot, output: &Path) -> io::Result<()> {
     };
     let mut partial = OsString::from(".");
     partial.push(name);
-    partial.push(".partial");
+    partial.push(format!(".{}.partial", std::process::id()));
     let partial = output.with_file_name(partial);
-    let written = write_to(snapshot, File::create(&partial)?).and_then(|()| fs::rename(&partial, output));
+    // Two runs do not meet, and a link that somebody laid there is not followed.
+    let file = File::create_new(&partial)?;
+    let written = write_to(snapshot, file).and_then(|()| fs::rename(&partial, output));
     if written.is_err() {
         // What is left of it helps nobody; the first error is the one to report.
         let _ = fs::remove_file(&partial);

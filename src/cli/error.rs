@@ -85,6 +85,16 @@ pub(super) enum CliError {
         /// What the system says.
         error: io::Error,
     },
+    /// A panic.
+    #[error("this is a bug in memlint: {what}")]
+    #[diagnostic(help(
+        "nothing is known about your program; please report this message, if you can with the snapshot as `memlint \
+         anonymize` writes it"
+    ))]
+    Fault {
+        /// Where and why, on one line.
+        what: String,
+    },
     /// Standard output is full, or gone.
     #[error("the report cannot be written: {error}")]
     Output {

@@ -1,12 +1,14 @@
 //! The command line: arguments in, a report or a snapshot out, one error at most on standard error, an exit code.
 //!
-//! Always: 0 is a clean verdict, 1 one with findings at or above `--fail-on`, 2 no trustworthy verdict. Nothing else
+//! Always: 0 is a clean verdict, 1 one with findings at or above `--fail-on`, 2 no trustworthy verdict, be it for a
+//! fault of memlint itself. Nothing else
 //! is written to standard output than what was asked for, and a reader who closes the pipe is no error.
 
 mod arguments;
 mod edit;
 mod error;
 mod explain;
+mod fault;
 mod progress;
 mod terminal;
 
@@ -38,13 +40,13 @@ pub fn run() -> ExitCode {
             return if asked_for && printed { ExitCode::SUCCESS } else { ExitCode::from(NO_VERDICT) };
         }
     };
-    let outcome = match &arguments.command {
+    let outcome = fault::caught(|| match &arguments.command {
         Command::Check(check) => run_check(check, &arguments),
         Command::Stats(stats) => run_stats(stats, &arguments),
         Command::Explain(explain) => explain::run(explain),
         Command::Slice(slice) => edit::run_slice(slice),
         Command::Anonymize(anonymize) => edit::run_anonymize(anonymize),
-    };
+    });
     outcome.unwrap_or_else(|error| {
         terminal::show_error(&error, arguments.color);
         ExitCode::from(NO_VERDICT)

@@ -116,15 +116,20 @@ fn worst_first(a: &Finding, b: &Finding) -> Ordering {
 }
 
 impl Device {
-    /// Understands one device. The allocator's replay needs nothing of the program's inference and runs beside it.
+    /// Understands one device. The allocator's replay needs nothing of the program's inference and runs beside it, or
+    /// after it where the system has no thread to give.
     fn of(snapshot: &Snapshot, device: DeviceIndex) -> Device {
         let timeline = Timeline::of(snapshot, device);
         let (replay, (program, roles, profile)) = thread::scope(|scope| {
-            let replay = scope.spawn(|| Replay::of(snapshot, &timeline));
+            let work = || Replay::of(snapshot, &timeline);
+            let beside = thread::Builder::new().spawn_scoped(scope, work).ok();
             let program = Program::of(snapshot, &timeline);
             let roles = Roles::infer(snapshot, &timeline, &program);
             let profile = Profile::of(&timeline, &program, &roles);
-            let replay = replay.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let replay = match beside {
+                Some(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                None => work(),
+            };
             (replay, (program, roles, profile))
         });
         Device { device, timeline, replay, program, roles, profile }

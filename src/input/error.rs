@@ -69,6 +69,15 @@ pub enum InputError {
         /// The path as given.
         name: String,
     },
+    /// A web page larger than any that shows a snapshot.
+    #[error("`{name}` is a web page of more than {limit} bytes")]
+    #[diagnostic(help("name the snapshot itself, from which the page was made: it is read piece by piece"))]
+    PageTooLarge {
+        /// The path as given.
+        name: String,
+        /// The limit in bytes.
+        limit: u64,
+    },
     /// A compressed file that breaks off or is damaged.
     #[error("`{name}` cannot be decompressed as {kind}: {source}")]
     #[diagnostic(help("the file is damaged or incomplete; copy or compress it again"))]

@@ -11,6 +11,9 @@ use super::{InputError, Limits, html};
 /// Bytes that any file may become, whatever its compressed size.
 const FREE_BYTES: u64 = 256 << 20;
 
+/// The largest page that is read: it is held whole, and what it holds beside it. A browser shows none of this size.
+const MOST_PAGE: u64 = 1 << 30;
+
 /// The pickle of a snapshot as a stream. Where reading fails, [`Stream::into_failure`] knows why in the words of the
 /// input: a damaged archive, a bomb, a limit.
 pub struct Stream {
@@ -78,16 +81,7 @@ impl Stream {
                 self.unpacked = 0;
                 Ok(self)
             }
-            Kind::Html => {
-                let mut page = head;
-                if let Err(source) = self.read_to_end(&mut page) {
-                    return Err(self.failure.unwrap_or(InputError::Unreadable { name, source }));
-                }
-                let pickle = html::snapshot(&page).ok_or(InputError::PageWithoutSnapshot { name })?;
-                self.bytes = Box::new(Cursor::new(pickle));
-                self.unpacked = 0;
-                Ok(self)
-            }
+            Kind::Html => self.find_in_page(head, MOST_PAGE),
             _ if head.is_empty() => Err(InputError::Empty { name }),
             _ => {
                 let found = container::describe(&head);
@@ -98,6 +92,23 @@ impl Stream {
                 Err(InputError::NotASnapshot { name, found })
             }
         }
+    }
+
+    /// Goes on with the pickle inside a page of at most `most` bytes.
+    fn find_in_page(mut self, head: Vec<u8>, most: u64) -> Result<Stream, InputError> {
+        let name = self.name.clone();
+        let mut page = head;
+        let room = (most + 1).saturating_sub(page.len() as u64);
+        if let Err(source) = self.by_ref().take(room).read_to_end(&mut page) {
+            return Err(self.failure.unwrap_or(InputError::Unreadable { name, source }));
+        }
+        if page.len() as u64 > most {
+            return Err(InputError::PageTooLarge { name, limit: most });
+        }
+        let pickle = html::snapshot(&page).ok_or(InputError::PageWithoutSnapshot { name })?;
+        self.bytes = Box::new(Cursor::new(pickle));
+        self.unpacked = 0;
+        Ok(self)
     }
 
     /// Why reading failed, if it was the input's fault.
@@ -191,6 +202,26 @@ mod tests {
         assert!(matches!(read(&bomb, Limits::default()), Err(InputError::Bomb { limit: 400, .. })));
         let limits = Limits { bytes: 1000, ratio: 400 };
         assert!(matches!(read(&bomb, limits), Err(InputError::TooLarge { limit: 1000, .. })));
+    }
+
+    #[test]
+    fn pages_have_a_limit_of_their_own() {
+        let page = br#"<html><script>const files = [{"name": "s", "base64": "gAQu"}]</script></html>"#;
+        let find = |most| {
+            let empty = Stream {
+                name: "page".to_owned(),
+                bytes: Box::new(Cursor::new(page[20..].to_vec())),
+                compression: None,
+                limits: Limits::default(),
+                packed: Rc::default(),
+                unpacked: 0,
+                failure: None,
+            };
+            empty.find_in_page(page[..20].to_vec(), most)
+        };
+        assert!(find(page.len() as u64).is_ok());
+        let refused = find(page.len() as u64 - 1);
+        assert!(matches!(refused, Err(InputError::PageTooLarge { limit: 76.., .. })), "{refused:?}");
     }
 
     #[test]

@@ -2,6 +2,9 @@
 
 use super::error::PickleError;
 
+/// The longest line that is read: far beyond any name that may be imported.
+const LONGEST_LINE: usize = 4096;
+
 /// What reading costs when it fails: a pointer, so that success is returned in registers.
 pub(super) type Step<T> = Result<T, Box<PickleError>>;
 
@@ -11,12 +14,14 @@ pub(super) struct Cursor<'a> {
     rest: &'a [u8],
     /// The stream's offset at the end of the window.
     end: usize,
+    /// Bytes behind the window that were passed over.
+    owed: u64,
 }
 
 impl<'a> Cursor<'a> {
     /// A cursor on a window that begins `before` bytes into the stream.
     pub(super) fn new(window: &'a [u8], before: usize) -> Self {
-        Cursor { rest: window, end: before + window.len() }
+        Cursor { rest: window, end: before + window.len(), owed: 0 }
     }
 
     /// How many bytes of the stream have been read.
@@ -60,12 +65,32 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// Passes over the next `length` bytes, also those behind the window: nobody need hold them.
+    #[inline]
+    pub(super) fn pass(&mut self, length: u64) {
+        let held = usize::try_from(length).unwrap_or(usize::MAX).min(self.rest.len());
+        self.rest = self.rest.get(held..).unwrap_or_default();
+        self.owed = length - held as u64;
+    }
+
+    /// How many bytes behind the window were passed over; the window is at its end where there are any.
+    pub(super) fn owed(&self) -> u64 {
+        self.owed
+    }
+
     /// The next line, without its end (GLOBAL's module and name).
     pub(super) fn line(&mut self) -> Step<&'a [u8]> {
-        let end = self.rest.iter().position(|&byte| byte == b'\n').ok_or_else(|| self.starved())?;
+        let Some(end) = self.rest.iter().take(LONGEST_LINE + 1).position(|&byte| byte == b'\n') else {
+            return Err(if self.rest.len() > LONGEST_LINE { self.endless() } else { self.starved() });
+        };
         let line = self.run(end as u64)?;
         self.byte()?;
         Ok(line)
+    }
+
+    #[cold]
+    fn endless(&self) -> Box<PickleError> {
+        Box::new(PickleError::Damaged { what: "a name of more than 4096 bytes", offset: self.offset() })
     }
 
     #[cold]

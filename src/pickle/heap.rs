@@ -28,7 +28,7 @@ pub enum Value {
 }
 
 /// A container's identity: every reference to it is this.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Node(pub(super) u32);
 
 /// A row of a table of the [`Fold`](super::Fold) that stands for a container: which table and which row.

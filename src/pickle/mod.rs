@@ -45,6 +45,13 @@ pub struct Limits {
     pub text: u64,
 }
 
+impl Limits {
+    /// The largest sensible `nodes`: beyond, a memo entry has no room for a container's number.
+    pub const MOST_NODES: u64 = 1 << 30;
+    /// The largest sensible `stack`: marks are numbers of 32 bits.
+    pub const MOST_STACK: u64 = u32::MAX as u64;
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Limits { nodes: 1 << 28, stack: 1 << 26, text: 1 << 30 }

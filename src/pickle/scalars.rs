@@ -5,8 +5,14 @@ use super::cursor::{Cursor, Step};
 use super::heap::Value;
 use super::machine::Machine;
 
+/// Bytes of the longest integer that is looked at, which is what LONG1 can hold; none beyond fits 64 bits.
+const LONGEST_INTEGER: u64 = 255;
+
 impl<F: Fold> Machine<'_, F> {
     pub(super) fn push_long(&mut self, length: u64, cursor: &mut Cursor<'_>) -> Step<()> {
+        if length > LONGEST_INTEGER {
+            return self.push_opaque(length, cursor);
+        }
         let bytes = cursor.run(length)?;
         let value = match integer(bytes) {
             Some(number) => {
@@ -17,8 +23,10 @@ impl<F: Fold> Machine<'_, F> {
         self.push(value.unwrap_or(Value::Opaque))
     }
 
-    /// Text; lone surrogates and other bytes that are no UTF-8 become replacement characters.
+    /// Text; lone surrogates and other bytes that are no UTF-8 become replacement characters. A length beyond the limit
+    /// is refused before the text is read.
     pub(super) fn push_text(&mut self, length: u64, cursor: &mut Cursor<'_>) -> Step<()> {
+        Self::check(length, self.limits.text, "bytes of text", "--max-text")?;
         let bytes = cursor.run(length)?;
         let lossy;
         let text = if let Ok(text) = str::from_utf8(bytes) {
@@ -40,7 +48,7 @@ impl<F: Fold> Machine<'_, F> {
     }
 
     pub(super) fn push_opaque(&mut self, length: u64, cursor: &mut Cursor<'_>) -> Step<()> {
-        cursor.run(length)?;
+        cursor.pass(length);
         self.push(Value::Opaque)
     }
 }

@@ -1,6 +1,7 @@
 //! Feeds a stream through a window: whoever takes opcodes apart sees a slice, and a file of any size costs one window.
+//! What is passed over never enters it; it grows for text alone, whose length the machine bounds first.
 
-use std::io::{ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
 
 use super::cursor::{Cursor, Step};
 use super::error::PickleError;
@@ -34,9 +35,25 @@ pub(super) fn feed<C: Consumer>(mut source: impl Read, consumer: &mut C) -> Step
                 Err(error) => return Err(error),
             }
         };
+        let owed = cursor.owed();
         window.drain(..taken);
         before += taken;
+        if owed > 0 {
+            before = pass_over(&mut source, owed, before)?;
+        }
     }
+}
+
+/// Reads `length` bytes and drops them; the stream's offset behind them.
+fn pass_over(source: &mut impl Read, length: u64, before: usize) -> Step<usize> {
+    let passed = io::copy(&mut source.by_ref().take(length), &mut io::sink());
+    let passed = passed.map_err(|error| unreadable(&error, before))?;
+    let offset = before.saturating_add(usize::try_from(passed).unwrap_or(usize::MAX));
+    if passed < length { Err(Box::new(PickleError::Truncated { offset })) } else { Ok(offset) }
+}
+
+fn unreadable(error: &io::Error, offset: usize) -> Box<PickleError> {
+    Box::new(PickleError::Unreadable { reason: error.to_string(), offset })
 }
 
 /// Reads on behind what the window holds, at least doubling an opcode that did not fit; true where the stream ended.
@@ -48,10 +65,7 @@ fn refill(source: &mut impl Read, window: &mut Vec<u8>, before: usize) -> Step<b
             Ok(0) => return Ok(true),
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => {
-                let offset = before + window.len();
-                return Err(Box::new(PickleError::Unreadable { reason: error.to_string(), offset }));
-            }
+            Err(error) => return Err(unreadable(&error, before + window.len())),
         }
     }
     Ok(false)

@@ -46,7 +46,7 @@ impl Consumer for Walker {
                 return Err(Box::new(PickleError::Unexpected { what: format!("byte {code:#04x}"), offset }));
             }
         };
-        cursor.run(skip)?;
+        cursor.pass(skip);
         self.count += 1;
         Ok(None)
     }

@@ -13,6 +13,13 @@ const MOST_BYTES: u64 = 4 << 20;
 /// At most so many files of a folder are read in search of a call.
 const MOST_FILES: usize = 500;
 
+/// Recorded paths longer than this many bytes are not looked for: no system opens them (`PATH_MAX` of Linux).
+const LONGEST_PATH: usize = 4096;
+
+/// How many of a recorded path's last components are tried below a root: more than any checkout is deep (chosen, not
+/// measured), and few enough that a hostile path costs no more than an honest one.
+const MOST_PARTS: usize = 32;
+
 /// A prefix of recorded paths and what stands for it here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathMap {
@@ -51,7 +58,8 @@ struct Root {
 pub struct SourceMap {
     roots: Vec<Root>,
     maps: Vec<PathMap>,
-    files: RefCell<BTreeMap<PathBuf, Option<Rc<SourceFile>>>>,
+    /// What exists; what does not is asked for again, so that paths chosen by a file cost no memory.
+    files: RefCell<BTreeMap<PathBuf, Rc<SourceFile>>>,
 }
 
 impl SourceMap {
@@ -71,8 +79,9 @@ impl SourceMap {
 
     /// The local file of a recorded line.
     ///
-    /// Tried in this order: mapped prefixes; the longest ending of the recorded path that exists below a root (of
-    /// several roots the first); the recorded path itself.
+    /// Tried in this order: mapped prefixes; the longest ending of the recorded path, of 32 components at most, that
+    /// exists below a root (of several roots the first); the recorded path itself. Paths of more than 4096 bytes are not
+    /// looked for.
     pub fn find(&self, recorded: &str, line: u32, function: &str) -> Option<Rc<SourceFile>> {
         self.search(recorded, |file| file.can_hold(line, function).then(|| Rc::clone(file)))
     }
@@ -102,12 +111,15 @@ impl SourceMap {
     }
 
     fn search<T>(&self, recorded: &str, fits: impl Fn(&Rc<SourceFile>) -> Option<T>) -> Option<T> {
+        if recorded.len() > LONGEST_PATH || recorded.starts_with('<') {
+            return None;
+        }
         let parts = parts(recorded);
-        if parts.is_empty() || recorded.starts_with('<') {
+        if parts.is_empty() {
             return None;
         }
         let mapped = self.maps.iter().filter_map(|map| map.apply(&parts));
-        let below_roots = (0..parts.len()).flat_map(|skipped| {
+        let below_roots = (parts.len().saturating_sub(MOST_PARTS)..parts.len()).flat_map(|skipped| {
             let ending: PathBuf = parts.iter().skip(skipped).collect();
             let length = parts.len() - skipped;
             let fits = self.roots.iter().filter(move |root| root.least <= length);
@@ -123,11 +135,11 @@ impl SourceMap {
 
     fn read(&self, path: &Path) -> Option<Rc<SourceFile>> {
         if let Some(known) = self.files.borrow().get(path) {
-            return known.clone();
+            return Some(Rc::clone(known));
         }
-        let file = read(path).map(Rc::new);
-        self.files.borrow_mut().insert(path.to_owned(), file.clone());
-        file
+        let file = Rc::new(read(path)?);
+        self.files.borrow_mut().insert(path.to_owned(), Rc::clone(&file));
+        Some(file)
     }
 }
 

@@ -122,3 +122,25 @@ fn unknown_rules_get_the_nearest_name() {
     let output = memlint(&["explain", "qqq"]);
     assert!(stderr(&output).contains("fragmentation, "), "{}", stderr(&output));
 }
+
+#[test]
+fn limits_beyond_what_can_be_numbered_are_refused() {
+    for limit in ["--max-nodes=1073741825", "--max-stack=4294967296"] {
+        let output = memlint(&["check", &recording("seed-linear"), limit]);
+        assert_eq!(output.status.code(), Some(2), "{limit}");
+        assert!(stderr(&output).contains("is not in"), "{limit}: {}", stderr(&output));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_thread_that_cannot_start_is_done_without() {
+    let input = recording("seed-linear");
+    let usual = memlint(&["check", &input]);
+    let mut starved = std::process::Command::new(env!("CARGO_BIN_EXE_memlint"));
+    // More than any address space: no thread gets such a stack.
+    starved.env("RUST_MIN_STACK", (1_u64 << 60).to_string()).current_dir(root()).args(["check", &input]);
+    let starved = starved.output().unwrap();
+    assert_eq!(starved.status.code(), usual.status.code(), "{}", stderr(&starved));
+    assert_eq!(stdout(&starved), stdout(&usual));
+}

@@ -28,6 +28,19 @@ fn what_exists_is_kept_unless_it_is_given_up() {
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing else is left in the folder");
 }
 
+#[cfg(unix)]
+#[test]
+fn what_somebody_laid_beside_the_output_is_not_written_through() {
+    let folder = folder("slice-laid");
+    let (path, mine) = (folder.join("out.pickle"), folder.join("mine"));
+    fs::write(&mine, "mine").unwrap();
+    std::os::unix::fs::symlink(&mine, folder.join(".out.pickle.partial")).unwrap();
+    let written = sliced(path.to_str().unwrap(), &["--iterations", "2..3"]);
+    assert_eq!((written.status.code(), stderr(&written)), (Some(0), ""));
+    assert_eq!(fs::read(&mine).unwrap(), b"mine");
+    assert!(fs::symlink_metadata(&path).unwrap().is_file());
+}
+
 #[test]
 fn the_input_is_never_replaced() {
     let folder = folder("anonymize-itself");

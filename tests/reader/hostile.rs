@@ -1,5 +1,7 @@
 //! Files made to harm: each is refused with a clear error, quickly and within little memory.
 
+use std::io::{self, Read};
+
 use memlint::pickle::{Limits, PickleError};
 use memlint::snapshot::{Gap, Snapshot, SnapshotError};
 use memlint::timeline::Timeline;
@@ -39,7 +41,7 @@ fn nothing_is_imported_or_called() {
 
 #[test]
 fn a_long_or_ugly_name_does_not_reach_the_terminal() {
-    let name = format!("{}\u{1b}[2J", "x".repeat(10_000));
+    let name = format!("{}\u{1b}[2J", "x".repeat(4_000));
     let bytes = Pickle::new(4).raw(b"c").raw(name.as_bytes()).raw(b"\nf\n.").0;
     let message = pickle_error(&bytes).to_string();
     assert!(message.len() < 200 && !message.contains('\u{1b}'), "{message}");
@@ -56,8 +58,8 @@ fn the_type_tag_of_pytorchs_own_pickler_is_understood() {
 #[test]
 fn lengths_beyond_the_file_are_refused_before_anything_is_allocated() {
     let claims: [&[u8]; 5] = [
-        b"X\xff\xff\xff\xffab",
-        b"\x8d\xff\xff\xff\xff\xff\xff\xff\x7fab",
+        b"X\xff\xff\xff\x3fab",
+        b"\x8d\xff\xff\xff\x3f\0\0\0\0ab",
         b"\x8b\xff\xff\xff\x7fab",
         b"\x8e\xff\xff\xff\xff\xff\xff\xff\xffab",
         b"\x8c\xffab",
@@ -65,6 +67,59 @@ fn lengths_beyond_the_file_are_refused_before_anything_is_allocated() {
     for claim in claims {
         let bytes = Pickle::new(4).raw(claim).0;
         assert_eq!(pickle_error(&bytes), PickleError::Truncated { offset: bytes.len() });
+    }
+}
+
+/// A pickle without end: what stands at its beginning, and then the same byte for ever.
+struct Endless<'a> {
+    beginning: &'a [u8],
+    given: usize,
+}
+
+impl Read for Endless<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        assert!(self.given < 16 << 20, "what is refused or passed over need not be read");
+        let given = if self.beginning.is_empty() {
+            buffer.fill(b'x');
+            buffer.len()
+        } else {
+            self.beginning.read(buffer)?
+        };
+        self.given += given;
+        Ok(given)
+    }
+}
+
+#[test]
+fn long_text_and_long_names_are_refused_before_they_are_read() {
+    let limits = Limits { text: 1 << 20, ..Limits::default() };
+    let refuse = |beginning: &[u8]| {
+        let endless = Endless { beginning: &[&[0x80, 4], beginning].concat(), given: 0 };
+        Snapshot::read(endless, &limits).unwrap_err().to_string()
+    };
+    for text in [&b"X\0\0\x10\0"[..], b"T\xff\xff\xff\xff", b"\x8d\xff\xff\xff\xff\xff\xff\xff\x7f"] {
+        assert!(refuse(text).contains("more than 1048576 bytes of text"), "{}", refuse(text));
+    }
+    assert!(refuse(b"c").contains("a name of more than 4096 bytes"), "{}", refuse(b"c"));
+    assert!(refuse(b"cos\n").contains("a name of more than 4096 bytes"));
+}
+
+#[test]
+fn bytes_and_endless_integers_are_passed_over_wherever_the_window_ends() {
+    for length in [0_usize, 255, 256, (1 << 18) - 20, 1 << 18, 3 << 20] {
+        for opcode in [&b"B"[..], b"\x8b", b"\x8e", b"\x96"] {
+            let width = if matches!(opcode, [0x8e | 0x96]) { 8 } else { 4 };
+            let claim = (length as u64).to_le_bytes();
+            let body = vec![0x2e; length];
+            let junk = [opcode, &claim[..width], &body, b"0"].concat();
+            let event = [&junk, one_event(&[]).get(2..).unwrap()].concat();
+            let bytes = Pickle::new(5).raw(&event).0;
+            assert!(read(&bytes).is_ok(), "{opcode:?} {length}: {:?}", read(&bytes));
+            let opcodes = memlint::pickle::walk(bytes.as_slice()).unwrap();
+            assert_eq!(opcodes, memlint::pickle::walk(&one_event(&[])[..]).unwrap() + 2);
+            let cut = Pickle::new(5).raw(&junk[..junk.len() - 2]).0;
+            assert_eq!(pickle_error(&cut), PickleError::Truncated { offset: cut.len() }, "{opcode:?} {length}");
+        }
     }
 }
 

@@ -136,6 +136,31 @@ fn stacks_of_more_than_a_thousand_frames_come_in_several_batches() {
 }
 
 #[test]
+fn a_stack_in_batches_is_shared_and_may_not_grow_once_used() {
+    let frame = |line| {
+        dict(&[("name", Field::Text("f")), ("filename", Field::Text("t.py")), ("line", Field::Number(line))])
+    };
+    let event = |frames: &[u8]| {
+        dict(&[
+            ("action", Field::Text("alloc")),
+            ("addr", Field::Number(512)),
+            ("size", Field::Number(512)),
+            ("frames", Field::Raw(frames)),
+        ])
+    };
+    let in_batches = [b"]\x94", frame(1).as_slice(), b"a", frame(2).as_slice(), b"a"].concat();
+    let shared = [event(&in_batches), event(b"h\0")].concat();
+    let snapshot = read(&one_trace(&shared)).unwrap();
+    let stacks: Vec<_> = snapshot.devices[0].events.iter().map(|event| event.stack.unwrap()).collect();
+    assert_eq!(stacks[0], stacks[1]);
+    assert_eq!(snapshot.stacks.get(stacks[0]).len(), 2);
+
+    let longer = [b"h\0", frame(3).as_slice(), b"a"].concat();
+    let grown = read(&one_trace(&[shared, event(&longer)].concat())).unwrap_err().to_string();
+    assert!(grown.contains("grew after they were used"), "{grown}");
+}
+
+#[test]
 fn absent_and_empty_stacks_are_told_apart() {
     let event = |frames: bool| {
         let mut fields = vec![

@@ -1,4 +1,4 @@
-//! Frames and stacks: a list of frames becomes an interned stack.
+//! Frames and stacks: a list of frames becomes an interned stack, each list once, however many events share it.
 
 use super::{Folded, Records, TOO_MANY, keys, row, signed, table, text};
 use crate::pickle::{Heap, Row, Value};
@@ -64,11 +64,23 @@ impl Records {
                 _ => Err(WHAT),
             };
         }
-        if value == Value::None {
-            self.scratch.clear();
-        } else if !self.gather_frames(heap.list(value).ok_or(WHAT)?, heap) {
+        let items = if value == Value::None { &[] } else { heap.list(value).ok_or(WHAT)? };
+        if let Value::Container(node) = value
+            && let Some(&(length, stack)) = self.kept_stacks.get(&node)
+        {
+            // Lists only grow. No pickler adds to a list that it has written, and one that grew with every event would
+            // make stacks of the square of the file's length.
+            return if length == items.len() { Ok(stack) } else { Err("`frames` that grew after they were used") };
+        }
+        if !self.gather_frames(items, heap) {
             return Err(WHAT);
         }
-        self.stacks.intern(&self.scratch).ok_or(TOO_MANY)
+        let stack = self.stacks.intern(&self.scratch).ok_or(TOO_MANY)?;
+        if let Value::Container(node) = value
+            && !items.is_empty()
+        {
+            self.kept_stacks.insert(node, (items.len(), stack));
+        }
+        Ok(stack)
     }
 }

@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 
 use super::words::{Word, word};
 use super::{Annotation, Block, Event, Particulars, Segment, Stacks};
-use crate::pickle::{Fold, Heap, Row, Value};
+use crate::pickle::{Fold, Heap, Node, Row, Value};
 use crate::unit::{Bytes, FrameId, Index, StackId, StringId};
 
 /// The tables, by the number in a [`Row`].
@@ -74,6 +74,8 @@ pub(super) struct Records {
     streams: FxHashMap<i64, u16>,
     particular_numbers: FxHashMap<Particulars, u16>,
     last_particular: u16,
+    /// The stacks of lists of frames that came in several batches and so were not folded, with their lengths.
+    kept_stacks: FxHashMap<Node, (usize, StackId)>,
     scratch: Vec<FrameId>,
 }
 
