@@ -2,7 +2,7 @@
 
 use crate::snapshot::Gap;
 use crate::timeline::Agreement;
-use crate::unit::count;
+use crate::unit::{count, shown_name};
 
 /// What a gap means for a reader of the report.
 pub(super) fn describe(gap: &Gap) -> String {
@@ -13,8 +13,8 @@ pub(super) fn describe(gap: &Gap) -> String {
         Gap::TimesOutOfOrder(by) => format!("times run backwards, by {by} microseconds at most"),
         Gap::UnknownKeys(keys) => format!("keys that memlint does not know: {}", listed(keys)),
         Gap::UnknownActions(actions) => format!("actions that memlint does not know: {}", listed(actions)),
-        Gap::InconsistentSegments(blocks) => {
-            format!("{} overlap, leave their segment or do not fill it", count(*blocks, "block"))
+        Gap::InconsistentSegments(segments) => {
+            format!("{} whose blocks overlap or do not fill them", count(*segments, "segment"))
         }
     }
 }
@@ -60,7 +60,7 @@ pub(super) fn disagreements(agreement: &Agreement) -> Vec<(&'static str, String)
 
 fn listed(names: &[(String, usize)]) -> String {
     let mut shown: Vec<String> =
-        names.iter().take(5).map(|(name, times)| format!("`{name}` ({times}x)")).collect();
+        names.iter().take(5).map(|(name, times)| format!("`{}` ({times}x)", shown_name(name))).collect();
     if names.len() > shown.len() {
         shown.push(format!("{} more", names.len() - shown.len()));
     }
