@@ -209,3 +209,20 @@ fn blocks_that_leave_their_segment_are_counted() {
     let snapshot = read(&pickle).unwrap();
     assert_eq!(snapshot.gaps, [Gap::InconsistentSegments(1)]);
 }
+
+#[test]
+fn a_segment_without_a_list_of_blocks_contradicts_nothing() {
+    let segment = Pickle::default()
+        .dict(&[
+            ("device", Field::Number(0)),
+            ("address", Field::Number(512)),
+            ("total_size", Field::Number(1 << 21)),
+        ])
+        .0;
+    let segments = [b"](".as_slice(), &segment, b"e"].concat();
+    let pickle = Pickle::new(4)
+        .dict(&[("segments", Field::Raw(&segments)), ("device_traces", Field::Raw(b"](]e"))])
+        .stop();
+    let snapshot = read(&pickle).unwrap();
+    assert_eq!((snapshot.segments.len(), snapshot.gaps), (1, Vec::new()));
+}
