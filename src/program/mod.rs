@@ -41,7 +41,7 @@ mod tests;
 mod turns;
 mod walk;
 
-pub(crate) use frames::checkout;
+pub(crate) use frames::{checkout, framework_folders};
 pub use frames::{Meaning, Origin, Vocabulary};
 pub use turns::LoopRun;
 
