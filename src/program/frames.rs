@@ -2,8 +2,8 @@
 //!
 //! In: the distinct frames of a snapshot. Out: for each its [`Origin`] and its [`Meaning`]. Files are matched by the end
 //! of their path, since every installation has another prefix; names are bare `co_name`s. The entries were read off
-//! PyTorch 2.1 to 2.15, transformers 5, accelerate 1.15 and Lightning 2.6, and every one for PyTorch itself occurs in
-//! recordings of PyTorch 2.11.
+//! the sources of PyTorch 2.1 to 2.15, transformers 5, accelerate 1.15 and Lightning 2.6; only recordings of PyTorch 2.11
+//! test them.
 
 use std::ops::Range;
 
