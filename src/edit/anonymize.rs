@@ -136,7 +136,8 @@ impl Names {
         let mut renamed = String::with_capacity(path.len());
         // Folders by which memlint tells a framework's checkout stay, so that it remains one; they are public words.
         let framework = framework_folders(path).filter(|_| known.is_empty());
-        let parts = framework.and_then(|at| Some((own.get(..at.start)?, own.get(at.clone())?, own.get(at.end..)?)));
+        let parts =
+            framework.and_then(|at| Some((own.get(..at.start)?, own.get(at.clone())?, own.get(at.end..)?)));
         let own = parts.map_or(own, |(above, folders, below)| {
             for folder in above.split_terminator('/') {
                 renamed.push_str(&self.folder(folder));
@@ -283,8 +284,14 @@ mod tests {
         assert_eq!(path("/tmp/torchinductor_ann/ab/cab.py"), "/tmp/torchinductor_user/folder4/file3.py");
         assert_eq!(path("/tmp/ipykernel_17/55.py"), "/tmp/ipykernel_17/file4.py");
         assert_eq!(path("train.py"), "file1.py");
-        assert_eq!(path("/home/ann/acme/src/lightning/secret.py"), "/home/folder1/folder2/src/lightning/file5.py");
-        assert_eq!(path("/home/ann/lib/python3.11/acme/secret.py"), "/home/folder1/lib/python3.11/folder2/file5.py");
+        assert_eq!(
+            path("/home/ann/acme/src/lightning/secret.py"),
+            "/home/folder1/folder2/src/lightning/file5.py"
+        );
+        assert_eq!(
+            path("/home/ann/lib/python3.11/acme/secret.py"),
+            "/home/folder1/lib/python3.11/folder2/file5.py"
+        );
         assert_eq!(path("<frozen acme>"), "<code1>");
         assert_eq!(path("<stdin>"), "<stdin>");
         assert_eq!(path("<eval_with_key>.3 from /home/ann/net.py:7 in forward"), "<eval_with_key>.3");

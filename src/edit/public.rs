@@ -180,14 +180,24 @@ mod tests {
     fn names_that_others_call_are_kept() {
         let kept = ["forward", "__init__", "<module>", "<lambda>", "training_step"];
         assert!(kept.iter().all(|name| is_method(name)));
-        assert!(["main", "train", "____", "__acme__", "_private", "<acme>"].iter().all(|name| !is_method(name)));
+        assert!(
+            ["main", "train", "____", "__acme__", "_private", "<acme>"].iter().all(|name| !is_method(name))
+        );
     }
 
     #[test]
     fn native_files_are_public_by_their_whole_name() {
         let public = [
-            "??", "libtorch_cuda.so", "libcudart-9335f6a2.so.12", "RegisterCUDA_0.cpp", "libpython3.12.so.1.0",
-            "python3.12", "libc10.so", "libc.so.6", "libstdc++.so.6", "ld-linux-x86-64.so.2",
+            "??",
+            "libtorch_cuda.so",
+            "libcudart-9335f6a2.so.12",
+            "RegisterCUDA_0.cpp",
+            "libpython3.12.so.1.0",
+            "python3.12",
+            "libc10.so",
+            "libc.so.6",
+            "libstdc++.so.6",
+            "ld-linux-x86-64.so.2",
         ];
         assert!(public.iter().all(|name| is_native_file(name)));
         let own = ["libtorch_acme.so", "libcuda-acme.so", "libc.acme.so", "python_acme.cpp", "acme.cu"];

@@ -41,8 +41,8 @@ mod tests;
 mod turns;
 mod walk;
 
-pub(crate) use frames::{checkout, framework_folders};
 pub use frames::{Meaning, Origin, Vocabulary};
+pub(crate) use frames::{checkout, framework_folders};
 pub use turns::LoopRun;
 
 use crate::snapshot::{Action, Event, Snapshot};

@@ -103,7 +103,10 @@ mod tests {
 
     #[test]
     fn names_cannot_command_a_terminal() {
-        assert_eq!(shown_name("/home/me/\x1b[2J\x1b[Hno\nfindings\u{9b}8m.py"), "/home/me/\u{fffd}[2J\u{fffd}[Hno\u{fffd}findings\u{fffd}8m.py");
+        assert_eq!(
+            shown_name("/home/me/\x1b[2J\x1b[Hno\nfindings\u{9b}8m.py"),
+            "/home/me/\u{fffd}[2J\u{fffd}[Hno\u{fffd}findings\u{fffd}8m.py"
+        );
         assert_eq!(shown_name("a\u{202e}b\u{2066}c\u{200f}d\x7f"), "a\u{fffd}b\u{fffd}c\u{fffd}d\u{fffd}");
         assert_eq!(shown_name("/home/größe/训练.py"), "/home/größe/训练.py");
     }

@@ -61,5 +61,9 @@ fn roles_are_what_the_process_knew() {
     let wrong: Vec<&(String, f64, f64)> = shares.iter().filter(|(_, right, known)| right < known).collect();
     let (right, known) = shares.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.1, sum.1 + one.2));
     let mean = shares.iter().map(|(_, right, known)| right / known).sum::<f64>() / shares.len() as f64;
-    assert!(right / known >= RIGHT && mean >= RIGHT, "{} in all, {mean} in the mean: {wrong:?}", right / known);
+    assert!(
+        right / known >= RIGHT && mean >= RIGHT,
+        "{} in all, {mean} in the mean: {wrong:?}",
+        right / known
+    );
 }
