@@ -238,6 +238,7 @@ fn a_clean_program() {
 fn several_snapshots_and_what_they_lack() {
     let mut other = input();
     other.name = "rank1.pickle".to_owned();
+    other.snapshot.excerpt = Some("iterations 3..5 of 20".to_owned());
     other.snapshot.gaps = vec![Gap::NoStacks, Gap::UnknownActions(vec![("segment_park".to_owned(), 12)])];
     other.devices[0].program = Program::default();
     let growth = Finding {

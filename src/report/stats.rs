@@ -22,8 +22,8 @@ pub fn render(input: &Input, sources: &SourceMap, look: &Look) -> String {
     if input.devices.is_empty() {
         out.push_str("  no device has a history or memory in this snapshot\n");
     }
-    for gap in &input.snapshot.gaps {
-        look.attribute(&mut out, "not known", &gap::describe(gap));
+    for (_, words) in gap::all(&input.snapshot) {
+        look.attribute(&mut out, "not known", &words);
     }
     for device in &input.devices {
         render_device(&mut out, input, device, sources, look);
