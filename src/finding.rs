@@ -170,7 +170,8 @@ pub enum Value {
 /// What mending a finding would save.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Impact {
-    /// Bytes off the peak of requested bytes (of reserved bytes for allocator rules), by computing it again.
+    /// Bytes off the peak of requested bytes (of reserved bytes for allocator rules), by computing it again
+    /// without the guilty lifetimes; for `fragmentation`, which has none, all the holes at the peak: an upper bound.
     pub peak: Option<Bytes>,
     /// Bytes off what stays resident at the end of an iteration.
     pub resident: Option<Bytes>,

@@ -239,6 +239,7 @@ fn a_clean_program() {
 fn several_snapshots_and_what_they_lack() {
     let mut other = input();
     other.name = "rank1.pickle".to_owned();
+    other.snapshot.excerpt = Some("iterations 3..5 of 20".to_owned());
     other.snapshot.gaps = vec![Gap::NoStacks, Gap::UnknownActions(vec![("segment_park".to_owned(), 12)])];
     other.devices[0].program = Program::default();
     let growth = Finding {
@@ -252,6 +253,33 @@ fn several_snapshots_and_what_they_lack() {
     let mut report = report(vec![missing_zero_grad(), growth, note(), note()]);
     report.inputs.push(other);
     golden("text-several", &text::render(&report, &sources(), &PLAIN));
+}
+
+#[test]
+fn names_out_of_a_file_do_not_command_the_terminal() {
+    const UGLY: &str = "/home/me/\x1b[2J\x1b[Hno findings\x1b[8m\u{202e}\r.py";
+    let mut hostile = missing_zero_grad();
+    for text in [&mut hostile.message, &mut hostile.label, &mut hostile.help] {
+        text.push_str(UGLY);
+    }
+    hostile.location = Some(at(UGLY, 17, UGLY));
+    hostile.related[0].location = at(&UGLY.repeat(1_000), 18, "");
+    hostile.related[0].message = UGLY.to_owned();
+    hostile.evidence.push(measure("ugly", UGLY));
+    hostile.stack[2].location = at(UGLY, 17, UGLY);
+    let mut ugly = input();
+    ugly.name = UGLY.to_owned();
+    ugly.snapshot.gaps =
+        vec![Gap::UnknownKeys(vec![(UGLY.to_owned(), 1)]), Gap::UnknownActions(vec![(UGLY.to_owned(), 2)])];
+    let look = Look { detail: Detail::Verbose, ..PLAIN };
+    let statistics = stats::render(&ugly, &nowhere(), &look);
+    let mut report = report(vec![hostile]);
+    report.inputs.push(ugly);
+    let obeyed = |one: char| (one.is_control() && one != '\n') || one == '\u{202e}';
+    for drawn in [text::render(&report, &nowhere(), &look), statistics] {
+        assert!(drawn.contains("no findings") && !drawn.contains(obeyed), "{drawn:?}");
+        assert!(drawn.len() < 8_000, "long names are shortened: {} bytes", drawn.len());
+    }
 }
 
 #[test]

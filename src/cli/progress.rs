@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::unit::shown_name;
+
 /// Nobody wonders what happens before this.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -23,7 +25,7 @@ impl<R> Progress<R> {
         if let Ok(style) = ProgressStyle::with_template("reading {msg}: {bytes} ({bytes_per_sec})") {
             bar.set_style(style);
         }
-        bar.set_message(name.to_owned());
+        bar.set_message(shown_name(name));
         Progress { inner, bar, begun: Instant::now(), shown: false }
     }
 }

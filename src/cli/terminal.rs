@@ -6,6 +6,7 @@ use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, ThemeCharacters
 
 use super::arguments::Color;
 use crate::report::{Detail, Look};
+use crate::unit::shown_line;
 
 /// Columns where there is no terminal to ask.
 const WIDTH_OF_PIPES: usize = 80;
@@ -58,9 +59,9 @@ pub(super) fn show_error(error: &dyn Diagnostic, color: Color) {
     }
     // Where even standard error is gone, there is nobody left to tell.
     let mut out = std::io::stderr().lock();
-    for line in drawn.lines() {
+    for line in drawn.lines().map(shown_line) {
         // miette leaves room for a frame; errors of the arguments stand at the margin, and these beside them.
-        let line = line.strip_prefix("  ").unwrap_or(line);
+        let line = line.strip_prefix("  ").unwrap_or(&line);
         let _ = match (colored, line.split_once(' ')) {
             (true, Some(("error:", rest))) => writeln!(out, "\x1b[1;31merror:\x1b[0m {rest}"),
             (true, Some(("help:", rest))) => writeln!(out, "\x1b[1;36mhelp:\x1b[0m {rest}"),

@@ -12,7 +12,7 @@
 use rustc_hash::FxHashMap;
 
 use super::{native, public};
-use crate::program::{Origin, Vocabulary};
+use crate::program::{Origin, Vocabulary, framework_folders};
 use crate::snapshot::{Frame, Particulars, Snapshot, Stacks};
 use crate::unit::{FrameId, Index, StackId, StringId, StringInterner};
 
@@ -133,9 +133,21 @@ impl Names {
         }
         let start = public::tail(path).unwrap_or(path.len());
         let (own, known) = path.split_at_checked(start).unwrap_or((path, ""));
+        let mut renamed = String::with_capacity(path.len());
+        // Folders by which memlint tells a framework's checkout stay, so that it remains one; they are public words.
+        let framework = framework_folders(path).filter(|_| known.is_empty());
+        let parts =
+            framework.and_then(|at| Some((own.get(..at.start)?, own.get(at.clone())?, own.get(at.end..)?)));
+        let own = parts.map_or(own, |(above, folders, below)| {
+            for folder in above.split_terminator('/') {
+                renamed.push_str(&self.folder(folder));
+                renamed.push('/');
+            }
+            renamed.push_str(folders);
+            below
+        });
         let (folders, file) =
             own.rsplit_once('/').map_or((None, own), |(folders, file)| (Some(folders), file));
-        let mut renamed = String::with_capacity(path.len());
         for folder in folders.into_iter().flat_map(|folders| folders.split('/')) {
             renamed.push_str(&self.folder(folder));
             renamed.push('/');
@@ -157,7 +169,9 @@ impl Names {
     }
 
     fn file(&mut self, name: &str, is_native: bool) -> String {
-        let made = name.starts_with("fx_generated_") || ["", "__init__.py", "__main__.py"].contains(&name);
+        let hash = name.strip_prefix("fx_generated_").map(|hash| hash.trim_end_matches(".py"));
+        let made = hash.is_some_and(|hash| hash.chars().all(|one| one.is_ascii_hexdigit() || one == '_'))
+            || ["", "__init__.py", "__main__.py"].contains(&name);
         if made || (is_native && public::is_native_file(name)) {
             return name.to_owned();
         }
@@ -270,6 +284,14 @@ mod tests {
         assert_eq!(path("/tmp/torchinductor_ann/ab/cab.py"), "/tmp/torchinductor_user/folder4/file3.py");
         assert_eq!(path("/tmp/ipykernel_17/55.py"), "/tmp/ipykernel_17/file4.py");
         assert_eq!(path("train.py"), "file1.py");
+        assert_eq!(
+            path("/home/ann/acme/src/lightning/secret.py"),
+            "/home/folder1/folder2/src/lightning/file5.py"
+        );
+        assert_eq!(
+            path("/home/ann/lib/python3.11/acme/secret.py"),
+            "/home/folder1/lib/python3.11/folder2/file5.py"
+        );
         assert_eq!(path("<frozen acme>"), "<code1>");
         assert_eq!(path("<stdin>"), "<stdin>");
         assert_eq!(path("<eval_with_key>.3 from /home/ann/net.py:7 in forward"), "<eval_with_key>.3");

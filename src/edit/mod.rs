@@ -8,6 +8,7 @@ mod error;
 mod native;
 mod public;
 mod slice;
+mod standard;
 mod state;
 
 pub use anonymize::anonymize;

@@ -3,6 +3,7 @@
 //! In: a path, a function's name, an annotation's name. Out: which part of it is public. Always: only what stands in a table
 //! here is kept, so a package or a folder that nobody thought of is replaced and not betrayed.
 
+use super::standard::{MODULES, SPECIAL};
 use crate::program::checkout;
 
 /// Packages of the Python package index that programs with GPU memory use. A package that is not here is replaced.
@@ -48,18 +49,27 @@ const CLASSES: &[&str] = &[
     "_MultiProcessingDataLoaderIter", "_SingleProcessDataLoaderIter",
 ];
 
-/// Files that are no files.
+/// Files that are no files. A number may follow.
 #[rustfmt::skip]
 const UNREAL: &[&str] = &[
-    "<stdin>", "<string>", "<eval_with_key>", "<frozen importlib", "<frozen runpy>",
+    "<eval_with_key>", "<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>", "<frozen runpy>",
+    "<stdin>", "<string>",
 ];
 
-/// Libraries and sources of PyTorch, CUDA, Python and the C library, by how their names begin.
+/// Libraries and sources of PyTorch, CUDA, Python and the C library, without version, number and ending.
 #[rustfmt::skip]
 const NATIVE_FILES: &[&str] = &[
-    "CUDACachingAllocator", "RegisterC", "RegisterBackendSelect", "VariableType_", "ld-linux", "libaten",
-    "libc.so", "libc10", "libcu", "libnccl", "libnv", "libpthread", "libpython", "libstdc++", "libtorch",
-    "memory_snapshot.cpp", "python3", "python_nn_functions", "python_torch_functions", "python_variable",
+    "CUDACachingAllocator", "RegisterBackendSelect", "RegisterCPU", "RegisterCUDA",
+    "RegisterCompositeExplicitAutograd", "RegisterCompositeImplicitAutograd", "VariableType", "libaten",
+    "libc", "libc10_cuda", "libcublas", "libcublasLt", "libcuda", "libcudart", "libcudnn", "libcudnn_adv",
+    "libcudnn_adv_infer", "libcudnn_adv_train", "libcudnn_cnn", "libcudnn_cnn_infer", "libcudnn_cnn_train",
+    "libcudnn_engines_precompiled", "libcudnn_engines_runtime_compiled", "libcudnn_graph",
+    "libcudnn_heuristic", "libcudnn_ops", "libcudnn_ops_infer", "libcudnn_ops_train", "libcufft", "libcupti",
+    "libcurand", "libcusolver", "libcusparse", "libcusparseLt", "libgcc_s", "libgomp", "libm", "libnccl",
+    "libnvJitLink", "libnvToolsExt", "libnvrtc", "libpthread", "libpython", "libstdc++", "libtorch",
+    "libtorch_cpu", "libtorch_cuda", "libtorch_cuda_linalg", "libtorch_python", "memory_snapshot", "python",
+    "python_nn_functions", "python_torch_functions", "python_variable", "python_variable_indexing",
+    "python_variable_methods",
 ];
 
 /// Endings that say what kind of file it is.
@@ -68,7 +78,8 @@ const ENDINGS: &[&str] = &[
     "c", "cc", "cpp", "cu", "cuh", "dll", "h", "hpp", "py", "pyc", "pyd", "pyx", "so",
 ];
 
-/// Where the public part of a path begins: a file of a known package or of Python's own library. Separators are `/`.
+/// Where the public part of a path begins: a file of a known package, of Python's own library, or one that every checkout
+/// of PyTorch or of a framework has. Separators are `/`.
 pub(super) fn tail(path: &str) -> Option<usize> {
     let installed = ["site-packages/", "dist-packages/"].iter().filter_map(|folder| path.rfind(folder)).max();
     if let Some(start) = installed {
@@ -77,12 +88,18 @@ pub(super) fn tail(path: &str) -> Option<usize> {
         return PACKAGES.contains(&package).then_some(start);
     }
     let library = ["/lib/python3.", "/lib64/python3."].iter().find_map(|folder| path.find(folder));
-    library.map(|start| start + 1).or_else(|| checkout(path))
+    if let Some(start) = library {
+        let module = path.get(start + 1..)?.split('/').nth(2)?;
+        let module = module.strip_suffix(".py").unwrap_or(module);
+        return MODULES.contains(&module).then_some(start + 1);
+    }
+    checkout(path)
 }
 
 /// Whether a file is none (`<stdin>`), and known.
 pub(super) fn is_unreal(path: &str) -> bool {
-    UNREAL.iter().any(|known| path.starts_with(known))
+    let is_number = |rest: &str| rest.chars().all(|one| one.is_ascii_digit() || one == '.');
+    UNREAL.iter().any(|known| path.strip_prefix(known).is_some_and(is_number))
 }
 
 /// Whether a folder is on most machines.
@@ -95,12 +112,9 @@ pub(super) fn is_folder(name: &str) -> bool {
     drive || FOLDERS.contains(&name) || numbered("python3") || numbered("ipykernel_")
 }
 
-/// Whether a method is called by a public library.
+/// Whether a method is called by Python or by a public library, or has its name from Python's compiler.
 pub(super) fn is_method(name: &str) -> bool {
-    let special = name.starts_with("__") && name.ends_with("__") && name.len() > 4;
-    // `<module>`, `<lambda>`, `<listcomp>`: the compiler's names.
-    let compiler = name.starts_with('<') && name.ends_with('>') && !name.contains("locals");
-    special || compiler || METHODS.contains(&name)
+    SPECIAL.contains(&name) || METHODS.contains(&name)
 }
 
 /// Whether a class is PyTorch's.
@@ -110,7 +124,17 @@ pub(super) fn is_class(name: &str) -> bool {
 
 /// Whether a library or a source of C++ is public.
 pub(super) fn is_native_file(name: &str) -> bool {
-    name == "??" || NATIVE_FILES.iter().any(|known| name.starts_with(known))
+    if name == "??" || name == "ld-linux-x86-64.so.2" {
+        return true;
+    }
+    // `libcudart-9335f6a2.so.12`, `RegisterCUDA_0.cpp`, `libpython3.12.so.1.0`, `python3.12`.
+    let (stem, rest) = name.split_once('.').unwrap_or((name, ""));
+    let (stem, hash) = stem.split_once('-').unwrap_or((stem, ""));
+    let stem = stem.trim_end_matches(|one: char| one.is_ascii_digit()).trim_end_matches('_');
+    let is_ending = |part: &str| ENDINGS.contains(&part) || part.chars().all(|one| one.is_ascii_digit());
+    NATIVE_FILES.contains(&stem)
+        && hash.chars().all(|one| one.is_ascii_hexdigit())
+        && rest.split('.').all(is_ending)
 }
 
 /// A file name's ending, where it says what kind of file it is.
@@ -138,9 +162,45 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_with_a_public_name_does_not_make_its_files_public() {
+        for own in [
+            "/home/ann/acme/src/lightning/secret_model.py",
+            "/home/ann/acme/src/transformers/models/secret/modeling_secret.py",
+            "/home/ann/acme/torch/optim/secret_muon.py",
+            "/home/ann/lib/python3.11/acme/secret_model.py",
+            "/home/ann/lib/python3.11/secret_model.py",
+        ] {
+            assert_eq!(public(own), None, "{own}");
+        }
+        let trainer = "/home/ann/acme/src/transformers/trainer.py";
+        assert_eq!(public(trainer), Some("src/transformers/trainer.py"));
+    }
+
+    #[test]
     fn names_that_others_call_are_kept() {
         let kept = ["forward", "__init__", "<module>", "<lambda>", "training_step"];
         assert!(kept.iter().all(|name| is_method(name)));
-        assert!(["main", "train", "____", "_private", "<locals>"].iter().all(|name| !is_method(name)));
+        assert!(
+            ["main", "train", "____", "__acme__", "_private", "<acme>"].iter().all(|name| !is_method(name))
+        );
+    }
+
+    #[test]
+    fn native_files_are_public_by_their_whole_name() {
+        let public = [
+            "??",
+            "libtorch_cuda.so",
+            "libcudart-9335f6a2.so.12",
+            "RegisterCUDA_0.cpp",
+            "libpython3.12.so.1.0",
+            "python3.12",
+            "libc10.so",
+            "libc.so.6",
+            "libstdc++.so.6",
+            "ld-linux-x86-64.so.2",
+        ];
+        assert!(public.iter().all(|name| is_native_file(name)));
+        let own = ["libtorch_acme.so", "libcuda-acme.so", "libc.acme.so", "python_acme.cpp", "acme.cu"];
+        assert!(own.iter().all(|name| !is_native_file(name)));
     }
 }

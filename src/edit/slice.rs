@@ -6,7 +6,8 @@
 //!
 //! Iterations are the ones of the device that has most of them; other devices are cut at the same moments. What was
 //! allocated before the slice is there with its stack where the original knows it: as in a recording that began late,
-//! or whose buffer ran over; the file says that it is a slice, so that nobody looks for a larger buffer. Pinned host memory is left out, because nothing tells how it stood at the cut.
+//! or whose buffer ran over; the file says that it is a slice, so that nobody looks for a larger buffer (but not where the buffer of the original did
+//! run over). Pinned host memory is left out, because nothing tells how it stood at the cut.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -103,7 +104,10 @@ pub fn slice(mut snapshot: Snapshot, iterations: Iterations) -> Result<Snapshot,
     for (trace, events) in snapshot.devices.iter_mut().zip(kept) {
         trace.events = events;
     }
-    snapshot.excerpt = Some(window.part);
+    // What the original has lost is lost in its slice, too, and there nothing tells it from what was cut off: without
+    // the mark all of it counts as lost.
+    let lost = timelines.iter().any(|timeline| timeline.agreement.blocks_evicted > 0);
+    snapshot.excerpt = (!lost).then_some(window.part);
     snapshot.segments = segments;
     snapshot.annotations.retain(|annotation| window.times.contains(&annotation.time));
     snapshot.gaps.retain(|gap| !matches!(gap, Gap::InconsistentSegments(_)));

@@ -5,6 +5,7 @@ use super::error::PickleError;
 use super::heap::{Content, Value};
 use super::machine::Machine;
 use super::{Fold, opcode};
+use crate::unit::shown_name;
 
 /// The module and name of the one function that PyTorch's C++ pickler may wrap a container in
 /// (`torch/csrc/jit/serialization/pickler.cpp`, `endTypeTag`); it returns its first argument.
@@ -161,7 +162,7 @@ impl<F: Fold> Machine<'_, F> {
                 if code == opcode::GLOBAL && (module.as_str(), name.as_str()) == TYPE_TAG {
                     return self.push(Value::TypeTag);
                 }
-                format!("import {}", shortened(&format!("{module}.{name}")))
+                format!("import {}", shown_name(&format!("{module}.{name}")))
             }
             opcode::STACK_GLOBAL => match (self.pop()?, self.pop()?) {
                 (Value::Text(name), Value::Text(module)) => {
@@ -169,7 +170,7 @@ impl<F: Fold> Machine<'_, F> {
                     if (module, name) == TYPE_TAG {
                         return self.push(Value::TypeTag);
                     }
-                    format!("import {}", shortened(&format!("{module}.{name}")))
+                    format!("import {}", shown_name(&format!("{module}.{name}")))
                 }
                 _ => return Err(Box::new(PickleError::Damaged { what: "an import without a name", offset })),
             },
@@ -204,13 +205,4 @@ impl<F: Fold> Machine<'_, F> {
 
 fn length32(cursor: &mut Cursor<'_>) -> Step<u32> {
     cursor.array().map(u32::from_le_bytes)
-}
-
-/// A name from a hostile file, cut to what fits a message.
-fn shortened(name: &str) -> String {
-    let clean: String = name.chars().filter(|c| !c.is_control()).collect();
-    match clean.char_indices().nth(80) {
-        Some((end, _)) => format!("{}...", clean.get(..end).unwrap_or_default()),
-        None => clean,
-    }
 }

@@ -2,8 +2,10 @@
 //!
 //! In: the distinct frames of a snapshot. Out: for each its [`Origin`] and its [`Meaning`]. Files are matched by the end
 //! of their path, since every installation has another prefix; names are bare `co_name`s. The entries were read off
-//! PyTorch 2.1 to 2.15, transformers 5, accelerate 1.15 and Lightning 2.6, and every one for PyTorch itself occurs in
-//! recordings of PyTorch 2.11.
+//! the sources of PyTorch 2.1 to 2.15, transformers 5, accelerate 1.15 and Lightning 2.6; only recordings of PyTorch 2.11
+//! test them.
+
+use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
@@ -183,10 +185,37 @@ fn is_framework(file: &str) -> bool {
     FRAMEWORKS.iter().any(|folder| file.contains(folder))
 }
 
-/// Where the part of a path begins that is the same in every checkout of PyTorch or of a framework.
+/// Files that every checkout of PyTorch or of a framework has, and by which [`meaning_of`] tells what goes on.
+#[rustfmt::skip]
+const CHECKED_OUT: [&str; 39] = [
+    "/lightning/pytorch/loops/evaluation_loop.py", "/lightning/pytorch/loops/prediction_loop.py",
+    "/pytorch_lightning/loops/evaluation_loop.py", "/pytorch_lightning/loops/prediction_loop.py",
+    "/src/accelerate/accelerator.py", "/src/accelerate/data_loader.py", "/src/accelerate/utils/operations.py",
+    "/src/transformers/trainer.py", "/torch/_dynamo/eval_frame.py", "/torch/_tensor.py",
+    "/torch/amp/autocast_mode.py", "/torch/amp/grad_scaler.py", "/torch/autograd/__init__.py",
+    "/torch/autograd/function.py", "/torch/autograd/graph.py", "/torch/cuda/amp/grad_scaler.py",
+    "/torch/distributed/elastic/multiprocessing/errors/__init__.py", "/torch/distributed/launcher/api.py",
+    "/torch/multiprocessing/spawn.py", "/torch/nn/functional.py", "/torch/nn/init.py",
+    "/torch/nn/modules/module.py", "/torch/nn/utils/clip_grad.py", "/torch/optim/adagrad.py",
+    "/torch/optim/adam.py", "/torch/optim/adamw.py", "/torch/optim/lbfgs.py", "/torch/optim/lr_scheduler.py",
+    "/torch/optim/nadam.py", "/torch/optim/optimizer.py", "/torch/optim/radam.py", "/torch/optim/rmsprop.py",
+    "/torch/optim/sgd.py", "/torch/profiler/profiler.py", "/torch/serialization.py",
+    "/torch/utils/_contextlib.py", "/torch/utils/checkpoint.py", "/torch/utils/data/_utils/pin_memory.py",
+    "/torch/utils/data/dataloader.py",
+];
+
+/// Where the part of a path begins that is the same in every checkout of PyTorch or of a framework, if the file is one
+/// that they are known to have.
 pub(crate) fn checkout(file: &str) -> Option<usize> {
-    let start = TORCH.iter().chain(&FRAMEWORKS).filter_map(|folder| file.find(folder)).min()?;
-    Some(start + 1)
+    let known = CHECKED_OUT.iter().find(|known| file.ends_with(**known))?;
+    Some(file.len() - known.len() + 1)
+}
+
+/// The folders in a path by which a checkout of PyTorch or of a framework is told, without what is around them.
+pub(crate) fn framework_folders(file: &str) -> Option<Range<usize>> {
+    let folders = TORCH.iter().chain(&FRAMEWORKS).filter(|folder| folder.starts_with('/'));
+    let found = folders.filter_map(|folder| Some((file.find(folder)?, folder.len())));
+    found.min().map(|(start, length)| start + 1..start + length)
 }
 
 /// Files whose functions only call what they wrap.

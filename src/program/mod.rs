@@ -17,8 +17,8 @@
 //!
 //! With stacks the first two settle nearly every program: in all 76 recordings of the corpus that go round a loop, the number
 //! of iterations is the labelled one (of micro-batches, where gradients are accumulated), and every optimizer step that
-//! the recording holds falls one to an iteration, or evenly many. Without annotations all of these numbers stay; without
-//! the frees' stacks (`context="alloc"`) or the first third of the events at most four change, by one.
+//! the recording holds falls one to an iteration, or evenly many (`tests/corpus/programs.rs` repeats it). What becomes of
+//! these numbers without annotations, or without the frees' stacks (`context="alloc"`), no test measures.
 //!
 //! Phases come from the frames ([`frames`] says what each one means, [`signs`] what a stack says), and from an event's place
 //! where the frames say nothing ([`phases`]).
@@ -41,8 +41,8 @@ mod tests;
 mod turns;
 mod walk;
 
-pub(crate) use frames::checkout;
 pub use frames::{Meaning, Origin, Vocabulary};
+pub(crate) use frames::{checkout, framework_folders};
 pub use turns::LoopRun;
 
 use crate::snapshot::{Action, Event, Snapshot};

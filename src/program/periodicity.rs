@@ -9,9 +9,8 @@
 //! the number of iterations. The cut is put at the run that finds least memory in use, and the memory in use there must
 //! stay level, or only grow.
 //!
-//! With stacks and annotations taken away, this finds the labelled number of iterations in 40 recordings of the corpus and one
-//! less in 3; nothing in 20, where sizes vary or only layers repeat; and something else in 12, of which half are epochs or
-//! micro-batches.
+//! It finds nothing where sizes vary or only layers repeat, and may take epochs or micro-batches for iterations; no test
+//! measures how often.
 
 use std::collections::BTreeMap;
 

@@ -11,7 +11,7 @@ use crate::finding::{Finding, Severity, Skipped};
 use crate::program::{FoundBy, Phase};
 use crate::role::Role;
 use crate::source::SourceMap;
-use crate::unit::{Bytes, Confidence, Index, count};
+use crate::unit::{Bytes, Confidence, Index, count, shown_line, shown_name};
 
 /// Roles below this share of the peak are summed up.
 const SMALL_SHARE: f64 = 0.01;
@@ -19,7 +19,7 @@ const SMALL_SHARE: f64 = 0.01;
 pub(super) fn render(out: &mut String, report: &Report, sources: &SourceMap, look: &Look) {
     for input in &report.inputs {
         if report.inputs.len() > 1 {
-            let _ = writeln!(out, "{}", look.paint(Ink::Strong, &format!("{}:", input.name)));
+            let _ = writeln!(out, "{}", look.paint(Ink::Strong, &format!("{}:", shown_name(&input.name))));
         }
         for device in &input.devices {
             let _ = writeln!(out, "{}", look.wrap(&iterations(input, device, sources), 2));
@@ -47,7 +47,7 @@ pub(super) fn iterations(input: &Input, device: &Device, sources: &SourceMap) ->
     } else {
         line.push_str(&count(program.iterations.len(), "iteration"));
         if let Some(found) = MainLoop::of(input, device, sources) {
-            let _ = write!(line, " of {}:{}", found.file, found.line);
+            let _ = write!(line, " of {}:{}", shown_name(&found.file), found.line);
         }
         let _ = write!(line, " (found by {}", found_by(program.found_by));
         if program.confidence < Confidence::High {
@@ -89,7 +89,7 @@ pub(super) fn composition(device: &Device) -> String {
 
 /// What a snapshot lacks: one line, or all of it where that is asked for.
 fn gaps(out: &mut String, input: &Input, look: &Look) {
-    let mut lines: Vec<String> = input.snapshot.gaps.iter().map(gap::describe).collect();
+    let mut lines: Vec<String> = gap::all(&input.snapshot).into_iter().map(|(_, words)| words).collect();
     if look.detail == Detail::Verbose {
         let of_traces =
             input.devices.iter().flat_map(|device| gap::disagreements(&device.timeline.agreement));
@@ -120,7 +120,8 @@ fn verdict(report: &Report, look: &Look) -> String {
         parts.push(match notes.as_slice() {
             _ if look.detail == Detail::Verbose => counted,
             [note] if errors + warnings == 0 => {
-                format!("{counted}: {}  [{}; -v shows all of it]", note.message, note.rule)
+                let message = shown_line(&note.message);
+                format!("{counted}: {message}  [{}; -v shows all of it]", note.rule)
             }
             [note] => format!("{counted} ({}; -v shows it)", note.rule),
             several => {
@@ -156,7 +157,7 @@ fn skipped(out: &mut String, report: &Report, look: &Look) {
     }
     if look.detail == Detail::Verbose {
         for skipped in &report.skipped {
-            let line = format!("  skipped {}: {}", skipped.rule, skipped.reason);
+            let line = format!("  skipped {}: {}", skipped.rule, shown_line(&skipped.reason));
             let _ = writeln!(out, "{}", look.wrap(&line, 4));
         }
         return;

@@ -1,11 +1,20 @@
 //! What a snapshot lacks, in words.
 
-use crate::snapshot::Gap;
+use crate::snapshot::{Gap, Snapshot};
 use crate::timeline::Agreement;
-use crate::unit::count;
+use crate::unit::{count, shown_name};
+
+/// What a file lacks: kinds and words. Of a slice first that it is one.
+pub(super) fn all(snapshot: &Snapshot) -> Vec<(&'static str, String)> {
+    let excerpt = snapshot.excerpt.iter().map(|part| {
+        let part = shown_name(part);
+        ("slice", format!("what came before and after: this is a slice, {part}"))
+    });
+    excerpt.chain(snapshot.gaps.iter().map(|gap| (kind(gap), describe(gap)))).collect()
+}
 
 /// What a gap means for a reader of the report.
-pub(super) fn describe(gap: &Gap) -> String {
+fn describe(gap: &Gap) -> String {
     match gap {
         Gap::NoTraces => "no history: the file holds the allocator's segments only".to_owned(),
         Gap::NoStacks => "no stacks: recorded with `context=None`, so no line can be named".to_owned(),
@@ -13,14 +22,14 @@ pub(super) fn describe(gap: &Gap) -> String {
         Gap::TimesOutOfOrder(by) => format!("times run backwards, by {by} microseconds at most"),
         Gap::UnknownKeys(keys) => format!("keys that memlint does not know: {}", listed(keys)),
         Gap::UnknownActions(actions) => format!("actions that memlint does not know: {}", listed(actions)),
-        Gap::InconsistentSegments(blocks) => {
-            format!("{} overlap, leave their segment or do not fill it", count(*blocks, "block"))
+        Gap::InconsistentSegments(segments) => {
+            format!("{} whose blocks overlap or do not fill them", count(*segments, "segment"))
         }
     }
 }
 
 /// The name of a kind of gap in machine-readable formats.
-pub(super) const fn kind(gap: &Gap) -> &'static str {
+const fn kind(gap: &Gap) -> &'static str {
     match gap {
         Gap::NoTraces => "no-traces",
         Gap::NoStacks => "no-stacks",
@@ -60,7 +69,7 @@ pub(super) fn disagreements(agreement: &Agreement) -> Vec<(&'static str, String)
 
 fn listed(names: &[(String, usize)]) -> String {
     let mut shown: Vec<String> =
-        names.iter().take(5).map(|(name, times)| format!("`{name}` ({times}x)")).collect();
+        names.iter().take(5).map(|(name, times)| format!("`{}` ({times}x)", shown_name(name))).collect();
     if names.len() > shown.len() {
         shown.push(format!("{} more", names.len() - shown.len()));
     }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::finding::Severity;
+use crate::unit::shown_line;
 
 /// The column at which the text of an attribute begins.
 const INDENT: usize = 14;
@@ -40,10 +41,11 @@ pub(super) enum Ink {
 }
 
 impl Look {
-    /// Colours a piece of text, where there are colours.
+    /// Colours a piece of text, where there are colours. The text holds no other command to the terminal afterwards.
     pub(super) fn paint(&self, ink: Ink, text: &str) -> String {
+        let text = shown_line(text);
         if !self.color {
-            return text.to_owned();
+            return text;
         }
         let code = match ink {
             Ink::Severity(Severity::Error) => "1;31",
@@ -67,14 +69,15 @@ impl Look {
         textwrap::fill(&join_units(text), options).replace(JOINED, " ")
     }
 
-    /// `  name        text`, wrapped; lines of the text that begin with a blank are code and stay as they are.
+    /// `  name        text`, wrapped; lines of the text that begin with a blank are code and stay as they are, but
+    /// for characters that would command the terminal.
     pub(super) fn attribute(&self, out: &mut String, name: &str, text: &str) {
         let mut head = format!(
             "  {}{}",
             self.paint(Ink::Strong, name),
             " ".repeat((INDENT - 2).saturating_sub(name.len()))
         );
-        for line in text.lines() {
+        for line in text.lines().map(shown_line) {
             if line.starts_with(' ') {
                 let _ = writeln!(out, "{head}{line}");
             } else {

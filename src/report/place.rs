@@ -1,10 +1,13 @@
 //! How a recorded line is named: by its local file where that was found, else as recorded.
+//!
+//! Lines are for people, and safe to print; the bare name is for programs, and exact.
 
 use std::rc::Rc;
 
 use crate::engine::{Device, Input};
 use crate::finding::Location;
 use crate::source::{self, SourceFile, SourceMap};
+use crate::unit::shown_name;
 
 /// A recorded line and its local file.
 pub(super) struct Place<'a> {
@@ -17,21 +20,21 @@ impl<'a> Place<'a> {
         Place { location, file: sources.find(&location.file, location.line, &location.function) }
     }
 
-    /// The file's name.
+    /// The file's name, as it is.
     pub(super) fn name(&self) -> &str {
         self.file.as_ref().map_or(&self.location.file, |file| file.name())
     }
 
     /// `train.py:17`.
     pub(super) fn line(&self) -> String {
-        format!("{}:{}", self.name(), self.location.line)
+        format!("{}:{}", shown_name(self.name()), self.location.line)
     }
 
     /// `train.py:17 in main`.
     pub(super) fn line_and_function(&self) -> String {
         match self.location.function.as_str() {
             "" => self.line(),
-            function => format!("{} in {function}", self.line()),
+            function => format!("{} in {}", self.line(), shown_name(function)),
         }
     }
 }

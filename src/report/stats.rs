@@ -8,7 +8,7 @@ use super::look::{Ink, Look};
 use super::place::{MainLoop, Place};
 use crate::engine::{self, Device, Input, IterationMemory};
 use crate::source::{SourceMap, ZeroGrad};
-use crate::unit::{Bytes, Index, count, percent};
+use crate::unit::{Bytes, Index, count, percent, shown_name};
 
 /// The most lines that are listed.
 const MOST_LINES: usize = 5;
@@ -18,12 +18,12 @@ const MOST_ROWS: usize = 16;
 /// Writes what is known of one snapshot.
 pub fn render(input: &Input, sources: &SourceMap, look: &Look) -> String {
     let mut out = String::new();
-    let _ = writeln!(out, "{}", look.paint(Ink::Strong, &input.name));
+    let _ = writeln!(out, "{}", look.paint(Ink::Strong, &shown_name(&input.name)));
     if input.devices.is_empty() {
         out.push_str("  no device has a history or memory in this snapshot\n");
     }
-    for gap in &input.snapshot.gaps {
-        look.attribute(&mut out, "not known", &gap::describe(gap));
+    for (_, words) in gap::all(&input.snapshot) {
+        look.attribute(&mut out, "not known", &words);
     }
     for device in &input.devices {
         render_device(&mut out, input, device, sources, look);

@@ -368,7 +368,9 @@ fn find_gaps(snapshot: &mut Snapshot) {
     if backwards > 0 {
         snapshot.gaps.push(Gap::TimesOutOfOrder(backwards));
     }
-    let inconsistent = snapshot.segments.iter().filter(|segment| !is_tiled(segment)).count();
+    // A segment without any block was written without the list of them, and contradicts nothing.
+    let listed = snapshot.segments.iter().filter(|segment| !segment.blocks.is_empty());
+    let inconsistent = listed.filter(|segment| !is_tiled(segment)).count();
     if inconsistent > 0 {
         snapshot.gaps.push(Gap::InconsistentSegments(inconsistent));
     }

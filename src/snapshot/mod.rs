@@ -232,7 +232,7 @@ pub enum Gap {
     UnknownKeys(Vec<(String, usize)>),
     /// Actions that this version does not know, with how often they occur.
     UnknownActions(Vec<(String, usize)>),
-    /// Blocks that overlap, leave their segment or do not fill it, counted.
+    /// Segments whose blocks overlap, leave them or do not fill them, counted.
     InconsistentSegments(usize),
 }
 

@@ -8,7 +8,7 @@ mod human;
 mod index;
 mod interner;
 
-pub use human::{count, percent};
+pub use human::{count, percent, shown_line, shown_name};
 pub use index::{AllocationId, DeviceIndex, EventIndex, FrameId, Index, IterationIndex, StackId, StringId};
 pub use interner::{SequenceInterner, StringInterner};
 

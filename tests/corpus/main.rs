@@ -7,5 +7,6 @@ mod case;
 mod findings;
 mod programs;
 mod reading;
+mod roles;
 mod savings;
 mod writing;

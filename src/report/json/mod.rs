@@ -81,7 +81,7 @@ struct Gap {
 impl Gap {
     fn all(input: &Input) -> Vec<Gap> {
         let gap = |device, kind, message| Gap { input: input.name.clone(), device, kind, message };
-        let of_file = input.snapshot.gaps.iter().map(|one| gap(None, gap::kind(one), gap::describe(one)));
+        let of_file = gap::all(&input.snapshot).into_iter().map(|(kind, message)| gap(None, kind, message));
         let of_traces = input.devices.iter().flat_map(|device| {
             let ordinal = Some(device.device.position());
             gap::disagreements(&device.timeline.agreement)

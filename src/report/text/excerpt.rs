@@ -7,6 +7,7 @@ use miette::{MietteError, MietteSpanContents, SourceSpan, ThemeCharacters, Theme
 
 use crate::report::look::Look;
 use crate::source::{SourceFile, Span};
+use crate::unit::{shown_line, shown_name};
 
 /// A part of a line and what is said of it.
 pub(super) struct Mark<'a> {
@@ -58,7 +59,7 @@ fn shorten(file: &SourceFile, span: Span, mark: &Mark<'_>, look: &Look) -> Strin
     let (_, column) = file.place(span.start + (span.end - span.start) / 2);
     // Before the text: the line number, three columns of frame, the arrow of four.
     let before = mark.line.to_string().len() + 3 + column as usize + 4;
-    textwrap::fill(mark.message, look.width.saturating_sub(before).max(24))
+    textwrap::fill(&shown_line(mark.message), look.width.saturating_sub(before).max(24))
 }
 
 fn theme(look: &Look) -> GraphicalTheme {
@@ -107,7 +108,7 @@ impl SourceCode for Named<'_> {
     ) -> Result<Box<dyn SpanContents<'s> + 's>, MietteError> {
         let contents = self.0.text().read_span(span, before, after)?;
         Ok(Box::new(MietteSpanContents::new_named(
-            self.0.name().to_owned(),
+            shown_name(self.0.name()),
             contents.data(),
             *contents.span(),
             contents.line(),

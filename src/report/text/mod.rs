@@ -11,7 +11,7 @@ use super::place::Place;
 use crate::engine::{Device, Report};
 use crate::finding::{Finding, Group, Related, Severity};
 use crate::source::SourceMap;
-use crate::unit::{Bytes, Index, count};
+use crate::unit::{Bytes, Index, count, shown_name};
 
 /// Lines this far apart are drawn in one frame; others follow the finding's own.
 const NEAR: u32 = 3;
@@ -202,7 +202,7 @@ impl<'a> Entry<'a> {
     fn origin(&self, out: &mut String) {
         let Some(input) = self.report.inputs.get(self.finding.input) else { return };
         if self.report.inputs.len() > 1 {
-            self.look.attribute(out, "snapshot", &input.name);
+            self.look.attribute(out, "snapshot", &shown_name(&input.name));
         }
         if let Some(device) = self.finding.device.filter(|_| input.devices.len() > 1) {
             self.look.attribute(out, "device", &device.position().to_string());

@@ -1,0 +1,48 @@
+//! The modules of Python's standard library, 3.8 to 3.13, with the folder of those written in C.
+//!
+//! Read off `sys.stdlib_module_names` and the documentation of what was removed. Only they are public below
+//! `lib/python3.x`, where other packages may lie as well.
+
+/// Names of modules and packages, without `.py`.
+#[rustfmt::skip]
+pub(super) const MODULES: &[&str] = &[
+    "__future__", "_collections_abc", "_compression", "_pydecimal", "_pyio", "_strptime", "_threading_local",
+    "_weakrefset", "abc", "aifc", "argparse", "array", "ast", "asynchat", "asyncio", "asyncore", "atexit",
+    "audioop", "base64", "bdb", "binascii", "bisect", "builtins", "bz2", "cProfile", "calendar", "cgi",
+    "cgitb", "chunk", "cmath", "cmd", "code", "codecs", "codeop", "collections", "colorsys", "compileall",
+    "concurrent", "configparser", "contextlib", "contextvars", "copy", "copyreg", "crypt", "csv", "ctypes",
+    "curses", "dataclasses", "datetime", "dbm", "decimal", "difflib", "dis", "distutils", "doctest", "email",
+    "encodings", "ensurepip", "enum", "errno", "faulthandler", "fcntl", "filecmp", "fileinput", "fnmatch",
+    "fractions", "ftplib", "functools", "gc", "genericpath", "getopt", "getpass", "gettext", "glob",
+    "graphlib", "grp", "gzip", "hashlib", "heapq", "hmac", "html", "http", "imaplib", "imghdr", "imp",
+    "importlib", "inspect", "io", "ipaddress", "itertools", "json", "keyword", "lib-dynload", "lib2to3",
+    "linecache", "locale", "logging", "lzma", "mailbox", "mailcap", "marshal", "math", "mimetypes", "mmap",
+    "modulefinder", "msilib", "msvcrt", "multiprocessing", "netrc", "nis", "nntplib", "nt", "ntpath",
+    "nturl2path", "numbers", "opcode", "operator", "optparse", "os", "ossaudiodev", "pathlib", "pdb",
+    "pickle", "pickletools", "pipes", "pkgutil", "platform", "plistlib", "poplib", "posix", "posixpath",
+    "pprint", "profile", "pstats", "pty", "pwd", "py_compile", "pyclbr", "pydoc", "pydoc_data", "pyexpat",
+    "queue", "quopri", "random", "re", "readline", "reprlib", "resource", "rlcompleter", "runpy", "sched",
+    "secrets", "select", "selectors", "shelve", "shlex", "shutil", "signal", "site", "smtpd", "smtplib",
+    "sndhdr", "socket", "socketserver", "spwd", "sqlite3", "sre_compile", "sre_constants", "sre_parse", "ssl",
+    "stat", "statistics", "string", "stringprep", "struct", "subprocess", "sunau", "symtable", "sys",
+    "sysconfig", "syslog", "tabnanny", "tarfile", "telnetlib", "tempfile", "termios", "textwrap", "threading",
+    "time", "timeit", "tkinter", "token", "tokenize", "tomllib", "trace", "traceback", "tracemalloc", "tty",
+    "turtle", "types", "typing", "unicodedata", "unittest", "urllib", "uu", "uuid", "venv", "warnings",
+    "wave", "weakref", "webbrowser", "winreg", "winsound", "wsgiref", "xdrlib", "xml", "xmlrpc", "zipapp",
+    "zipfile", "zipimport", "zlib", "zoneinfo",
+];
+
+/// The methods that Python itself calls, and the names that its compiler gives.
+#[rustfmt::skip]
+pub(super) const SPECIAL: &[&str] = &[
+    "<dictcomp>", "<genexpr>", "<lambda>", "<listcomp>", "<module>", "<setcomp>", "__abs__", "__add__",
+    "__and__", "__bool__", "__call__", "__contains__", "__copy__", "__deepcopy__", "__del__", "__delattr__",
+    "__delitem__", "__enter__", "__eq__", "__exit__", "__floordiv__", "__format__", "__ge__", "__getattr__",
+    "__getattribute__", "__getitem__", "__getitems__", "__getstate__", "__gt__", "__hash__", "__iadd__",
+    "__iand__", "__imul__", "__init__", "__init_subclass__", "__instancecheck__", "__int__", "__invert__",
+    "__ior__", "__isub__", "__iter__", "__itruediv__", "__le__", "__len__", "__lt__", "__matmul__", "__mod__",
+    "__mul__", "__ne__", "__neg__", "__new__", "__next__", "__or__", "__pos__", "__post_init__", "__pow__",
+    "__radd__", "__reduce__", "__reduce_ex__", "__repr__", "__reversed__", "__rmatmul__", "__rmul__",
+    "__rpow__", "__rsub__", "__rtruediv__", "__set_name__", "__setattr__", "__setitem__", "__setstate__",
+    "__str__", "__sub__", "__torch_dispatch__", "__torch_function__", "__truediv__", "__xor__",
+];
