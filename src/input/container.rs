@@ -61,11 +61,24 @@ pub(super) fn head(stream: &mut impl Read) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Whether the first bytes of a file are those of a snapshot, or unpack to them.
-pub(super) fn begins_like_a_snapshot(beginning: &[u8]) -> bool {
-    let kind = Kind::of(beginning);
-    let inner = kind.unpack(beginning).and_then(|mut unpacked| head(&mut unpacked));
-    inner.is_ok_and(|inner| Kind::of(&inner) == Kind::Pickle)
+/// Whether a file begins like a snapshot, or unpacks to what does. Any other is told by its first bytes alone.
+pub(super) fn begins_like_a_snapshot(file: &mut impl Read) -> io::Result<bool> {
+    let first = head(file)?;
+    let kind = Kind::of(&first);
+    if kind.compression().is_none() {
+        return Ok(is_dict_or_list(&first));
+    }
+    let inner = head(&mut kind.unpack(first.chain(file))?)?;
+    Ok(is_dict_or_list(&inner))
+}
+
+/// Whether a pickle begins with a dict or a list, as snapshots do and most other pickles do not (`torch.save` before
+/// PyTorch 1.6 wrote a number first).
+fn is_dict_or_list(head: &[u8]) -> bool {
+    let [0x80, 2..=5, rest @ ..] = head else { return false };
+    // FRAME and the eight bytes of its length.
+    let body = if rest.first() == Some(&0x95) { rest.get(9..).unwrap_or_default() } else { rest };
+    matches!(body.first(), Some(b'}' | b']'))
 }
 
 /// What a file is that is no snapshot, in words.

@@ -1,20 +1,37 @@
 //! What a snapshot lacks, in words.
 
+use super::look::Detail;
 use crate::snapshot::Gap;
 use crate::timeline::Agreement;
 use crate::unit::count;
 
+/// The names that are listed where not all are asked for.
+const MOST_NAMES: usize = 5;
+
 /// What a gap means for a reader of the report.
-pub(super) fn describe(gap: &Gap) -> String {
+pub(super) fn describe(gap: &Gap, detail: Detail) -> String {
     match gap {
         Gap::NoTraces => "no history: the file holds the allocator's segments only".to_owned(),
         Gap::NoStacks => "no stacks: recorded with `context=None`, so no line can be named".to_owned(),
         Gap::NoTimes => "no times: events carry none in this version of PyTorch".to_owned(),
         Gap::TimesOutOfOrder(by) => format!("times run backwards, by {by} microseconds at most"),
-        Gap::UnknownKeys(keys) => format!("keys that memlint does not know: {}", listed(keys)),
-        Gap::UnknownActions(actions) => format!("actions that memlint does not know: {}", listed(actions)),
+        Gap::UnknownKeys(keys) => format!("keys that memlint does not know: {}", listed(keys, detail)),
+        Gap::UnknownActions(actions) => {
+            format!("actions that memlint does not know: {}", listed(actions, detail))
+        }
         Gap::InconsistentSegments(blocks) => {
             format!("{} overlap, leave their segment or do not fill it", count(*blocks, "block"))
+        }
+        Gap::HostMemory { blocks, bytes, events } => format!(
+            "pinned host memory is not judged ({} in {} at the end, {})",
+            bytes,
+            count(*blocks, "block"),
+            count(*events, "event")
+        ),
+        Gap::FromProfiler => {
+            "made from a profile: tensors instead of the allocator's blocks, no segments as the driver \
+                              gave them, and the memory of the CPU left out"
+                .to_owned()
         }
     }
 }
@@ -29,6 +46,8 @@ pub(super) const fn kind(gap: &Gap) -> &'static str {
         Gap::UnknownKeys(_) => "unknown-keys",
         Gap::UnknownActions(_) => "unknown-actions",
         Gap::InconsistentSegments(_) => "inconsistent-segments",
+        Gap::HostMemory { .. } => "host-memory",
+        Gap::FromProfiler => "from-profiler",
     }
 }
 
@@ -58,9 +77,10 @@ pub(super) fn disagreements(agreement: &Agreement) -> Vec<(&'static str, String)
     .collect()
 }
 
-fn listed(names: &[(String, usize)]) -> String {
+fn listed(names: &[(String, usize)], detail: Detail) -> String {
+    let most = if detail == Detail::Verbose { usize::MAX } else { MOST_NAMES };
     let mut shown: Vec<String> =
-        names.iter().take(5).map(|(name, times)| format!("`{name}` ({times}x)")).collect();
+        names.iter().take(most).map(|(name, times)| format!("`{name}` ({times}x)")).collect();
     if names.len() > shown.len() {
         shown.push(format!("{} more", names.len() - shown.len()));
     }

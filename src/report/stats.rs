@@ -23,7 +23,7 @@ pub fn render(input: &Input, sources: &SourceMap, look: &Look) -> String {
         out.push_str("  no device has a history or memory in this snapshot\n");
     }
     for gap in &input.snapshot.gaps {
-        look.attribute(&mut out, "not known", &gap::describe(gap));
+        look.attribute(&mut out, "not known", &gap::describe(gap, look.detail));
     }
     for device in &input.devices {
         render_device(&mut out, input, device, sources, look);
