@@ -81,8 +81,19 @@ fn is_dict_or_list(head: &[u8]) -> bool {
     matches!(body.first(), Some(b'}' | b']'))
 }
 
+/// Whether it begins like what `export_memory_timeline` of PyTorch's profiler writes: rows of numbers
+/// (`[[time, action, bytes, category], ...`), or a row of times.
+pub(super) fn begins_like_a_timeline(head: &[u8]) -> bool {
+    let numbers = |byte: &u8| byte.is_ascii_digit() || b"[], .-e".contains(byte);
+    head.starts_with(b"[[") && head.get(2).is_some_and(|byte| *byte != b'[') && head.iter().all(numbers)
+}
+
 /// What a file is that is no snapshot, in words.
 pub(super) fn describe(head: &[u8]) -> String {
+    let holds = |key: &[u8]| head.windows(key.len()).any(|window| window == key);
+    if head.starts_with(b"{") && (holds(b"\"traceEvents\"") || holds(b"\"deviceProperties\"")) {
+        return "a trace of PyTorch's profiler".to_owned();
+    }
     let known: &[(&[u8], &str)] = &[
         (b"PK\x03\x04", "a zip archive (from `torch.save`?)"),
         (b"\x7fELF", "a program"),

@@ -81,6 +81,16 @@ pub enum InputError {
         /// What it is, in words.
         found: String,
     },
+    /// A memory timeline of PyTorch's profiler.
+    #[error("`{name}` is a memory timeline of PyTorch's profiler, not a memory snapshot")]
+    #[diagnostic(help(
+        "`export_memory_timeline` writes neither addresses nor stacks, so no line can be named; record a snapshot instead: \
+         `torch.cuda.memory._record_memory_history()`, and then `torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")`"
+    ))]
+    MemoryTimeline {
+        /// The path as given.
+        name: String,
+    },
     /// A web page that holds no snapshot.
     #[error("`{name}` is a web page without a snapshot inside")]
     #[diagnostic(help(
