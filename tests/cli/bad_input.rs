@@ -66,7 +66,7 @@ fn missing_files_and_folders_without_snapshots_are_told_apart() {
         &["check", "runs"],
         &["stats", "runs"],
         &["check", "runs/*.pickle"],
-        &["check", "runs/[z-a].pickle"],
+        &["check", "runs/a**.pickle"],
     ] {
         let output = memlint_in(&folder, arguments);
         assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""), "{arguments:?}");
