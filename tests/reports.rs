@@ -92,7 +92,7 @@ fn input() -> Input {
         },
         timeline,
     };
-    Input { name: "snapshot.pickle.zst".to_owned(), snapshot, devices: vec![device] }
+    Input { name: "snapshot.pickle.zst".to_owned(), rank: None, snapshot, devices: vec![device] }
 }
 
 fn finding(rule: &'static str, severity: Severity, message: &str) -> Finding {

@@ -86,7 +86,8 @@ pub(super) struct Writing {
 #[derive(Debug, Args)]
 #[command(after_help = "Exit status: 0 clean, 1 findings at or above --fail-on, 2 no trustworthy verdict.")]
 pub(super) struct Check {
-    /// Snapshots, or folders that hold some; `-` is standard input.
+    /// Snapshots, folders that hold some (also in subfolders), or quoted patterns such as 'out/*.pickle'; `-` is standard
+    /// input.
     #[arg(required = true, value_name = "PATH")]
     pub(super) paths: Vec<PathBuf>,
 
@@ -127,6 +128,10 @@ pub(super) struct Stats {
     /// List every allocation (with `--output-format json`).
     #[arg(long)]
     pub(super) allocations: bool,
+
+    /// List all keys and actions that memlint does not know.
+    #[arg(short, long)]
+    pub(super) verbose: bool,
 
     #[command(flatten)]
     pub(super) reading: Reading,

@@ -86,9 +86,10 @@ fn run_stats(stats: &Stats, arguments: &Arguments) -> Result<ExitCode, CliError>
     let source = Source::named(&stats.path);
     let input = read(&source, &stats.reading)?;
     let files = source_map(&stats.reading, &[source]);
+    let detail = if stats.verbose { Detail::Verbose } else { Detail::Normal };
     match stats.output_format {
         Format::Text => {
-            let look = terminal::look(arguments.color, Detail::Normal);
+            let look = terminal::look(arguments.color, detail);
             print(|out| out.write_all(stats::render(&input, &files, &look).as_bytes()))?;
         }
         Format::Json => print(|out| json::stats(&input, &files, stats.allocations, out))?,
@@ -98,7 +99,8 @@ fn run_stats(stats: &Stats, arguments: &Arguments) -> Result<ExitCode, CliError>
 
 /// Reads and understands one snapshot.
 fn read(source: &Source, reading: &Reading) -> Result<Input, CliError> {
-    Ok(Input::of(source.name(), read_snapshot(source, &reading.limits)?))
+    let input = Input::of(source.name(), read_snapshot(source, &reading.limits)?);
+    Ok(Input { rank: source.rank(), ..input })
 }
 
 /// Reads one snapshot.

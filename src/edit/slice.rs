@@ -110,7 +110,7 @@ pub fn slice(mut snapshot: Snapshot, iterations: Iterations) -> Result<Snapshot,
     snapshot.excerpt = (!lost).then_some(window.part);
     snapshot.segments = segments;
     snapshot.annotations.retain(|annotation| window.times.contains(&annotation.time));
-    snapshot.gaps.retain(|gap| !matches!(gap, Gap::InconsistentSegments(_)));
+    snapshot.gaps.retain(|gap| !matches!(gap, Gap::InconsistentSegments(_) | Gap::HostMemory { .. }));
     Ok(snapshot)
 }
 

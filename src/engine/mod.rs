@@ -25,6 +25,8 @@ use crate::unit::DeviceIndex;
 pub struct Input {
     /// What messages call it: the path as given, or `<stdin>`.
     pub name: String,
+    /// The rank of the process that wrote it, where that is known.
+    pub rank: Option<u32>,
     /// The snapshot.
     pub snapshot: Snapshot,
     /// Every device that did something, by ordinal.
@@ -60,10 +62,10 @@ pub struct Report {
 }
 
 impl Input {
-    /// Understands a snapshot.
+    /// Understands a snapshot; of which rank, it does not know.
     pub fn of(name: String, snapshot: Snapshot) -> Input {
         let devices = snapshot.active_devices().map(|(device, _)| Device::of(&snapshot, device)).collect();
-        Input { name, snapshot, devices }
+        Input { name, rank: None, snapshot, devices }
     }
 }
 

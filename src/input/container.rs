@@ -61,15 +61,39 @@ pub(super) fn head(stream: &mut impl Read) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Whether the first bytes of a file are those of a snapshot, or unpack to them.
-pub(super) fn begins_like_a_snapshot(beginning: &[u8]) -> bool {
-    let kind = Kind::of(beginning);
-    let inner = kind.unpack(beginning).and_then(|mut unpacked| head(&mut unpacked));
-    inner.is_ok_and(|inner| Kind::of(&inner) == Kind::Pickle)
+/// Whether a file begins like a snapshot, or unpacks to what does. Any other is told by its first bytes alone.
+pub(super) fn begins_like_a_snapshot(file: &mut impl Read) -> io::Result<bool> {
+    let first = head(file)?;
+    let kind = Kind::of(&first);
+    if kind.compression().is_none() {
+        return Ok(is_dict_or_list(&first));
+    }
+    let inner = head(&mut kind.unpack(first.chain(file))?)?;
+    Ok(is_dict_or_list(&inner))
+}
+
+/// Whether a pickle begins with a dict or a list, as snapshots do and most other pickles do not (`torch.save` before
+/// PyTorch 1.6 wrote a number first).
+fn is_dict_or_list(head: &[u8]) -> bool {
+    let [0x80, 2..=5, rest @ ..] = head else { return false };
+    // FRAME and the eight bytes of its length.
+    let body = if rest.first() == Some(&0x95) { rest.get(9..).unwrap_or_default() } else { rest };
+    matches!(body.first(), Some(b'}' | b']'))
+}
+
+/// Whether it begins like what `export_memory_timeline` of PyTorch's profiler writes: rows of numbers
+/// (`[[time, action, bytes, category], ...`), or a row of times.
+pub(super) fn begins_like_a_timeline(head: &[u8]) -> bool {
+    let numbers = |byte: &u8| byte.is_ascii_digit() || b"[], .-e".contains(byte);
+    head.starts_with(b"[[") && head.get(2).is_some_and(|byte| *byte != b'[') && head.iter().all(numbers)
 }
 
 /// What a file is that is no snapshot, in words.
 pub(super) fn describe(head: &[u8]) -> String {
+    let holds = |key: &[u8]| head.windows(key.len()).any(|window| window == key);
+    if head.starts_with(b"{") && (holds(b"\"traceEvents\"") || holds(b"\"deviceProperties\"")) {
+        return "a trace of PyTorch's profiler".to_owned();
+    }
     let known: &[(&[u8], &str)] = &[
         (b"PK\x03\x04", "a zip archive (from `torch.save`?)"),
         (b"\x7fELF", "a program"),

@@ -21,11 +21,32 @@ pub enum InputError {
     /// A folder that holds no snapshots.
     #[error("the folder `{name}` holds no snapshots")]
     #[diagnostic(help(
-        "only files directly inside it are looked at, and told by their content; name the snapshots themselves, or the folder that they are in"
+        "files are told by their content, down to {depth} folders deep, without hidden ones and links to folders; name \
+         the snapshots themselves, or the folder that they are in"
     ))]
     NoSnapshots {
         /// The path as given.
         name: String,
+        /// How deep subfolders were looked into.
+        depth: usize,
+    },
+    /// A pattern for which there is no file.
+    #[error("no file matches `{name}`")]
+    #[diagnostic(help(
+        "`*` and `?` stop at a folder's end and leave hidden files out; `**` stands for any number of folders"
+    ))]
+    NoMatch {
+        /// The pattern as given.
+        name: String,
+    },
+    /// A pattern that means nothing.
+    #[error("there is no file `{name}`, and as a pattern it is wrong: {found}")]
+    #[diagnostic(help("`*`, `?`, `[a-z]` and `**` have a meaning in patterns"))]
+    Pattern {
+        /// The pattern as given.
+        name: String,
+        /// What is wrong with it.
+        found: &'static str,
     },
     /// A folder where one snapshot is wanted.
     #[error("`{name}` is a folder, not a snapshot")]
@@ -59,6 +80,16 @@ pub enum InputError {
         name: String,
         /// What it is, in words.
         found: String,
+    },
+    /// A memory timeline of PyTorch's profiler.
+    #[error("`{name}` is a memory timeline of PyTorch's profiler, not a memory snapshot")]
+    #[diagnostic(help(
+        "`export_memory_timeline` writes neither addresses nor stacks, so no line can be named; record a snapshot instead: \
+         `torch.cuda.memory._record_memory_history()`, and then `torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")`"
+    ))]
+    MemoryTimeline {
+        /// The path as given.
+        name: String,
     },
     /// A web page that holds no snapshot.
     #[error("`{name}` is a web page without a snapshot inside")]

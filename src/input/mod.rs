@@ -8,6 +8,7 @@ mod container;
 mod error;
 mod folder;
 mod html;
+mod rank;
 mod stream;
 
 pub use error::InputError;
@@ -56,13 +57,23 @@ impl Source {
         }
     }
 
-    /// The snapshots that it stands for: a folder's files by name, anything else itself.
+    /// The rank of the process that wrote it, where its name or a folder's says so.
+    pub fn rank(&self) -> Option<u32> {
+        match self {
+            Source::File(path) => rank::of(path),
+            Source::Stdin => None,
+        }
+    }
+
+    /// The snapshots that it stands for: those of a folder and its subfolders, the files that match a pattern
+    /// (`out/*.pickle`) where no file has this very name, anything else itself.
     ///
     /// # Errors
-    /// Where a folder cannot be listed or holds no snapshot.
+    /// Where a folder cannot be listed or holds no snapshot, and where nothing matches.
     pub fn expand(self) -> Result<Vec<Source>, InputError> {
         match &self {
             Source::File(path) if path.is_dir() => folder::snapshots_in(path),
+            Source::File(path) if folder::is_pattern(path) => folder::matches(path),
             _ => Ok(vec![self]),
         }
     }

@@ -83,6 +83,7 @@ impl Stream {
             }
             Kind::Html => self.find_in_page(head, MOST_PAGE),
             _ if head.is_empty() => Err(InputError::Empty { name }),
+            _ if container::begins_like_a_timeline(&head) => Err(InputError::MemoryTimeline { name }),
             _ => {
                 let found = container::describe(&head);
                 let found = match self.compression {
@@ -242,6 +243,17 @@ mod tests {
         assert_eq!(found(b"epoch 1 loss 0.3\n"), "text (\"epoch 1 loss 0.3\")");
         assert_eq!(found(&packed(b"hello")), "text (\"hello\") inside zstd");
         assert_eq!(found(b"PK\x03\x04...."), "a zip archive (from `torch.save`?)");
+        assert_eq!(
+            found(br#"{ "schemaVersion": 1, "deviceProperties": []"#),
+            "a trace of PyTorch's profiler"
+        );
+        for timeline in [&b"[[-1, 1, 4096, 0], [17, 2, 512, 4]]"[..], b"[[10.5, 11.0], [[0, 1, 2]]]"] {
+            assert!(matches!(
+                read(&packed(timeline), Limits::default()),
+                Err(InputError::MemoryTimeline { .. })
+            ));
+        }
+        assert_eq!(found(b"[[[1, 2]]]"), "JSON or other text");
         assert!(matches!(read(b"", Limits::default()), Err(InputError::Empty { .. })));
         assert!(matches!(
             read(b"<html></html>", Limits::default()),

@@ -89,7 +89,8 @@ pub(super) fn composition(device: &Device) -> String {
 
 /// What a snapshot lacks: one line, or all of it where that is asked for.
 fn gaps(out: &mut String, input: &Input, look: &Look) {
-    let mut lines: Vec<String> = gap::all(&input.snapshot).into_iter().map(|(_, words)| words).collect();
+    let mut lines: Vec<String> =
+        gap::all(&input.snapshot, look.detail).into_iter().map(|(_, words)| words).collect();
     if look.detail == Detail::Verbose {
         let of_traces =
             input.devices.iter().flat_map(|device| gap::disagreements(&device.timeline.agreement));

@@ -1,29 +1,46 @@
 //! What a snapshot lacks, in words.
 
+use super::look::Detail;
 use crate::snapshot::{Gap, Snapshot};
 use crate::timeline::Agreement;
 use crate::unit::{count, shown_name};
 
 /// What a file lacks: kinds and words. Of a slice first that it is one.
-pub(super) fn all(snapshot: &Snapshot) -> Vec<(&'static str, String)> {
+pub(super) fn all(snapshot: &Snapshot, detail: Detail) -> Vec<(&'static str, String)> {
     let excerpt = snapshot.excerpt.iter().map(|part| {
         let part = shown_name(part);
         ("slice", format!("what came before and after: this is a slice, {part}"))
     });
-    excerpt.chain(snapshot.gaps.iter().map(|gap| (kind(gap), describe(gap)))).collect()
+    excerpt.chain(snapshot.gaps.iter().map(|gap| (kind(gap), describe(gap, detail)))).collect()
 }
 
+/// The names that are listed where not all are asked for.
+const MOST_NAMES: usize = 5;
+
 /// What a gap means for a reader of the report.
-fn describe(gap: &Gap) -> String {
+fn describe(gap: &Gap, detail: Detail) -> String {
     match gap {
         Gap::NoTraces => "no history: the file holds the allocator's segments only".to_owned(),
         Gap::NoStacks => "no stacks: recorded with `context=None`, so no line can be named".to_owned(),
         Gap::NoTimes => "no times: events carry none in this version of PyTorch".to_owned(),
         Gap::TimesOutOfOrder(by) => format!("times run backwards, by {by} microseconds at most"),
-        Gap::UnknownKeys(keys) => format!("keys that memlint does not know: {}", listed(keys)),
-        Gap::UnknownActions(actions) => format!("actions that memlint does not know: {}", listed(actions)),
+        Gap::UnknownKeys(keys) => format!("keys that memlint does not know: {}", listed(keys, detail)),
+        Gap::UnknownActions(actions) => {
+            format!("actions that memlint does not know: {}", listed(actions, detail))
+        }
         Gap::InconsistentSegments(segments) => {
             format!("{} whose blocks overlap or do not fill them", count(*segments, "segment"))
+        }
+        Gap::HostMemory { blocks, bytes, events } => format!(
+            "pinned host memory is not judged ({} in {} at the end, {})",
+            bytes,
+            count(*blocks, "block"),
+            count(*events, "event")
+        ),
+        Gap::FromProfiler => {
+            "made from a profile: tensors instead of the allocator's blocks, no segments as the driver \
+                              gave them, and the memory of the CPU left out"
+                .to_owned()
         }
     }
 }
@@ -38,6 +55,8 @@ const fn kind(gap: &Gap) -> &'static str {
         Gap::UnknownKeys(_) => "unknown-keys",
         Gap::UnknownActions(_) => "unknown-actions",
         Gap::InconsistentSegments(_) => "inconsistent-segments",
+        Gap::HostMemory { .. } => "host-memory",
+        Gap::FromProfiler => "from-profiler",
     }
 }
 
@@ -67,9 +86,10 @@ pub(super) fn disagreements(agreement: &Agreement) -> Vec<(&'static str, String)
     .collect()
 }
 
-fn listed(names: &[(String, usize)]) -> String {
+fn listed(names: &[(String, usize)], detail: Detail) -> String {
+    let most = if detail == Detail::Verbose { usize::MAX } else { MOST_NAMES };
     let mut shown: Vec<String> =
-        names.iter().take(5).map(|(name, times)| format!("`{}` ({times}x)", shown_name(name))).collect();
+        names.iter().take(most).map(|(name, times)| format!("`{}` ({times}x)", shown_name(name))).collect();
     if names.len() > shown.len() {
         shown.push(format!("{} more", names.len() - shown.len()));
     }

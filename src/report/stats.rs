@@ -22,7 +22,7 @@ pub fn render(input: &Input, sources: &SourceMap, look: &Look) -> String {
     if input.devices.is_empty() {
         out.push_str("  no device has a history or memory in this snapshot\n");
     }
-    for (_, words) in gap::all(&input.snapshot) {
+    for (_, words) in gap::all(&input.snapshot, look.detail) {
         look.attribute(&mut out, "not known", &words);
     }
     for device in &input.devices {

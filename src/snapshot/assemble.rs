@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
-use super::records::{Records, Run, table};
-use super::words;
-use super::{Action, Annotation, Block, DeviceTrace, Event, Gap, Segment, Settings, Snapshot, SnapshotError};
+use super::records::{Records, Run, SegmentRow, table};
+use super::{Annotation, Block, DeviceTrace, Event, Gap, Segment, Settings, Snapshot, SnapshotError};
+use super::{gaps, profile, words};
 use crate::pickle::{self, Heap, Limits, Row, Value};
 use crate::unit::{Bytes, StringId, StringInterner};
 
 /// More devices than one process can have; a file that lists more is hostile.
 const MOST_DEVICES: usize = 1024;
+/// The ordinal that PyTorch gives to pinned host memory.
+const HOST: i32 = -1;
 
 pub(super) fn read(source: impl Read, limits: &Limits) -> Result<Snapshot, SnapshotError> {
     let mut records = Records::default();
@@ -19,21 +21,25 @@ pub(super) fn read(source: impl Read, limits: &Limits) -> Result<Snapshot, Snaps
     parts.check_shapes()?;
     let traces = parts.traces()?;
     let blocks = parts.block_runs()?;
+    let homes = parts.homes();
+    let host_events = parts.host_trace.map_or(0, |trace| parts.count(trace));
     let annotations = parts.annotations();
     let settings = parts.settings();
     let has_traces = parts.traces.is_some();
     let excerpt = parts.excerpt;
-    let mut gaps = Vec::new();
+    let mut known = Vec::new();
     if !has_traces {
-        gaps.push(Gap::NoTraces);
+        known.push(Gap::NoTraces);
     }
     let mut unknown = parts.unknown_keys;
     for (&key, &count) in &records.unknown_keys {
         *unknown.entry(key).or_insert(0) += count;
     }
-    list_unknown(&mut gaps, &loaded.strings, unknown, Gap::UnknownKeys);
-    list_unknown(&mut gaps, &loaded.strings, records.unknown_actions, Gap::UnknownActions);
-    let segments = fill_segments(records.segments, &records.blocks, &blocks);
+    gaps::list_unknown(&mut known, &loaded.strings, unknown, Gap::UnknownKeys);
+    gaps::list_unknown(&mut known, &loaded.strings, records.unknown_actions, Gap::UnknownActions);
+    let categorised = records.categorised;
+    let segments = fill_segments(records.segments, &records.blocks, &blocks, &homes);
+    known.extend(gaps::host_memory(&segments, host_events));
     let devices = distribute(records.events, &traces);
     let mut snapshot = Snapshot {
         strings: loaded.strings,
@@ -45,9 +51,13 @@ pub(super) fn read(source: impl Read, limits: &Limits) -> Result<Snapshot, Snaps
         streams: records.stream_pointers,
         particulars: records.particulars,
         excerpt,
-        gaps,
+        gaps: known,
     };
-    find_gaps(&mut snapshot);
+    if categorised {
+        profile::settle(&mut snapshot);
+    }
+    add_devices_of_segments(&mut snapshot);
+    gaps::find(&mut snapshot);
     Ok(snapshot)
 }
 
@@ -60,8 +70,19 @@ struct Parts<'a> {
     traces: Option<Value>,
     annotations: Option<Value>,
     settings: Option<Value>,
+    host_segments: Option<Value>,
+    host_trace: Option<Value>,
     excerpt: Option<String>,
     unknown_keys: BTreeMap<StringId, usize>,
+}
+
+/// The list that a segment stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Home {
+    Device,
+    Host,
+    /// Below a key that memlint does not know.
+    Nowhere,
 }
 
 /// Where the rows of a list stand in their table.
@@ -86,6 +107,8 @@ impl<'a> Parts<'a> {
             traces: None,
             annotations: None,
             settings: None,
+            host_segments: None,
+            host_trace: None,
             excerpt: None,
             unknown_keys: BTreeMap::new(),
         };
@@ -106,6 +129,8 @@ impl<'a> Parts<'a> {
                 "device_traces" | "traces" => parts.traces = Some(value),
                 "external_annotations" => parts.annotations = Some(value),
                 "allocator_settings" => parts.settings = Some(value),
+                "host_segments" => parts.host_segments = Some(value),
+                "host_traces" => parts.host_trace = Some(value),
                 "memlint_slice" => {
                     if let Value::Text(part) = value {
                         parts.excerpt = Some(strings.get(part).to_owned());
@@ -124,6 +149,8 @@ impl<'a> Parts<'a> {
         let wanted = [
             (self.segments, table::SEGMENT, "segments", "a list of segments"),
             (self.annotations, table::ANNOTATION, "external_annotations", "a list of annotations"),
+            (self.host_segments, table::SEGMENT, "host_segments", "a list of segments"),
+            (self.host_trace, table::EVENT, "host_traces", "a list of events"),
         ];
         for (value, table, path, wanted) in wanted {
             if value.is_some_and(|value| self.rows(value, table).is_none()) {
@@ -146,6 +173,33 @@ impl<'a> Parts<'a> {
             .map(|&item| self.heap.row(item).filter(|row| row.table() == table).map(Row::index))
             .collect();
         rows.map(Rows::Scattered)
+    }
+
+    /// How many events a trace has.
+    fn count(&self, trace: Value) -> usize {
+        match self.rows(trace, table::EVENT) {
+            Some(Rows::Run { length, .. }) => length,
+            Some(Rows::Scattered(rows)) => rows.len(),
+            None => 0,
+        }
+    }
+
+    /// Where each segment of the segment table belongs.
+    fn homes(&self) -> Vec<Home> {
+        let mut homes = vec![Home::Nowhere; self.records.segments.len()];
+        for (list, home) in [(self.segments, Home::Device), (self.host_segments, Home::Host)] {
+            let places: Vec<usize> = match list.and_then(|list| self.rows(list, table::SEGMENT)) {
+                Some(Rows::Run { first, length }) => (first..first + length).collect(),
+                Some(Rows::Scattered(rows)) => rows,
+                None => Vec::new(),
+            };
+            for place in places {
+                if let Some(known) = homes.get_mut(place) {
+                    *known = home;
+                }
+            }
+        }
+        homes
     }
 
     /// The rows of each device's trace.
@@ -211,7 +265,8 @@ impl<'a> Parts<'a> {
         for pair in items.as_chunks::<2>().0 {
             let [Value::Text(key), value] = *pair else { continue };
             match (self.strings.get(key), value) {
-                ("PYTORCH_CUDA_ALLOC_CONF", Value::Text(conf)) => {
+                // CUDA and ROCm write the name with CUDA; other backends put theirs in its place.
+                (key, Value::Text(conf)) if key.starts_with("PYTORCH_") && key.ends_with("ALLOC_CONF") => {
                     settings.conf = Some(self.strings.get(conf).to_owned());
                 }
                 ("max_split_size", Value::Int(size)) => {
@@ -308,10 +363,15 @@ fn distribute(events: Vec<Event>, traces: &[Rows]) -> Vec<DeviceTrace> {
     traces.iter().map(|rows| DeviceTrace { events: take(&events, rows) }).collect()
 }
 
-fn fill_segments(rows: Vec<super::records::SegmentRow>, table: &[Block], runs: &[Rows]) -> Vec<Segment> {
+fn fill_segments(rows: Vec<SegmentRow>, table: &[Block], runs: &[Rows], homes: &[Home]) -> Vec<Segment> {
     let mut segments = Vec::with_capacity(rows.len());
-    for (row, blocks) in rows.into_iter().zip(runs) {
+    for ((row, blocks), home) in rows.into_iter().zip(runs).zip(homes) {
         let mut segment = row.segment;
+        match home {
+            Home::Device => {}
+            Home::Host => segment.device = HOST,
+            Home::Nowhere => continue,
+        }
         segment.blocks = take(table, blocks);
         locate_blocks(&mut segment);
         segments.push(segment);
@@ -331,62 +391,12 @@ fn locate_blocks(segment: &mut Segment) {
     }
 }
 
-fn list_unknown(
-    gaps: &mut Vec<Gap>,
-    strings: &StringInterner,
-    unknown: BTreeMap<StringId, usize>,
-    gap: impl Fn(Vec<(String, usize)>) -> Gap,
-) {
-    if unknown.is_empty() {
-        return;
-    }
-    let mut listed: Vec<(String, usize)> =
-        unknown.into_iter().map(|(key, count)| (strings.get(key).to_owned(), count)).collect();
-    listed.sort();
-    gaps.push(gap(listed));
-}
-
-fn find_gaps(snapshot: &mut Snapshot) {
-    let mut allocs = 0_usize;
-    let (mut timed, mut backwards) = (false, 0);
-    for trace in &snapshot.devices {
-        let mut latest = i64::MIN;
-        for event in &trace.events {
-            allocs += usize::from(event.action == Action::Alloc);
-            timed |= event.time.0 != 0;
-            backwards = backwards.max(latest.saturating_sub(event.time.0));
-            latest = latest.max(event.time.0);
-        }
-    }
-    let any_stacks = snapshot.devices.iter().any(|trace| trace.has_stacks(&snapshot.stacks));
-    if allocs > 0 && !any_stacks {
-        snapshot.gaps.push(Gap::NoStacks);
-    }
-    if allocs > 0 && !timed {
-        snapshot.gaps.push(Gap::NoTimes);
-    }
-    if backwards > 0 {
-        snapshot.gaps.push(Gap::TimesOutOfOrder(backwards));
-    }
-    // A segment without any block was written without the list of them, and contradicts nothing.
-    let listed = snapshot.segments.iter().filter(|segment| !segment.blocks.is_empty());
-    let inconsistent = listed.filter(|segment| !is_tiled(segment)).count();
-    if inconsistent > 0 {
-        snapshot.gaps.push(Gap::InconsistentSegments(inconsistent));
-    }
-}
-
-/// Whether a segment's blocks follow one another and fill it.
-fn is_tiled(segment: &Segment) -> bool {
-    let mut next = segment.address;
-    for block in &segment.blocks {
-        if block.address != next {
-            return false;
-        }
-        let Some(end) = next.checked_add(block.size.get()) else { return false };
-        next = end;
-    }
-    segment.address.checked_add(segment.total_size.get()) == Some(next)
+/// Gives a device that holds segments an empty trace where the file has none for it.
+fn add_devices_of_segments(snapshot: &mut Snapshot) {
+    let ordinals = snapshot.segments.iter().filter_map(|segment| usize::try_from(segment.device).ok());
+    let most = ordinals.filter(|&ordinal| ordinal < MOST_DEVICES).max().map_or(0, |ordinal| ordinal + 1);
+    let length = snapshot.devices.len().max(most);
+    snapshot.devices.resize_with(length, DeviceTrace::default);
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@
 
 mod assemble;
 mod error;
+mod gaps;
+mod profile;
 mod records;
 mod stacks;
 mod words;
@@ -234,6 +236,18 @@ pub enum Gap {
     UnknownActions(Vec<(String, usize)>),
     /// Segments whose blocks overlap, leave them or do not fill them, counted.
     InconsistentSegments(usize),
+    /// The file also describes pinned host memory (PyTorch 2.14 on), which no analysis looks at.
+    HostMemory {
+        /// Blocks held from the system at the end; each is a segment of its own, and may be in use or cached.
+        blocks: usize,
+        /// Their bytes.
+        bytes: Bytes,
+        /// Events in the history of host memory, which is not kept.
+        events: usize,
+    },
+    /// PyTorch's `_memory_viz.py profile_plot` made it from a profile: lifetimes of tensors, not of blocks, and one
+    /// segment a device that is none. What it says of the CPU is left out.
+    FromProfiler,
 }
 
 impl Snapshot {

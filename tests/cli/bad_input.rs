@@ -15,9 +15,10 @@ fn files(folder: &Path) -> Vec<&'static str> {
     let mut stream = Source::File(root().join(recording("seed-linear"))).open(&Limits::default()).unwrap();
     stream.read_to_end(&mut whole).unwrap();
     let compressed = fs::read(root().join(recording("seed-linear"))).unwrap();
-    let files: [(&str, &[u8]); 12] = [
+    let files: [(&str, &[u8]); 13] = [
         ("text.txt", b"epoch 1, loss 0.31\nepoch 2, loss 0.28\n"),
         ("json.json", br#"{"peak": 4}"#),
+        ("timeline.raw.json", b"[[-1, 1, 4096, 0], [1700000000000000000, 2, 512, 4]]"),
         ("empty.pickle", b""),
         ("list.pickle", b"\x80\x04]\x94(K\x01K\x02e."),
         ("state_dict.pickle", b"\x80\x04}\x94\x8c\x05model\x94K\x01s."),
@@ -60,7 +61,13 @@ fn missing_files_and_folders_without_snapshots_are_told_apart() {
     fs::create_dir(folder.join("runs")).unwrap();
     fs::write(folder.join("runs/train.log"), "loss 0.3").unwrap();
     let mut told = String::new();
-    for arguments in [&["check", "missing.pickle"][..], &["check", "runs"], &["stats", "runs"]] {
+    for arguments in [
+        &["check", "missing.pickle"][..],
+        &["check", "runs"],
+        &["stats", "runs"],
+        &["check", "runs/*.pickle"],
+        &["check", "runs/a**.pickle"],
+    ] {
         let output = memlint_in(&folder, arguments);
         assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""), "{arguments:?}");
         let _ = writeln!(told, "$ memlint {}\n{}", arguments.join(" "), stderr(&output));

@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod formats;
+mod many;
 mod writing;
 
 use std::path::{Path, PathBuf};

@@ -118,7 +118,11 @@ fn bytes_and_endless_integers_are_passed_over_wherever_the_window_ends() {
             let opcodes = memlint::pickle::walk(bytes.as_slice()).unwrap();
             assert_eq!(opcodes, memlint::pickle::walk(&one_event(&[])[..]).unwrap() + 2);
             let cut = Pickle::new(5).raw(&junk[..junk.len() - 2]).0;
-            assert_eq!(pickle_error(&cut), PickleError::Truncated { offset: cut.len() }, "{opcode:?} {length}");
+            assert_eq!(
+                pickle_error(&cut),
+                PickleError::Truncated { offset: cut.len() },
+                "{opcode:?} {length}"
+            );
         }
     }
 }

@@ -5,11 +5,11 @@ use memlint::unit::{Bytes, Micros};
 
 use crate::opcodes::{Field, Pickle, one_event, one_trace, read};
 
-fn list(items: &[Vec<u8>]) -> Vec<u8> {
+pub(crate) fn list(items: &[Vec<u8>]) -> Vec<u8> {
     [b"](".as_slice(), &items.concat(), b"e"].concat()
 }
 
-fn dict(items: &[(&str, Field)]) -> Vec<u8> {
+pub(crate) fn dict(items: &[(&str, Field)]) -> Vec<u8> {
     Pickle::default().dict(items).0
 }
 

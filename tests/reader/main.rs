@@ -8,3 +8,4 @@ mod hostile;
 mod layouts;
 mod opcodes;
 mod oracle;
+mod variants;

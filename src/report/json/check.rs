@@ -27,6 +27,7 @@ pub(super) struct Check {
 #[derive(Serialize)]
 struct CheckedInput {
     path: String,
+    rank: Option<u32>,
     devices: Vec<CheckedDevice>,
 }
 
@@ -127,7 +128,7 @@ impl Check {
             findings: report
                 .findings
                 .iter()
-                .map(|finding| Found::of(finding, name(finding.input), sources))
+                .map(|finding| Found::of(finding, report.inputs.get(finding.input), sources))
                 .collect(),
             skipped: report.skipped.iter().map(skipped).collect(),
             gaps: report.inputs.iter().flat_map(Gap::all).collect(),
@@ -144,7 +145,7 @@ impl Check {
 impl CheckedInput {
     fn of(input: &Input, sources: &SourceMap) -> CheckedInput {
         let devices = input.devices.iter().map(|device| CheckedDevice::of(input, device, sources)).collect();
-        CheckedInput { path: input.name.clone(), devices }
+        CheckedInput { path: input.name.clone(), rank: input.rank, devices }
     }
 }
 
@@ -171,7 +172,7 @@ pub(super) fn by_role(device: &Device) -> BTreeMap<&'static str, u64> {
 }
 
 impl Found {
-    fn of(finding: &Finding, input: Option<String>, sources: &SourceMap) -> Found {
+    fn of(finding: &Finding, input: Option<&Input>, sources: &SourceMap) -> Found {
         let bytes = |bytes: Option<Bytes>| bytes.map(Bytes::get);
         let impact = &finding.impact;
         Found {
@@ -181,9 +182,9 @@ impl Found {
             confidence: finding.confidence.name(),
             message: finding.message.clone(),
             help: finding.help.clone(),
-            input,
+            input: input.map(|input| input.name.clone()),
             device: finding.device.map(Index::position),
-            rank: None,
+            rank: input.and_then(|input| input.rank),
             location: finding.location.as_ref().map(|location| Spot::of(location, sources)),
             related: finding
                 .related

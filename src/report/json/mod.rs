@@ -11,8 +11,8 @@ use std::io;
 use serde::Serialize;
 
 use crate::engine::{Device, Input, Report};
-use crate::report::gap;
 use crate::report::place::MainLoop;
+use crate::report::{Detail, gap};
 use crate::source::SourceMap;
 use crate::unit::Index;
 
@@ -81,7 +81,8 @@ struct Gap {
 impl Gap {
     fn all(input: &Input) -> Vec<Gap> {
         let gap = |device, kind, message| Gap { input: input.name.clone(), device, kind, message };
-        let of_file = gap::all(&input.snapshot).into_iter().map(|(kind, message)| gap(None, kind, message));
+        let of_file = gap::all(&input.snapshot, Detail::Verbose);
+        let of_file = of_file.into_iter().map(|(kind, message)| gap(None, kind, message));
         let of_traces = input.devices.iter().flat_map(|device| {
             let ordinal = Some(device.device.position());
             gap::disagreements(&device.timeline.agreement)

@@ -15,6 +15,7 @@ pub(super) struct Stats {
     schema: &'static str,
     tool: Tool,
     input: String,
+    rank: Option<u32>,
     devices: Vec<DeviceStats>,
     #[serde(skip_serializing_if = "Option::is_none")]
     allocations: Option<Vec<AllocationStats>>,
@@ -80,6 +81,7 @@ impl Stats {
             schema: SCHEMA,
             tool: TOOL,
             input: input.name.clone(),
+            rank: input.rank,
             devices: input.devices.iter().map(|device| DeviceStats::of(input, device, sources)).collect(),
             allocations: allocations.then(every),
             gaps: Gap::all(input),

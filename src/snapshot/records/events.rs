@@ -50,7 +50,8 @@ impl Records {
                 Some(Word::InternalMetadata) => particulars.internal_metadata = any_text(value),
                 Some(Word::PoolId) => particulars.pool = pool(value, heap).ok(),
                 Some(Word::Frames) => event.stack = Some(self.stack(value, heap)?),
-                Some(Word::ForwardFrames | Word::CppFrames | Word::Category | Word::Device) => {}
+                Some(Word::Category) => self.categorised = true,
+                Some(Word::ForwardFrames | Word::CppFrames | Word::Device) => {}
                 _ => self.unknown(key),
             }
         }

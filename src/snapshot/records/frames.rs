@@ -70,7 +70,11 @@ impl Records {
         {
             // Lists only grow. No pickler adds to a list that it has written, and one that grew with every event would
             // make stacks of the square of the file's length.
-            return if length == items.len() { Ok(stack) } else { Err("`frames` that grew after they were used") };
+            return if length == items.len() {
+                Ok(stack)
+            } else {
+                Err("`frames` that grew after they were used")
+            };
         }
         if !self.gather_frames(items, heap) {
             return Err(WHAT);

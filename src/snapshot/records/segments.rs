@@ -87,6 +87,8 @@ impl Records {
                     segment.device =
                         i32::try_from(device).map_err(|_| "a segment's `device` that is no ordinal")?;
                 }
+                // PyTorch's conversion of profiles writes None where it saw no block.
+                Some(Word::BlockAddress) if value == Value::None => {}
                 Some(Word::BlockAddress) => {
                     segment.address = address(value, "a segment's `address` that is no address")?;
                 }
