@@ -187,4 +187,7 @@ pub struct Skipped {
     pub rule: &'static str,
     /// Why, in words for a person.
     pub reason: String,
+    /// Whether the recording lacks what the rule needs to see. Otherwise the program does nothing that the rule is about:
+    /// without an optimizer there is no gradient to clear.
+    pub blind: bool,
 }

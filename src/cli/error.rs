@@ -36,6 +36,15 @@ pub(super) enum CliError {
         /// The path as given.
         name: String,
     },
+    /// A snapshot of a PyTorch that says things in words of its own.
+    #[error("most events of `{name}` are of kinds that memlint does not know, so there is no verdict")]
+    #[diagnostic(help(
+        "was it written by a newer PyTorch? `memlint stats` lists what is not known; look for a newer memlint"
+    ))]
+    Unfamiliar {
+        /// The path as given.
+        name: String,
+    },
     /// A misspelt rule.
     #[error("there is no rule `{name}`")]
     #[diagnostic(help("{hint}"))]

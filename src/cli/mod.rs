@@ -22,7 +22,7 @@ use self::progress::Progress;
 use crate::engine::{self, Input, Report};
 use crate::input::Source;
 use crate::report::{Detail, json, stats, text};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Action, DeviceTrace, Gap, Snapshot};
 use crate::source::{self, SourceMap};
 
 /// No trustworthy verdict.
@@ -59,8 +59,11 @@ fn run_check(check: &Check, arguments: &Arguments) -> Result<ExitCode, CliError>
     let mut inputs = Vec::new();
     for source in &sources {
         let input = read(source, &check.reading)?;
-        if input.snapshot.devices.iter().all(|trace| trace.events.is_empty()) {
+        if !input.snapshot.devices.iter().any(DeviceTrace::has_history) {
             return Err(CliError::NoHistory { name: input.name });
+        }
+        if is_unfamiliar(&input.snapshot) {
+            return Err(CliError::Unfamiliar { name: input.name });
         }
         inputs.push(input);
     }
@@ -107,6 +110,14 @@ fn read_snapshot(source: &Source, limits: &Limits) -> Result<Snapshot, CliError>
 }
 
 /// Where the program's source is looked for.
+/// Whether most events of a device are of kinds that this version does not know: then silence would mean nothing.
+fn is_unfamiliar(snapshot: &Snapshot) -> bool {
+    let told = snapshot.gaps.iter().any(|gap| matches!(gap, Gap::UnknownActions(_)));
+    let unknown =
+        |trace: &DeviceTrace| trace.events.iter().filter(|event| event.action == Action::Other).count();
+    told && snapshot.devices.iter().any(|trace| 2 * unknown(trace) > trace.events.len())
+}
+
 fn source_map(reading: &Reading, snapshots: &[Source]) -> SourceMap {
     let maps = reading.path_map.clone();
     if !reading.source_root.is_empty() {

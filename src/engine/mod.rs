@@ -15,7 +15,7 @@ use crate::finding::{Finding, Skipped};
 use crate::program::Program;
 use crate::replay::Replay;
 use crate::role::Roles;
-use crate::rules::{self, Rule};
+use crate::rules::{self, Need, Rule};
 use crate::snapshot::Snapshot;
 use crate::timeline::Timeline;
 use crate::unit::DeviceIndex;
@@ -83,10 +83,11 @@ pub fn check_with(inputs: Vec<Input>, rules: &[&dyn Rule]) -> Report {
                     Ok(found) => {
                         findings.extend(found.into_iter().map(|one| Finding { input: position, ..one }));
                     }
-                    Err(reason) => skipped.push(Skipped {
+                    Err((need, reason)) => skipped.push(Skipped {
                         input: position,
                         rule: rule.meta().name,
                         reason: reason.to_owned(),
+                        blind: matches!(need, Need::History | Need::Stacks),
                     }),
                 }
             }
@@ -99,9 +100,9 @@ pub fn check_with(inputs: Vec<Input>, rules: &[&dyn Rule]) -> Report {
 }
 
 /// What a rule finds, or why it cannot tell.
-fn run(rule: &dyn Rule, facts: &Facts) -> Result<Vec<Finding>, &'static str> {
-    match rule.meta().needs.iter().find_map(|need| need.unmet(facts)) {
-        Some(reason) => Err(reason),
+fn run(rule: &dyn Rule, facts: &Facts) -> Result<Vec<Finding>, (Need, &'static str)> {
+    match rule.meta().needs.iter().find_map(|need| Some((*need, need.unmet(facts)?))) {
+        Some(unmet) => Err(unmet),
         None => Ok(rule.check(facts)),
     }
 }

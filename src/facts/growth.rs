@@ -4,6 +4,10 @@
 //! with their trend. A tensor counts at the ends that it outlives if there are at least two of them (one that is
 //! replaced in every iteration outlives one), or if it is too young to tell. A life ends where the program gives the
 //! block back: what waits for another stream does not grow.
+//!
+//! Sets that are replaced in every iteration by larger ones (hooks that are added and never removed each keep one
+//! tensor) are asked about separately: there every tensor counts that outlives an end, and the growth must be one of
+//! their number. A single tensor that is replaced by a larger one has the number one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,15 +34,35 @@ pub struct Growth {
     pub device_net: f64,
     /// The allocations that are still alive at the last end, oldest first.
     pub alive: Vec<AllocationId>,
+    /// Of sets that are replaced, the tensors that a set has beyond the first set's number; empty of others.
+    pub surplus: Vec<AllocationId>,
+    /// The growth that the number of tensors accounts for, at the size that they have at the first end.
+    pub by_number: f64,
 }
 
-/// The series of every line that leaves more behind at two ends or more, largest net growth first.
+/// The series of what each line leaves behind for good, where that rises at two ends or more; largest net growth first.
 pub(super) fn growth(facts: &Facts) -> Vec<Growth> {
+    series(facts, Outlives::Two)
+}
+
+/// The series of the sets that each line leaves to the next iteration, largest net growth first.
+pub(super) fn replaced_sets(facts: &Facts) -> Vec<Growth> {
+    series(facts, Outlives::One)
+}
+
+/// How many ends a tensor has to outlive to count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outlives {
+    One,
+    Two,
+}
+
+fn series(facts: &Facts, least: Outlives) -> Vec<Growth> {
     let ends = facts.iteration_ends();
     if ends.len() < 3 {
         return Vec::new();
     }
-    let survivors = Survivors::of(facts, ends);
+    let survivors = Survivors::of(facts, ends, least);
     let skipped = usize::from(ends.len() >= 5);
     let stride = ends.len().saturating_sub(skipped).div_ceil(LONGEST_SERIES).max(1);
     let thinned = |series: Vec<f64>| series.into_iter().skip(skipped).step_by(stride).collect::<Vec<f64>>();
@@ -56,7 +80,9 @@ pub(super) fn growth(facts: &Facts) -> Vec<Growth> {
             let series = series.iter().copied().map(Bytes::rounded).collect();
             let alive = site.members.iter().filter(|member| member.last == ends.len());
             let alive = alive.map(|member| member.id).collect();
-            Some(Growth { site: *frame, series, trend, device_net, alive })
+            let surplus = if least == Outlives::One { site.surplus(skipped) } else { Vec::new() };
+            let by_number = site.growth_by_number(skipped, ends.len());
+            Some(Growth { site: *frame, series, trend, device_net, alive, surplus, by_number })
         })
         .collect();
     found.sort_by(|a, b| b.trend.net.total_cmp(&a.trend.net).then(a.site.cmp(&b.site)));
@@ -108,23 +134,50 @@ struct Site {
     members: Vec<Member>,
 }
 
+impl Site {
+    /// The members that are born under an end with more of them than the first counted end, beyond that number.
+    fn surplus(&self, skipped: usize) -> Vec<AllocationId> {
+        let usual = self.members.iter().filter(|member| member.first == skipped).count();
+        let mut sets: BTreeMap<usize, usize> = BTreeMap::new();
+        let mut beyond = Vec::new();
+        for member in &self.members {
+            let number = sets.entry(member.first).or_default();
+            *number += 1;
+            if *number > usual {
+                beyond.push(member.id);
+            }
+        }
+        beyond
+    }
+
+    /// What the growth would be if all tensors had the average size of those at the first counted end.
+    fn growth_by_number(&self, skipped: usize, ends: usize) -> f64 {
+        let at = |end: usize| self.members.iter().filter(move |one| one.first <= end && end < one.last);
+        let bytes: u64 = at(skipped).map(|member| member.bytes.get()).sum();
+        let (first, last) = (at(skipped).count() as f64, at(ends - 1).count() as f64);
+        if first > 0.0 { (last / first - 1.0) * bytes as f64 } else { 0.0 }
+    }
+}
+
 struct Member {
     id: AllocationId,
     bytes: Bytes,
+    /// The first end that it outlives.
+    first: usize,
     /// How many ends there are up to the last that it outlives.
     last: usize,
 }
 
 struct Survivors {
     sites: FxHashMap<FrameId, Site>,
-    /// Bytes of everything that outlives two ends.
+    /// Bytes of everything that counts.
     total: Series,
     /// Blocks born before the recording and freed in it, by size.
     older: FxHashMap<Bytes, Series>,
 }
 
 impl Survivors {
-    fn of(facts: &Facts, ends: &[usize]) -> Survivors {
+    fn of(facts: &Facts, ends: &[usize], least: Outlives) -> Survivors {
         let count = ends.len();
         let mut this = Survivors {
             sites: FxHashMap::default(),
@@ -140,7 +193,7 @@ impl Survivors {
                 continue;
             }
             let stack = allocation.alloc.and_then(|event| facts.seen_stack(event));
-            if last >= first + 2 {
+            if least == Outlives::One || last >= first + 2 {
                 long_lived.extend(stack);
                 this.add(facts, id, stack, (first, last));
             } else if last == count {
@@ -175,7 +228,7 @@ impl Survivors {
         let new = || Site { series: Series::flat(count), members: Vec::new() };
         let site = self.sites.entry(frame).or_insert_with(new);
         site.series.raise(first, last, bytes);
-        site.members.push(Member { id, bytes, last });
+        site.members.push(Member { id, bytes, first, last });
     }
 
     /// A site's series with the blocks of the same sizes that were there before the recording and leave during it: a
@@ -219,5 +272,31 @@ mod tests {
         series.raise(1, 3, Bytes(5));
         series.raise(2, 4, Bytes(7));
         assert_eq!(series.levels(), [0.0, 5.0, 12.0, 7.0]);
+    }
+
+    /// A line that leaves so many tensors of so many bytes to each end, each of which outlives only that one.
+    fn sets(sets: &[(usize, u64)]) -> Site {
+        let mut members = Vec::new();
+        for (end, (number, bytes)) in sets.iter().enumerate() {
+            for _ in 0..*number {
+                let id = AllocationId::at(members.len()).unwrap();
+                members.push(Member { id, bytes: Bytes(*bytes), first: end, last: end + 1 });
+            }
+        }
+        Site { series: Series::flat(sets.len()), members }
+    }
+
+    #[test]
+    fn more_tensors_are_growth_by_number_and_larger_ones_are_not() {
+        assert!((sets(&[(2, 10), (3, 10), (4, 10)]).growth_by_number(0, 3) - 20.0).abs() < 1e-9);
+        assert!(sets(&[(2, 10), (2, 20), (2, 30)]).growth_by_number(0, 3).abs() < 1e-9);
+    }
+
+    #[test]
+    fn surplus_is_what_a_set_has_beyond_the_first_counted_one() {
+        let surplus = sets(&[(9, 1), (1, 1), (2, 1), (3, 1)]).surplus(1);
+        // Nine, one, two (the tenth and eleventh are ids 10 and 11), three (ids 12 to 14).
+        let beyond: Vec<usize> = surplus.iter().map(|id| id.position()).filter(|at| *at > 8).collect();
+        assert_eq!(beyond, [11, 13, 14]);
     }
 }

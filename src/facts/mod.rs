@@ -7,17 +7,24 @@ mod blame;
 mod bursts;
 mod calls;
 mod code;
+mod collection;
 mod growth;
 mod impact;
 mod makers;
 mod module_calls;
+mod occupants;
+mod pending;
+mod pinned;
 mod pools;
 mod reallocation;
 mod regrowth;
+mod releases;
 mod retention;
 mod savers;
+mod shapes;
 mod steady;
 mod trend;
+mod unscalings;
 mod unused_graphs;
 
 use std::cell::OnceCell;
@@ -26,16 +33,22 @@ pub use blame::{Blame, Guilty};
 pub use bursts::Burst;
 pub use calls::Calls;
 pub use code::Code;
+pub use collection::{Collected, CollectedAt, Collection};
 pub use growth::Growth;
 pub use impact::{Change, Changes};
 pub use makers::Maker;
 pub use module_calls::ModuleCall;
-pub use pools::PoolPeaks;
+pub use pending::Pending;
+pub use pinned::PinnedSegment;
+pub use pools::{PoolPeaks, PrivatePool};
 pub use reallocation::Reallocation;
 pub use regrowth::StateMaking;
+pub use releases::{Cause, Release};
 pub use retention::Retention;
+pub use shapes::{Shapes, VaryingSite};
 pub use steady::Steady;
 pub use trend::{Trend, trend};
+pub use unscalings::Unscaling;
 pub use unused_graphs::UnusedGraph;
 
 use crate::program::{Phase, Program};
@@ -83,6 +96,8 @@ pub struct Facts<'a> {
     ends: Vec<usize>,
     default_pool: OnceCell<PoolPeaks>,
     growth: OnceCell<Vec<Growth>>,
+    replaced_sets: OnceCell<Vec<Growth>>,
+    collections: OnceCell<Vec<Collection>>,
     retentions: OnceCell<Vec<Retention>>,
     reallocations: OnceCell<Vec<Reallocation>>,
     makings: OnceCell<Vec<StateMaking>>,
@@ -113,6 +128,8 @@ impl<'a> Facts<'a> {
             ends,
             default_pool: OnceCell::new(),
             growth: OnceCell::new(),
+            replaced_sets: OnceCell::new(),
+            collections: OnceCell::new(),
             retentions: OnceCell::new(),
             reallocations: OnceCell::new(),
             makings: OnceCell::new(),
@@ -175,6 +192,16 @@ impl<'a> Facts<'a> {
         self.growth.get_or_init(|| growth::growth(self))
     }
 
+    /// The bytes that sets which every iteration replaces hold at its end, line by line; largest growth first.
+    pub fn replaced_sets(&self) -> &[Growth] {
+        self.replaced_sets.get_or_init(|| growth::replaced_sets(self))
+    }
+
+    /// What loops beside the main one collect, by loop.
+    pub fn collections(&self) -> &[Collection] {
+        self.collections.get_or_init(|| collection::collections(self))
+    }
+
     /// Forward passes whose activations nothing lets go of, by the line that runs the model.
     pub fn retentions(&self) -> &[Retention] {
         self.retentions.get_or_init(|| retention::retentions(self))
@@ -216,6 +243,21 @@ impl<'a> Facts<'a> {
         self.unused_graphs.get_or_init(|| unused_graphs::unused_graphs(self))
     }
 
+    /// The memory that went back to the driver, in order.
+    pub fn releases(&self) -> Vec<Release> {
+        releases::releases(self)
+    }
+
+    /// Which stacks allocate another size in each iteration.
+    pub fn shapes(&self) -> Shapes {
+        shapes::shapes(self)
+    }
+
+    /// The moments at which a `GradScaler` looked at the gradients, in order.
+    pub fn unscalings(&self) -> Vec<Unscaling> {
+        unscalings::unscalings(self)
+    }
+
     /// Who made what was allocated, by stack.
     pub fn makers(&self) -> Vec<Option<Maker>> {
         self.snapshot.stacks.ids().map(|stack| makers::maker(self, stack)).collect()
@@ -234,6 +276,26 @@ impl<'a> Facts<'a> {
     /// The peaks of the default pool: private ones (CUDA graphs) apart.
     pub fn default_pool(&self) -> PoolPeaks {
         *self.default_pool.get_or_init(|| pools::default_pool(self))
+    }
+
+    /// The private pools that were there when the snapshot was taken, by their numbers.
+    pub fn private_pools(&self) -> Vec<PrivatePool> {
+        pools::private_pools(self)
+    }
+
+    /// The moment at which most bytes waited for other streams; `None` where none ever did.
+    pub fn pending(&self) -> Option<Pending> {
+        pending::pending(self)
+    }
+
+    /// Segments that are kept from being released although nearly nothing of them is in use; largest waste first.
+    pub fn pinned_segments(&self, least: Bytes) -> Vec<PinnedSegment> {
+        pinned::pinned_segments(self, least)
+    }
+
+    /// The bytes that an allocation occupies, rounding included.
+    pub fn block_size(&self, id: AllocationId) -> Bytes {
+        self.replay.block_sizes.get(id.position()).copied().unwrap_or_default()
     }
 
     /// The innermost user frame of a stack.

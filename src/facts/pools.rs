@@ -1,7 +1,7 @@
-//! The peaks of the default pool, private pools apart.
+//! The peaks of the default pool, private pools apart; and these.
 //!
 //! In: events, replayed block sizes and the final segments. Out: the most that the default pool reserved, and the most that
-//! was in use of it at once. What a private pool (a CUDA graph's) holds is no fragmentation of the default pool. Pools are
+//! was in use of it at once; the same for each private pool. What a private pool (a CUDA graph's) holds is no fragmentation of the default pool. Pools are
 //! known from the final segments, so one that was released before the end counts as default.
 
 use std::collections::BTreeMap;
@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashSet;
 
 use crate::facts::Facts;
+use crate::facts::occupants::occupants;
 use crate::snapshot::Action;
-use crate::unit::{Bytes, Index};
+use crate::unit::{AllocationId, Bytes, Index};
 
 /// The peaks of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +22,53 @@ pub struct PoolPeaks {
     pub active: Bytes,
     /// What was held before the first event. How much of it was ever in use, the recording cannot know.
     pub held_before: Bytes,
+}
+
+/// A private pool: the memory of one CUDA graph, or of several that share it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrivatePool {
+    /// PyTorch's two numbers. A graph that is captured without `pool=` gets a pool (n, 0) of its own; handles that the
+    /// program asks for are (0, n) (`c10/cuda/CUDACachingAllocator.cpp`, `MemPool::MemPool`).
+    pub id: (u64, u64),
+    /// What it holds from the driver.
+    pub reserved: Bytes,
+    /// The most that was in use of it at once, in whole blocks.
+    pub peak: Bytes,
+    /// What is still in use of it at the end: the outputs of its graphs.
+    pub kept: Bytes,
+    /// What was allocated from it.
+    pub allocations: Vec<AllocationId>,
+}
+
+/// The private pools of the final segments.
+pub(super) fn private_pools(facts: &Facts) -> Vec<PrivatePool> {
+    let mut pools: BTreeMap<(u64, u64), PrivatePool> = BTreeMap::new();
+    for (segment, inside) in occupants(facts, |one| one.pool != (0, 0)) {
+        let pool = pools.entry(segment.pool).or_insert_with(|| PrivatePool {
+            id: segment.pool,
+            reserved: Bytes::ZERO,
+            peak: Bytes::ZERO,
+            kept: Bytes::ZERO,
+            allocations: Vec::new(),
+        });
+        pool.reserved += segment.total_size;
+        pool.allocations.extend(inside);
+    }
+    for pool in pools.values_mut() {
+        let mut changes: Vec<(usize, i128)> = Vec::new();
+        for (id, allocation) in
+            pool.allocations.iter().filter_map(|id| Some((*id, facts.timeline.allocation(*id)?)))
+        {
+            let size = block(facts, id.position());
+            changes.push((allocation.alloc.map_or(0, Index::position), size));
+            changes.extend(allocation.free.map(|died| (died.position(), -size)));
+        }
+        changes.sort_unstable();
+        let mut level = Level::default();
+        changes.into_iter().for_each(|(_, by)| level.change(by));
+        (pool.peak, pool.kept) = (bytes(level.peak), bytes(level.now));
+    }
+    pools.into_values().collect()
 }
 
 pub(super) fn default_pool(facts: &Facts) -> PoolPeaks {

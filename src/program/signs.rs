@@ -27,15 +27,22 @@ pub(super) struct Sign {
 
 /// The sign of every distinct stack, by its position.
 pub(super) fn read(snapshot: &Snapshot, vocabulary: &Vocabulary) -> Vec<Sign> {
-    let known = Methods { step: snapshot.strings.find("step"), backward: snapshot.strings.find("backward") };
+    let known = Known {
+        step: snapshot.strings.find("step"),
+        backward: snapshot.strings.find("backward"),
+        engine: snapshot.devices.iter().any(|trace| trace.has_stacks(&snapshot.stacks)),
+    };
     snapshot.stacks.ids().map(|stack| sign(snapshot, vocabulary, known, stack)).collect()
 }
 
-/// Names by which methods are known whoever wrote them: an optimizer's, and a custom function's.
+/// What holds for all stacks: the names by which methods are known whoever wrote them (an optimizer's, a custom
+/// function's), and what an empty stack means.
 #[derive(Clone, Copy)]
-struct Methods {
+struct Known {
     step: Option<StringId>,
     backward: Option<StringId>,
+    /// Whether an empty stack tells the engine's thread: not where all are empty (`context=None`).
+    engine: bool,
 }
 
 /// What the frame just further in is, decorators skipped.
@@ -48,7 +55,7 @@ enum Callee {
     Other,
 }
 
-fn sign(snapshot: &Snapshot, vocabulary: &Vocabulary, known: Methods, stack: StackId) -> Sign {
+fn sign(snapshot: &Snapshot, vocabulary: &Vocabulary, known: Known, stack: StackId) -> Sign {
     let frames = snapshot.stacks.get(stack);
     let mut walk = Walk::default();
     let mut callee = Callee::Other;
@@ -72,7 +79,7 @@ fn sign(snapshot: &Snapshot, vocabulary: &Vocabulary, known: Methods, stack: Sta
         };
     }
     let engine = frames.iter().any(|&frame| vocabulary.meaning(frame) == Meaning::Engine);
-    let phase = if engine || !any_python { Some(Phase::Backward) } else { walk.tentative };
+    let phase = if engine || (!any_python && known.engine) { Some(Phase::Backward) } else { walk.tentative };
     Sign { phase, evaluating: walk.evaluating }
 }
 

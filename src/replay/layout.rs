@@ -97,6 +97,12 @@ impl Layout {
         }
     }
 
+    /// How many holes there are, and the size of the largest. Looks at each.
+    pub(super) fn census(&self) -> (usize, u64) {
+        let sizes = self.holes.iter().map(|(start, hole)| hole.end - start);
+        (self.holes.len(), sizes.max().unwrap_or(0))
+    }
+
     /// All holes, by address, with their sizes.
     pub(super) fn into_ranges(self) -> impl Iterator<Item = (u64, u64, Home)> {
         self.holes.into_iter().map(|(start, hole)| (start, hole.end - start, hole.home))

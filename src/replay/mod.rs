@@ -2,7 +2,7 @@
 //! asked for more although enough lay free.
 //!
 //! In: the snapshot and the timeline. Out: the block size of every allocation, the peaks of allocated and active bytes,
-//! and the misses. The addresses are known, so no search for a fit is needed: a block ends where rounding and splitting
+//! the misses, and how the allocator stood when a request failed. The addresses are known, so no search for a fit is needed: a block ends where rounding and splitting
 //! say (`c10/cuda/CUDACachingAllocator.cpp`, PyTorch 2.11). Allocated bytes end when the program gives a block back,
 //! active bytes when it returns to the pool; on every recording of the corpus made from the start both peaks equal
 //! PyTorch's `allocated_bytes.all.peak` and `active_bytes.all.peak` to the byte.
@@ -31,6 +31,26 @@ pub struct Replay {
     pub peak_active: Peak,
     /// The driver calls that were made although enough bytes lay free in smaller pieces.
     pub misses: Vec<Miss>,
+    /// The first request that failed.
+    pub failure: Option<Failure>,
+}
+
+/// A request that failed, and how the allocator stood at that moment. PyTorch has given all empty segments back to the
+/// driver by then (`release_cached_blocks`), so what is free lies in segments that are in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Failure {
+    /// The `oom` event.
+    pub event: EventIndex,
+    /// Bytes of the block that was wanted: the request, rounded.
+    pub wanted: Bytes,
+    /// Bytes held from the driver.
+    pub reserved: Bytes,
+    /// Bytes of these that lay free.
+    pub free: Bytes,
+    /// The largest free piece, whatever stream or pool it belongs to.
+    pub largest: Bytes,
+    /// How many free pieces there were.
+    pub pieces: usize,
 }
 
 /// A driver call for more memory while enough was cached, but in pieces that did not fit.
@@ -68,6 +88,7 @@ struct Machine<'a> {
     active: Level,
     reserved: Bytes,
     misses: Vec<Miss>,
+    failure: Option<Failure>,
 }
 
 /// A level and the highest that it reached.
@@ -107,6 +128,7 @@ impl<'a> Machine<'a> {
             active: Level::default(),
             reserved: timeline.reserved_at_start,
             misses: Vec::new(),
+            failure: None,
         };
         for (start, size, home) in ranges_at_start(snapshot, timeline, events) {
             machine.layout.release(start, size, home);
@@ -162,7 +184,8 @@ impl<'a> Machine<'a> {
                 self.reserved -= size;
             }
             Action::Alloc | Action::FreeRequested | Action::FreeCompleted => self.step_block(at, event),
-            Action::Snapshot | Action::OutOfMemory | Action::Other => {}
+            Action::OutOfMemory => self.note_failure(at, size),
+            Action::Snapshot | Action::Other => {}
         }
     }
 
@@ -194,12 +217,29 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// Looks at all holes, and therefore only once a recording.
+    fn note_failure(&mut self, event: EventIndex, wanted: Bytes) {
+        if self.failure.is_none() {
+            let (pieces, largest) = self.layout.census();
+            let free = self.reserved - self.active.now;
+            self.failure = Some(Failure {
+                event,
+                wanted,
+                reserved: self.reserved,
+                free,
+                largest: Bytes(largest),
+                pieces,
+            });
+        }
+    }
+
     fn finish(self) -> Replay {
         Replay {
             block_sizes: self.block_sizes,
             peak_allocated: self.allocated.peak,
             peak_active: self.active.peak,
             misses: self.misses,
+            failure: self.failure,
         }
     }
 }

@@ -7,7 +7,7 @@ use super::gap;
 use super::look::{Detail, Ink, Look};
 use super::place::MainLoop;
 use crate::engine::{Device, Input, Report};
-use crate::finding::{Finding, Severity};
+use crate::finding::{Finding, Severity, Skipped};
 use crate::program::{FoundBy, Phase};
 use crate::role::Role;
 use crate::source::SourceMap;
@@ -113,7 +113,7 @@ fn verdict(report: &Report, look: &Look) -> String {
         parts.push(look.paint(Ink::Severity(Severity::Warning), &count(warnings, "warning")));
     }
     if parts.is_empty() {
-        parts.push("no findings".to_owned());
+        parts.push(silence(report));
     }
     if !notes.is_empty() {
         let counted = look.paint(Ink::Severity(Severity::Info), &count(notes.len(), "note"));
@@ -125,12 +125,28 @@ fn verdict(report: &Report, look: &Look) -> String {
             [note] => format!("{counted} ({}; -v shows it)", note.rule),
             several => {
                 let mut rules: Vec<&str> = several.iter().map(|note| note.rule).collect();
+                rules.sort_unstable();
                 rules.dedup();
                 format!("{counted} ({}; -v shows them)", rules.join(", "))
             }
         });
     }
     parts.join(", ")
+}
+
+/// What it means that nothing was found: less, where rules could not see.
+fn silence(report: &Report) -> String {
+    match skipped_rules(report, |skipped| skipped.blind).len() {
+        0 => "no findings".to_owned(),
+        blind => format!("nothing found, but {} could not judge this recording", count(blind, "rule")),
+    }
+}
+
+fn skipped_rules(report: &Report, counts: impl Fn(&Skipped) -> bool) -> Vec<&'static str> {
+    let mut rules: Vec<&str> = report.skipped.iter().filter(|one| counts(one)).map(|one| one.rule).collect();
+    rules.sort_unstable();
+    rules.dedup();
+    rules
 }
 
 /// Rules that could not run, and why.
@@ -145,9 +161,7 @@ fn skipped(out: &mut String, report: &Report, look: &Look) {
         }
         return;
     }
-    let mut rules: Vec<&str> = report.skipped.iter().map(|skipped| skipped.rule).collect();
-    rules.sort_unstable();
-    rules.dedup();
+    let rules = skipped_rules(report, |_| true);
     let line = format!("{} skipped ({}; -v says why)", count(rules.len(), "rule"), rules.join(", "));
     let _ = writeln!(out, "{}", look.wrap(&line, 2));
 }

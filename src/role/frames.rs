@@ -121,10 +121,18 @@ fn python_kind(file: &str, name: &str) -> FrameKind {
     }
 }
 
+/// A file's path inside the `torch` package. Where packages are installed, only the one called `torch` counts: an
+/// environment may lie in a folder of that name (`/opt/torch/.venv`).
+fn torch_tail(file: &str) -> Option<&str> {
+    match file.rfind("-packages/") {
+        Some(installed) => file.get(installed + "-packages/".len()..)?.strip_prefix("torch/"),
+        None => file.get(file.rfind("/torch/")? + "/torch/".len()..),
+    }
+}
+
 /// The kind of a frame of the `torch` package; `None` for other files.
 fn torch_kind(file: &str, name: &str) -> Option<FrameKind> {
-    let start = file.rfind("/torch/")?;
-    let tail = file.get(start + "/torch/".len()..)?;
+    let tail = torch_tail(file)?;
     let kind = match tail {
         "nn/modules/module.py" => module_kind(name),
         "serialization.py" | "_weights_only_unpickler.py" => FrameKind::Load,
@@ -156,5 +164,18 @@ fn module_kind(name: &str) -> FrameKind {
         | "<lambda>" => FrameKind::ModuleMove,
         "load_state_dict" | "_load_from_state_dict" | "load" => FrameKind::Load,
         _ => FrameKind::Torch,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_environment_in_a_folder_called_torch_makes_nothing_pytorch() {
+        let venv = "/opt/torch/.venv/lib/python3.12/site-packages";
+        assert_eq!(torch_tail(&format!("{venv}/torch/optim/adam.py")), Some("optim/adam.py"));
+        assert_eq!(torch_tail(&format!("{venv}/transformers/cache_utils.py")), None);
+        assert_eq!(torch_tail("/home/me/src/torch/nn/init.py"), Some("nn/init.py"));
     }
 }

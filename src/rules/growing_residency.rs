@@ -1,4 +1,6 @@
-//! Lines whose tensors pile up from iteration to iteration.
+//! Lines whose tensors pile up from iteration to iteration, or from turn to turn of another loop.
+
+mod collected;
 
 use rustc_hash::FxHashSet;
 
@@ -28,15 +30,21 @@ const DRAWDOWN: f64 = 0.35;
 const TAIL: f64 = 0.6;
 /// How much of what the line gains must show in the device's total: what is freed elsewhere in exchange is no growth.
 const SHOWS_IN_TOTAL: f64 = 0.5;
+/// How many sets there have to be, where each replaces the last: their sizes vary for more reasons than those of piles.
+const SETS: usize = 5;
+/// How much of the growth of such sets their number has to account for.
+const BY_NUMBER: f64 = 0.8;
 
 impl GrowingResidency {
     fn detect(facts: &Facts) -> Vec<Finding> {
         let explained = explained(facts);
-        let growing: Vec<&Growth> = facts
-            .growth()
-            .iter()
-            .filter(|growth| grows(facts, growth) && !is_explained(facts, growth, &explained))
-            .collect();
+        let real = |growth: &&Growth| grows(facts, growth) && !is_explained(facts, growth, &explained);
+        let mut growing: Vec<&Growth> = facts.growth().iter().filter(real).collect();
+        let piled: FxHashSet<FrameId> = growing.iter().map(|growth| growth.site).collect();
+        let sets = facts.replaced_sets().iter().filter(|set| !piled.contains(&set.site));
+        growing.extend(sets.filter(|set| gains_members(set)).filter(real));
+        let reported: FxHashSet<AllocationId> =
+            growing.iter().flat_map(|growth| growth.alive.iter().copied()).collect();
         let mut statements: Vec<(FrameId, Vec<&Growth>)> = Vec::new();
         for growth in growing {
             let statement = statement(facts, growth);
@@ -45,7 +53,8 @@ impl GrowingResidency {
                 None => statements.push((statement, vec![growth])),
             }
         }
-        statements.into_iter().map(|(_, sites)| report(facts, &sites, &explained)).collect()
+        let piles = statements.into_iter().map(|(_, sites)| report(facts, &sites, &explained));
+        piles.chain(collected::detect(facts, &explained, &reported)).collect()
     }
 }
 
@@ -75,10 +84,20 @@ fn grows(facts: &Facts, growth: &Growth) -> bool {
     // Few values prove little: then each of them has to rise, and by about as much.
     let regular = (trend.values >= 8 || trend.smallest > 0.2) && (trend.values > 4 || trend.evenness >= 0.7);
     let shows = growth.device_net >= SHOWS_IN_TOTAL * trend.net;
-    let slope = trend.slope;
-    let matters = slope >= Bytes::MIB.get() as f64
-        || (slope >= 64.0 * Bytes::KIB.get() as f64 && trend.net >= 0.005 * facts.peak().get() as f64);
+    let matters = is_large(facts, trend.slope, trend.net);
     trend.net > 0.0 && steady && significant && goes_on && repeated && regular && shows && matters
+}
+
+/// Whether so many bytes a step, and in all, matter.
+fn is_large(facts: &Facts, slope: f64, net: f64) -> bool {
+    slope >= Bytes::MIB.get() as f64
+        || (slope >= 64.0 * Bytes::KIB.get() as f64 && net >= 0.005 * facts.peak().get() as f64)
+}
+
+/// Whether sets that every iteration replaces grow because they have more and more members, and not because a member is
+/// larger (that is growing-reallocation) or a shape varies.
+fn gains_members(set: &Growth) -> bool {
+    set.trend.values >= SETS && set.by_number >= BY_NUMBER * set.trend.net
 }
 
 /// The statement of the loop's body under which a line allocates: what hangs under one statement is one finding.
@@ -133,7 +152,7 @@ fn report(facts: &Facts, sites: &[&Growth], explained: &FxHashSet<AllocationId>)
         finding.severity = Severity::Warning;
     }
     finding.evidence = evidence(sites, slope, net, p_value, values, alive.len());
-    let saved = freed_with_their_iteration(facts, &alive).saving(facts.timeline);
+    let saved = without_growth(facts, sites, explained).saving(facts.timeline);
     finding.impact = Impact { peak: Some(saved), resident: Some(net), per_iteration: Some(slope) };
     finding
 }
@@ -172,10 +191,16 @@ fn evidence(
     ]
 }
 
-/// The lifetimes as they would be if each tensor died with the iteration that made it.
-fn freed_with_their_iteration(facts: &Facts, alive: &[AllocationId]) -> Changes {
+/// The lifetimes as they would be without the growth: piled tensors die with the iteration that made them, and what sets
+/// have beyond the first one's number is never made.
+fn without_growth(facts: &Facts, sites: &[&Growth], explained: &FxHashSet<AllocationId>) -> Changes {
     let mut changes = Changes::default();
-    for id in alive {
+    let (sets, piles): (Vec<&Growth>, Vec<&Growth>) = sites.iter().partition(|site| !site.surplus.is_empty());
+    for id in sets.iter().flat_map(|set| &set.surplus) {
+        changes.set(*id, Change::Remove);
+    }
+    let piled = piles.iter().flat_map(|pile| &pile.alive).filter(|id| !explained.contains(id));
+    for id in piled {
         let end = facts
             .timeline
             .allocation(*id)

@@ -6,6 +6,8 @@
 //! says why.
 
 mod activations_without_backward;
+mod allocator_thrash;
+mod cross_stream_pending;
 mod delayed_free_cycle;
 mod duplicate_weights;
 mod fragmentation;
@@ -15,12 +17,18 @@ mod late_zero_grad;
 mod lazy_optimizer_init;
 mod missing_zero_grad;
 mod no_iterations;
+mod no_stacks;
 mod optimizer_state_regrowth;
 mod optimizer_step_peak;
+mod out_of_memory;
 mod overlapping_iterations;
+mod pinned_segment;
+mod private_pool_waste;
 mod retained_graph;
+mod skipped_optimizer_step;
 mod transient_spike;
 mod truncated_history;
+mod varying_shapes;
 
 use crate::facts::Facts;
 use crate::finding::{Finding, Group, Impact, Location, Measure, Severity, StackFrame, Value};
@@ -71,10 +79,10 @@ impl Need {
     pub fn unmet(self, facts: &Facts) -> Option<&'static str> {
         let (met, reason) = match self {
             Need::History => {
-                (!facts.trace.events.is_empty(), "the snapshot has no events, only the final segments")
+                (facts.trace.has_history(), "the snapshot has no events, only the final segments")
             }
             Need::Stacks => (
-                facts.trace.events.iter().any(|event| event.stack.is_some()),
+                facts.trace.has_stacks(&facts.snapshot.stacks),
                 "no event has a stack (recorded with context=None)",
             ),
             Need::Iterations => (
@@ -185,7 +193,15 @@ pub static RULES: &[&dyn Rule] = &[
     &lazy_optimizer_init::LazyOptimizerInit,
     &duplicate_weights::DuplicateWeights,
     &fragmentation::Fragmentation,
+    &allocator_thrash::AllocatorThrash,
+    &varying_shapes::VaryingShapes,
+    &skipped_optimizer_step::SkippedOptimizerStep,
+    &pinned_segment::PinnedSegment,
+    &cross_stream_pending::CrossStreamPending,
+    &private_pool_waste::PrivatePoolWaste,
+    &out_of_memory::OutOfMemory,
     &truncated_history::TruncatedHistory,
+    &no_stacks::NoStacks,
     &no_iterations::NoIterations,
 ];
 

@@ -33,7 +33,6 @@ pub(super) fn read(source: impl Read, limits: &Limits) -> Result<Snapshot, Snaps
     }
     list_unknown(&mut gaps, &loaded.strings, unknown, Gap::UnknownKeys);
     list_unknown(&mut gaps, &loaded.strings, records.unknown_actions, Gap::UnknownActions);
-    let any_frames = records.any_frames;
     let segments = fill_segments(records.segments, &records.blocks, &blocks);
     let devices = distribute(records.events, &traces);
     let mut snapshot = Snapshot {
@@ -48,7 +47,7 @@ pub(super) fn read(source: impl Read, limits: &Limits) -> Result<Snapshot, Snaps
         excerpt,
         gaps,
     };
-    find_gaps(&mut snapshot, any_frames);
+    find_gaps(&mut snapshot);
     Ok(snapshot)
 }
 
@@ -347,7 +346,7 @@ fn list_unknown(
     gaps.push(gap(listed));
 }
 
-fn find_gaps(snapshot: &mut Snapshot, any_frames: bool) {
+fn find_gaps(snapshot: &mut Snapshot) {
     let mut allocs = 0_usize;
     let (mut timed, mut backwards) = (false, 0);
     for trace in &snapshot.devices {
@@ -359,7 +358,8 @@ fn find_gaps(snapshot: &mut Snapshot, any_frames: bool) {
             latest = latest.max(event.time.0);
         }
     }
-    if allocs > 0 && !any_frames {
+    let any_stacks = snapshot.devices.iter().any(|trace| trace.has_stacks(&snapshot.stacks));
+    if allocs > 0 && !any_stacks {
         snapshot.gaps.push(Gap::NoStacks);
     }
     if allocs > 0 && !timed {

@@ -56,6 +56,18 @@ pub struct DeviceTrace {
 }
 
 impl DeviceTrace {
+    /// Whether anything was recorded that moves memory. Markers, and actions of later versions, do not.
+    pub fn has_history(&self) -> bool {
+        let moves = |event: &Event| !matches!(event.action, Action::Snapshot | Action::Other);
+        self.events.iter().any(moves)
+    }
+
+    /// Whether any event has a stack with a frame. Recorded with `context=None`, events have none, or empty ones.
+    pub fn has_stacks(&self, stacks: &Stacks) -> bool {
+        let has_frames = |stack: StackId| !stacks.get(stack).is_empty();
+        self.events.iter().any(|event| event.stack.is_some_and(has_frames))
+    }
+
     /// The event at an index.
     pub fn event(&self, index: EventIndex) -> Option<&Event> {
         self.events.get(index.position())

@@ -5,12 +5,14 @@
 //! one fits. Always: nothing is walked, only paths that end like the recorded one are tried; a file that cannot be the
 //! recorded one (too few lines, another function at that line) is not taken; a missing source is a state, not an error.
 
+mod clearing;
 mod depth;
 mod search;
 mod syntax;
 
+pub use clearing::ZeroGrad;
 pub use search::{PathMap, SourceMap};
-pub use syntax::{Loop, Span, ZeroGrad};
+pub use syntax::{Loop, Span};
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -18,7 +20,7 @@ use std::sync::OnceLock;
 
 use syntax::Syntax;
 
-use crate::finding::{Excuse, Finding, Measure, Severity, Value};
+use crate::finding::{Excuse, Finding, Location, Measure, Severity, Value};
 use crate::unit::Confidence;
 
 /// A local file.
@@ -78,9 +80,10 @@ impl SourceFile {
         }
     }
 
-    /// Whether the file fills gradients with zeros in place instead of releasing them.
-    pub fn zeroes_gradients_in_place(&self) -> bool {
-        self.syntax().is_some_and(Syntax::zeroes_gradients_in_place)
+    /// Whether the loop around a line fills gradients with zeros in place instead of releasing them.
+    pub fn zeroes_gradients_around(&self, line: u32) -> bool {
+        let around = || Some(self.syntax()?.zeroes_gradients_around(&self.line(line)?));
+        around().unwrap_or(false)
     }
 
     /// The line of the first call of a function or method of this bare name.
@@ -122,7 +125,14 @@ pub fn settle(findings: &mut [Finding], sources: &SourceMap) {
 }
 
 fn move_to_call(finding: &mut Finding, sources: &SourceMap) {
-    let (Some(seek), Some(location)) = (finding.seek, &mut finding.location) else { return };
+    let Some(seek) = finding.seek else { return };
+    let Some(location) = &mut finding.location else {
+        if let Some((file, line)) = sources.sole_caller(seek.call) {
+            finding.location = Some(Location { file, line, function: String::new() });
+            seek.label.clone_into(&mut finding.label);
+        }
+        return;
+    };
     let Some(line) = sources.line_of_call(&location.file, seek.call) else { return };
     location.line = line;
     location.function.clear();
@@ -133,13 +143,14 @@ fn move_to_call(finding: &mut Finding, sources: &SourceMap) {
 fn weigh_excuse(finding: &mut Finding, sources: &SourceMap) {
     let (Some(Excuse::ZeroesInPlace), Some(location)) = (finding.excuse, &finding.location) else { return };
     let source = sources.find(&location.file, location.line, &location.function);
-    if source.is_some_and(|file| file.zeroes_gradients_in_place()) {
+    if source.is_some_and(|file| file.zeroes_gradients_around(location.line)) {
         finding.severity = Severity::Info;
         finding.confidence = Confidence::Low;
         finding.evidence.push(Measure {
             name: "zeroes-in-place",
             value: Value::Text("source".to_owned()),
-            text: "the source fills gradients with zeros in place, which no recording shows".to_owned(),
+            text: "this loop's source fills gradients with zeros in place, which no recording shows"
+                .to_owned(),
         });
     }
 }
@@ -186,14 +197,21 @@ while True:
     }
 
     #[test]
-    fn gradients_filled_with_zeros_by_hand_are_seen() {
-        let zeroes =
-            |text: &str| SourceFile::new("a.py".to_owned(), text.to_owned()).zeroes_gradients_in_place();
-        assert!(zeroes("for p in model.parameters():\n    p.grad.zero_()\n"));
-        assert!(zeroes("for p in model.parameters(): p.grad.data.zero_()\n"));
-        assert!(zeroes("torch._foreach_zero_([p.grad for p in params])\n"));
-        assert!(zeroes("model.zero_grad(set_to_none=False)\n"));
-        assert!(!zeroes("optimizer.zero_grad()\nbuffer.zero_()\np.grad = None\n"));
+    fn gradients_filled_with_zeros_by_hand_are_seen_in_their_loop_only() {
+        let zeroes = |clearing: &str, rest: &str| {
+            let text = format!("for batch in loader:\n    loss(batch).backward()\n    {clearing}\n{rest}");
+            SourceFile::new("a.py".to_owned(), text).zeroes_gradients_around(2)
+        };
+        assert!(zeroes("for p in model.parameters(): p.grad.zero_()", ""));
+        assert!(zeroes("for p in model.parameters(): p.grad.data.zero_()", ""));
+        assert!(zeroes("torch._foreach_zero_([p.grad for p in params])", ""));
+        assert!(zeroes("model.zero_grad(set_to_none=False)", ""));
+        let helper = "def clear(model):\n    model.zero_grad(set_to_none=False)\n";
+        assert!(zeroes("clear(model)", helper));
+        assert!(!zeroes("optimizer.step()", helper), "nobody calls it");
+        assert!(!zeroes("buffer.zero_(); optimizer.zero_grad(); p.grad = None", ""));
+        let called = "def step(batch):\n    loss(batch).backward()\nfor batch in loader:\n    step(batch)\n    model.zero_grad(False)\n";
+        assert!(SourceFile::new("a.py".to_owned(), called.to_owned()).zeroes_gradients_around(2));
     }
 
     #[test]

@@ -10,6 +10,8 @@ use super::SourceFile;
 
 /// Files larger than this are not read: no program that a person wrote is.
 const MOST_BYTES: u64 = 4 << 20;
+/// Folders with more entries than this are not searched for a call.
+const MOST_ENTRIES: usize = 500;
 
 /// A prefix of recorded paths and what stands for it here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,6 +80,29 @@ impl SourceMap {
     /// The line of the first call of `name` in the first local file of a recorded path that has one.
     pub fn line_of_call(&self, recorded: &str, name: &str) -> Option<u32> {
         self.search(recorded, |file| file.line_of_call(name))
+    }
+
+    /// The one file directly in the given folders that calls a function of this bare name, and the line; `None` where
+    /// several do. For recordings that name no file.
+    pub fn sole_caller(&self, name: &str) -> Option<(String, u32)> {
+        let mut callers: BTreeMap<PathBuf, (String, u32)> = BTreeMap::new();
+        for root in self.roots.iter().filter(|root| root.least == 1) {
+            let folder = if root.path.as_os_str().is_empty() { Path::new(".") } else { &root.path };
+            let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+            let names: Vec<_> = entries.map(|entry| entry.file_name()).take(MOST_ENTRIES + 1).collect();
+            if names.len() > MOST_ENTRIES {
+                return None;
+            }
+            for name_of_file in names {
+                let path = below(&root.path, Path::new(&name_of_file));
+                let Some(file) = self.read(&path) else { continue };
+                if let (Some(line), Ok(real)) = (file.line_of_call(name), fs::canonicalize(&path)) {
+                    callers.entry(real).or_insert_with(|| (file.name().to_owned(), line));
+                }
+            }
+        }
+        let mut callers = callers.into_values();
+        callers.next().filter(|_| callers.next().is_none())
     }
 
     fn search<T>(&self, recorded: &str, fits: impl Fn(&Rc<SourceFile>) -> Option<T>) -> Option<T> {

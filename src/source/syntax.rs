@@ -6,9 +6,10 @@ use std::ops::Range;
 
 use ruff_python_ast::statement_visitor::{self, StatementVisitor};
 use ruff_python_ast::visitor::{self, Visitor};
-use ruff_python_ast::{ElifElseClause, ExceptHandler, Expr, ExprCall, MatchCase, Stmt};
+use ruff_python_ast::{ElifElseClause, ExceptHandler, Expr, MatchCase, Stmt};
 use ruff_text_size::Ranged;
 
+use super::clearing::{self, ZeroGrad, called};
 use super::depth;
 
 /// Trees deeper than this are not built: walking one takes some hundred bytes of stack a level.
@@ -53,18 +54,6 @@ pub struct Loop {
     pub header: Span,
     /// How its body clears gradients.
     pub zero_grad: ZeroGrad,
-}
-
-/// How a loop's body clears gradients.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ZeroGrad {
-    /// Nothing in it clears gradients.
-    #[default]
-    Absent,
-    /// It calls `zero_grad(set_to_none=False)` or the like: gradients are kept and filled with zeros.
-    FillsWithZeros,
-    /// It calls `zero_grad`, which releases gradients.
-    Releases,
 }
 
 /// A parsed file.
@@ -114,22 +103,28 @@ impl Syntax {
     /// The innermost loop around two lines.
     pub(super) fn loop_around(&self, first: &Range<usize>, last: &Range<usize>) -> Option<Loop> {
         let loops = self.around(first).into_iter().rev().filter(|code| code.span().touches(last));
-        let (code, body) = loops.into_iter().find_map(|code| match code {
-            Code::Statement(Stmt::For(of)) => Some((code, &of.body)),
-            Code::Statement(Stmt::While(of)) => Some((code, &of.body)),
-            _ => None,
-        })?;
-        let mut calls = ZeroGradCalls::default();
-        calls.visit_body(body);
-        Some(Loop { header: header(code)?, zero_grad: calls.found })
+        let (code, body) = loops.into_iter().find_map(|code| Some((code, loop_body(code)?)))?;
+        Some(Loop { header: header(code)?, zero_grad: clearing::of_body(body) })
     }
 
-    /// Whether the file fills gradients with zeros in place: `zero_grad(set_to_none=False)`, `parameter.grad.zero_()`,
-    /// `torch._foreach_zero_(gradients)`.
-    pub(super) fn zeroes_gradients_in_place(&self) -> bool {
-        let mut calls = ZeroGradCalls::default();
-        calls.visit_body(&self.body);
-        calls.in_place
+    /// Whether the loop around a line fills gradients with zeros in place, itself or through a function of this file.
+    /// Where the line's function holds no loop around it, the function itself and the loops that call it count.
+    pub(super) fn zeroes_gradients_around(&self, line: &Range<usize>) -> bool {
+        let around = self.around(line);
+        let innermost_loop = around.iter().rev().find_map(|code| loop_body(*code));
+        let function = around.iter().rev().find_map(|code| match code {
+            Code::Statement(Stmt::FunctionDef(function)) => Some(function),
+            _ => None,
+        });
+        let bodies: Vec<&[Stmt]> = match (innermost_loop, function) {
+            (Some(body), _) => vec![body],
+            (None, Some(function)) => {
+                let callers = clearing::loops_calling(&self.body, function.name.as_str());
+                callers.into_iter().chain([&function.body[..]]).collect()
+            }
+            (None, None) => vec![&self.body],
+        };
+        clearing::fills_with_zeros(&self.body, &bodies)
     }
 
     /// Where the first call of a function of this bare name stands.
@@ -168,6 +163,15 @@ impl Code<'_> {
             Code::Handler(node) => Span::of(node),
             Code::Case(node) => Span::of(node),
         }
+    }
+}
+
+/// The body of a loop.
+fn loop_body(code: Code<'_>) -> Option<&[Stmt]> {
+    match code {
+        Code::Statement(Stmt::For(of)) => Some(&of.body),
+        Code::Statement(Stmt::While(of)) => Some(&of.body),
+        _ => None,
     }
 }
 
@@ -284,72 +288,6 @@ impl<'a> Visitor<'a> for Starting<'_> {
             if larger(self.any) {
                 self.any = Some(span);
             }
-        }
-        visitor::walk_expr(self, expression);
-    }
-}
-
-/// Looks for what clears gradients; a call that releases outweighs one that fills with zeros.
-#[derive(Default)]
-struct ZeroGradCalls {
-    found: ZeroGrad,
-    /// Whether anything fills gradients with zeros.
-    in_place: bool,
-}
-
-/// The bare name of what is called.
-fn called(call: &ExprCall) -> Option<&str> {
-    match &*call.func {
-        Expr::Attribute(method) => Some(method.attr.as_str()),
-        Expr::Name(function) => Some(function.id.as_str()),
-        _ => None,
-    }
-}
-
-impl ZeroGradCalls {
-    fn note(&mut self, call: &ExprCall) {
-        match called(call) {
-            Some("zero_grad") => self.note_zero_grad(call),
-            Some("_foreach_zero_") => self.fill(),
-            Some("zero_") if is_on_gradient(call) => self.fill(),
-            _ => {}
-        }
-    }
-
-    fn fill(&mut self) {
-        self.in_place = true;
-        if self.found == ZeroGrad::Absent {
-            self.found = ZeroGrad::FillsWithZeros;
-        }
-    }
-
-    fn note_zero_grad(&mut self, call: &ExprCall) {
-        let argument = call.arguments.find_keyword("set_to_none").map(|keyword| &keyword.value);
-        let keeps = argument
-            .or(call.arguments.args.first())
-            .is_some_and(|value| matches!(value, Expr::BooleanLiteral(literal) if !literal.value));
-        if keeps {
-            self.fill();
-        } else {
-            self.found = ZeroGrad::Releases;
-        }
-    }
-}
-
-/// Whether a method is called on something's `.grad` or `.grad.data`.
-fn is_on_gradient(call: &ExprCall) -> bool {
-    let Expr::Attribute(method) = &*call.func else { return false };
-    let receiver = match &*method.value {
-        Expr::Attribute(data) if data.attr.as_str() == "data" => &*data.value,
-        other => other,
-    };
-    matches!(receiver, Expr::Attribute(gradient) if gradient.attr.as_str() == "grad")
-}
-
-impl<'a> Visitor<'a> for ZeroGradCalls {
-    fn visit_expr(&mut self, expression: &'a Expr) {
-        if let Expr::Call(call) = expression {
-            self.note(call);
         }
         visitor::walk_expr(self, expression);
     }

@@ -7,11 +7,15 @@
 //! annotations off          a file of PyTorch before 2.5: no Optimizer.step and zero_grad ranges
 //! setup @ train.py:4 main  what follows runs in this phase, under this line of the user's program; callers follow
 //!                          after `<`, and it may have a condition. Phases: setup, input, forward (a layer is called), operator (that line
-//!                          itself computes), backward, step, zero_grad, evaluation
+//!                          itself computes), backward, unscale (`GradScaler`), step, zero_grad, evaluation
 //! loop 4                   the lines up to `end` run four times
 //! alloc out# 8 MiB [2..]   allocates; `#` is the iteration's number, `#-1` the one before; `[…]` says when:
 //!                          [3], [2..], [..4], [2..4], [every 5]
 //! free out#-1              frees
+//! empty_cache [2..]        gives all free segments back to the driver (`torch.cuda.empty_cache`)
+//! release out#             the program gives it back, but another stream is still at it; `free` completes that later
+//! oom 384 MiB              a request fails
+//! pool 2                   what follows is allocated from this private pool; 0 is the default one
 //! record                   the recording starts here
 //! lose 60                  the ring buffer has overwritten the first 60 events
 //! ```
@@ -36,6 +40,10 @@ pub(crate) enum Statement {
     Loop(u32, Vec<Statement>),
     Alloc { name: String, bytes: u64, when: When },
     Free { name: String, when: When },
+    EmptyCache { when: When },
+    Release { name: String, when: When },
+    Oom { bytes: u64, when: When },
+    Pool(u64),
     Record,
     Lose(usize),
 }
@@ -47,6 +55,7 @@ pub(crate) enum Phase {
     Forward,
     Operator,
     Backward,
+    Unscale,
     Step,
     ZeroGrad,
     Evaluation,
@@ -145,6 +154,10 @@ fn statement(line: &str) -> Result<Statement, String> {
             Ok(Statement::Alloc { name: (*name).to_owned(), bytes: size(number, unit)?, when })
         }
         ["free", name] => Ok(Statement::Free { name: (*name).to_owned(), when }),
+        ["empty_cache"] => Ok(Statement::EmptyCache { when }),
+        ["release", name] => Ok(Statement::Release { name: (*name).to_owned(), when }),
+        ["oom", number, unit] => Ok(Statement::Oom { bytes: size(number, unit)?, when }),
+        ["pool", number] => number.parse().map(Statement::Pool).map_err(|_| format!("which? {line}")),
         ["record"] => Ok(Statement::Record),
         ["lose", count] => count.parse().map(Statement::Lose).map_err(|_| format!("how many? {line}")),
         [phase, "@", ..] => Ok(Statement::Phase { phase: phase_of(phase)?, place: places(body)?, when }),
@@ -159,6 +172,7 @@ fn phase_of(word: &str) -> Result<Phase, String> {
         "forward" => Phase::Forward,
         "operator" => Phase::Operator,
         "backward" => Phase::Backward,
+        "unscale" => Phase::Unscale,
         "step" => Phase::Step,
         "zero_grad" => Phase::ZeroGrad,
         "evaluation" => Phase::Evaluation,

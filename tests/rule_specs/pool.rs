@@ -1,8 +1,8 @@
 //! A small model of PyTorch's caching allocator: requests in, addresses and new segments out.
 //!
 //! Best fit, sizes rounded to 512 bytes, segments of 2 MiB, 20 MiB or the request, split where more than 1 MiB (in
-//! small segments 512 bytes) is left, neighbours joined (`c10/cuda/CUDACachingAllocator.cpp`). One stream, no private
-//! pools.
+//! small segments 512 bytes) is left, neighbours joined (`c10/cuda/CUDACachingAllocator.cpp`). One stream; a
+//! private pool is another [`Pool`] with addresses of its own.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,29 @@ pub(crate) struct Pool {
     segments: BTreeMap<u64, u64>,
     /// Address, size and whether in use; the blocks tile the segments.
     blocks: BTreeMap<u64, (u64, bool)>,
+    /// Which pool this is; 0 is the default one.
+    number: u64,
 }
 
+/// The addresses that one pool may use.
+const SPACE: u64 = 1 << 40;
+
 const MIB: u64 = 1 << 20;
+const START: u64 = 0x7f00_0000_0000;
 
 impl Pool {
     /// A segment that serves requests up to 1 MiB.
     pub(crate) const SMALL_SEGMENT: u64 = 2 * MIB;
+
+    /// An empty pool of a number.
+    pub(crate) fn numbered(number: u64) -> Pool {
+        Pool { number, ..Pool::default() }
+    }
+
+    /// The number of the pool that an address belongs to.
+    pub(crate) fn number_of(address: u64) -> u64 {
+        (address - START) / SPACE
+    }
 
     /// The address of a new block and, if one was needed, the segment made for it.
     pub(crate) fn take(&mut self, bytes: u64) -> (u64, Option<(u64, u64)>) {
@@ -64,6 +80,19 @@ impl Pool {
         self.blocks.insert(start, (size, false));
     }
 
+    /// Takes the segments of which nothing is in use out of the pool.
+    pub(crate) fn release(&mut self) -> Vec<(u64, u64)> {
+        let unused = |(&base, &total): (&u64, &u64)| {
+            (self.blocks.get(&base) == Some(&(total, false))).then_some((base, total))
+        };
+        let free: Vec<(u64, u64)> = self.segments.iter().filter_map(unused).collect();
+        for (base, _) in &free {
+            self.segments.remove(base);
+            self.blocks.remove(base);
+        }
+        free
+    }
+
     /// Every segment with its blocks (address and size).
     pub(crate) fn segments(&self) -> impl Iterator<Item = (u64, u64, impl Iterator<Item = (u64, u64)>)> {
         self.segments.iter().map(|(&base, &total)| {
@@ -83,8 +112,8 @@ impl Pool {
             _ => size.next_multiple_of(2 * MIB),
         };
         // A gap between segments, so that no two of them touch.
-        let base =
-            self.segments.last_key_value().map_or(0x7f00_0000_0000, |(&base, &total)| base + total + MIB);
+        let first = START + self.number * SPACE;
+        let base = self.segments.last_key_value().map_or(first, |(&base, &total)| base + total + MIB);
         self.segments.insert(base, total);
         self.blocks.insert(base, (total, false));
         (base, total)

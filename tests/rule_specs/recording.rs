@@ -3,7 +3,7 @@
 //! In: a [`Script`]. Out: the bytes of a pickle. The stacks are those of real recordings: module calls around a forward
 //! pass, no Python frames on the autograd engine's thread, `torch/optim` frames and annotations around a step.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
@@ -85,6 +85,8 @@ struct Live {
     address: u64,
     bytes: u64,
     frames: Vec<Frame>,
+    /// Given back, but not yet completed.
+    released: bool,
 }
 
 struct Machine {
@@ -94,7 +96,9 @@ struct Machine {
     now: i64,
     phase: Phase,
     place: Vec<Place>,
-    pool: Pool,
+    pools: BTreeMap<u64, Pool>,
+    /// The number of the pool in use.
+    pool: u64,
     live: HashMap<String, Live>,
     events: Vec<Event>,
     annotations: Vec<Annotation>,
@@ -109,7 +113,8 @@ pub(crate) fn pickle(script: &Script) -> Result<Vec<u8>, String> {
         now: 1_700_000_000_000_000,
         phase: Phase::Setup,
         place: Vec::new(),
-        pool: Pool::default(),
+        pools: BTreeMap::new(),
+        pool: 0,
         live: HashMap::new(),
         events: Vec::new(),
         annotations: Vec::new(),
@@ -145,7 +150,18 @@ impl Machine {
                 Statement::Free { name, when } if when.holds(iteration) => {
                     self.free(&numbered(name, iteration))?;
                 }
-                Statement::Alloc { .. } | Statement::Free { .. } | Statement::Phase { .. } => {}
+                Statement::EmptyCache { when } if when.holds(iteration) => self.empty_cache(),
+                Statement::Release { name, when } if when.holds(iteration) => {
+                    self.release(&numbered(name, iteration))?;
+                }
+                Statement::Oom { bytes, when } if when.holds(iteration) => self.fail(*bytes),
+                Statement::Alloc { .. }
+                | Statement::Free { .. }
+                | Statement::Release { .. }
+                | Statement::EmptyCache { .. }
+                | Statement::Oom { .. }
+                | Statement::Phase { .. } => {}
+                Statement::Pool(number) => self.pool = *number,
                 Statement::Record => self.recording = true,
                 Statement::Lose(count) => drop(self.events.drain(..(*count).min(self.events.len()))),
             }
@@ -163,10 +179,10 @@ impl Machine {
             // The gradient of the loss itself: made on the calling thread, before the engine's thread starts.
             let entry =
                 self.frames(&[("autograd/__init__.py", 150, "_make_grads"), BACKWARD[0], BACKWARD[1]]);
-            let (address, segment) = self.pool.take(4);
+            let (address, segment) = self.take(4);
             self.segment(segment, &entry);
             self.event("alloc", address, 4, &entry);
-            self.live.insert(LOSS.to_owned(), Live { address, bytes: 4, frames: entry });
+            self.live.insert(LOSS.to_owned(), Live { address, bytes: 4, frames: entry, released: false });
         }
     }
 
@@ -175,7 +191,7 @@ impl Machine {
             let frames = self.frames(&BACKWARD);
             self.event("free_requested", loss.address, loss.bytes, &frames);
             self.event("free_completed", loss.address, loss.bytes, &frames);
-            self.pool.give_back(loss.address);
+            self.give_back(loss.address);
         }
         self.annotate("END");
         self.phase = Phase::Setup;
@@ -195,23 +211,59 @@ impl Machine {
 
     fn alloc(&mut self, name: &str, bytes: u64, kept: bool) -> Result<(), String> {
         let frames = self.stack(kept);
-        let (address, segment) = self.pool.take(bytes);
+        let (address, segment) = self.take(bytes);
         self.segment(segment, &frames);
         self.event("alloc", address, bytes, &frames);
         let frames = if self.recording { frames } else { Vec::new() };
-        match self.live.insert(name.to_owned(), Live { address, bytes, frames }) {
+        match self.live.insert(name.to_owned(), Live { address, bytes, frames, released: false }) {
             Some(_) => Err(format!("{name} is in use already")),
             None => Ok(()),
         }
     }
 
     fn free(&mut self, name: &str) -> Result<(), String> {
+        self.release(name)?;
         let block = self.live.remove(name).ok_or(format!("{name} is not in use"))?;
         let frames = self.stack(false);
-        self.event("free_requested", block.address, block.bytes, &frames);
         self.event("free_completed", block.address, block.bytes, &frames);
-        self.pool.give_back(block.address);
+        self.give_back(block.address);
         Ok(())
+    }
+
+    fn empty_cache(&mut self) {
+        let frames = self.frames(&[("cuda/memory.py", 224, "empty_cache")]);
+        let unused: Vec<(u64, u64)> = self.pools.values_mut().flat_map(Pool::release).collect();
+        for (address, size) in unused {
+            self.event("segment_free", address, size, &frames);
+        }
+    }
+
+    /// The program gives a block back, if it has not yet.
+    fn release(&mut self, name: &str) -> Result<(), String> {
+        let frames = self.stack(false);
+        let block = self.live.get_mut(name).ok_or(format!("{name} is not in use"))?;
+        if !std::mem::replace(&mut block.released, true) {
+            let (address, bytes) = (block.address, block.bytes);
+            self.event("free_requested", address, bytes, &frames);
+        }
+        Ok(())
+    }
+
+    /// A request fails; where other events have an address, this one has the device's free bytes.
+    fn fail(&mut self, bytes: u64) {
+        let frames = self.stack(false);
+        self.event("oom", 1 << 20, bytes, &frames);
+    }
+
+    fn take(&mut self, bytes: u64) -> (u64, Option<(u64, u64)>) {
+        let number = self.pool;
+        self.pools.entry(number).or_insert_with(|| Pool::numbered(number)).take(bytes)
+    }
+
+    fn give_back(&mut self, address: u64) {
+        if let Some(pool) = self.pools.get_mut(&Pool::number_of(address)) {
+            pool.give_back(address);
+        }
     }
 
     fn segment(&mut self, segment: Option<(u64, u64)>, frames: &[Frame]) {
@@ -236,6 +288,7 @@ impl Machine {
             Phase::Forward | Phase::Evaluation => self.frames(&FORWARD),
             Phase::Backward if self.stacks == Stacks::All => Machine::engine(),
             Phase::Backward => Vec::new(),
+            Phase::Unscale => self.frames(&UNSCALE),
             Phase::Step if kept => self.frames(&[("optim/adam.py", 178, "_init_group"), STEP[1], STEP[2]]),
             Phase::Step => self.frames(&STEP),
             Phase::ZeroGrad => self.frames(&[("optim/optimizer.py", 1017, "zero_grad")]),
@@ -269,28 +322,31 @@ impl Machine {
     fn snapshot(mut self) -> Snapshot {
         let used: HashMap<u64, Live> = self.live.drain().map(|(_, live)| (live.address, live)).collect();
         let keep_stacks = self.stacks != Stacks::None;
-        let segments = self.pool.segments().map(|(address, total_size, blocks)| Segment {
-            device: 0,
-            address,
-            total_size,
-            stream: 0,
-            segment_type: if total_size == Pool::SMALL_SEGMENT { "small" } else { "large" },
-            segment_pool_id: (0, 0),
-            is_expandable: false,
-            frames: Vec::new(),
-            blocks: blocks
-                .map(|(address, size)| match used.get(&address) {
-                    Some(live) => Block {
-                        address,
-                        size,
-                        requested_size: live.bytes,
-                        state: "active_allocated",
-                        frames: if keep_stacks { live.frames.clone() } else { Vec::new() },
-                    },
-                    None => Block { address, size, requested_size: 0, state: "inactive", frames: Vec::new() },
-                })
-                .collect(),
-        });
+        let segments =
+            self.pools.values().flat_map(Pool::segments).map(|(address, total_size, blocks)| Segment {
+                device: 0,
+                address,
+                total_size,
+                stream: 0,
+                segment_type: if total_size == Pool::SMALL_SEGMENT { "small" } else { "large" },
+                segment_pool_id: (Pool::number_of(address), 0),
+                is_expandable: false,
+                frames: Vec::new(),
+                blocks: blocks
+                    .map(|(address, size)| match used.get(&address) {
+                        Some(live) => Block {
+                            address,
+                            size,
+                            requested_size: live.bytes,
+                            state: if live.released { "active_pending_free" } else { "active_allocated" },
+                            frames: if keep_stacks { live.frames.clone() } else { Vec::new() },
+                        },
+                        None => {
+                            Block { address, size, requested_size: 0, state: "inactive", frames: Vec::new() }
+                        }
+                    })
+                    .collect(),
+            });
         Snapshot {
             segments: segments.collect(),
             device_traces: vec![self.events],
@@ -325,6 +381,11 @@ const FORWARD: [(&str, u32, &str); 3] = [
 ];
 const BACKWARD: [(&str, u32, &str); 2] =
     [("autograd/__init__.py", 364, "backward"), ("_tensor.py", 630, "backward")];
+const UNSCALE: [(&str, u32, &str); 3] = [
+    ("amp/grad_scaler.py", 296, "_unscale_grads_"),
+    ("amp/grad_scaler.py", 358, "unscale_"),
+    ("amp/grad_scaler.py", 473, "step"),
+];
 const STEP: [(&str, u32, &str); 3] = [
     ("optim/adam.py", 610, "_multi_tensor_adam"),
     ("optim/adam.py", 226, "step"),

@@ -38,7 +38,6 @@ impl Records {
         if !self.gather_frames(items, heap) {
             return Ok(None);
         }
-        self.any_frames = true;
         let id = self.stacks.intern(&self.scratch).ok_or(TOO_MANY)?;
         row(table::STACK, id.position()).map(Some)
     }
@@ -70,7 +69,6 @@ impl Records {
         } else if !self.gather_frames(heap.list(value).ok_or(WHAT)?, heap) {
             return Err(WHAT);
         }
-        self.any_frames |= !self.scratch.is_empty();
         self.stacks.intern(&self.scratch).ok_or(TOO_MANY)
     }
 }

@@ -67,7 +67,6 @@ pub(super) struct Records {
     pub(super) inline_annotations: Vec<Annotation>,
     pub(super) unknown_keys: BTreeMap<StringId, usize>,
     pub(super) unknown_actions: BTreeMap<StringId, usize>,
-    pub(super) any_frames: bool,
     /// The pointers of the streams, in the order of their numbers less one: the default stream is not among them.
     pub(super) stream_pointers: Vec<i64>,
     pub(super) particulars: Vec<Particulars>,

@@ -1,0 +1,94 @@
+//! Memory that went back to the driver inside the loop and was asked for again.
+//!
+//! In: the segment events of a device. Out: the releases in order, each with what was got back before the next one. A
+//! recording with stacks of allocations only (`context="alloc"`) shows who allocated a segment, not who released it.
+
+use crate::facts::Facts;
+use crate::snapshot::Action;
+use crate::unit::{Bytes, EventIndex, Index, StackId};
+
+/// Segments that went back to the driver with nothing got in between.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Release {
+    /// The first of its events.
+    pub event: EventIndex,
+    /// What went back.
+    pub freed: Bytes,
+    /// What was asked of the driver again before the next release, but no more than what went back.
+    pub regained: Bytes,
+    /// The events that asked for it.
+    pub requests: Vec<EventIndex>,
+    /// How many segments went back.
+    pub segments: usize,
+    /// What made them go back.
+    pub cause: Cause,
+}
+
+/// Why segments go back to the driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// `empty_cache` was called, under this stack.
+    Call(StackId),
+    /// A request that the driver refused (or `garbage_collection_threshold`) emptied the cache before it was tried again.
+    Retry(StackId),
+    /// The recording does not show it.
+    Unknown,
+}
+
+pub(super) fn releases(facts: &Facts) -> Vec<Release> {
+    let mut releases: Vec<Release> = Vec::new();
+    let mut stacks: Vec<Option<StackId>> = Vec::new();
+    for (position, event) in facts.trace.events.iter().enumerate() {
+        let Some(at) = EventIndex::at(position) else { break };
+        match event.action {
+            Action::SegmentFree | Action::SegmentUnmap => {
+                match releases.last_mut().filter(|release| release.requests.is_empty()) {
+                    Some(open) => {
+                        open.freed += event.size;
+                        open.segments += 1;
+                    }
+                    None => {
+                        stacks.clear();
+                        releases.push(Release {
+                            event: at,
+                            freed: event.size,
+                            regained: Bytes::default(),
+                            requests: Vec::new(),
+                            segments: 1,
+                            cause: Cause::Unknown,
+                        });
+                    }
+                }
+                stacks.push(event.stack);
+            }
+            Action::SegmentAlloc | Action::SegmentMap => {
+                let Some(release) = releases.last_mut() else { continue };
+                if release.requests.is_empty() {
+                    release.cause = cause(facts, &stacks, event.stack);
+                }
+                release.regained = release.freed.min(release.regained + event.size);
+                release.requests.push(at);
+            }
+            _ => {}
+        }
+    }
+    releases
+}
+
+/// What the stacks of a release and of the request after it say.
+fn cause(facts: &Facts, released: &[Option<StackId>], request: Option<StackId>) -> Cause {
+    let calls = |stack: &StackId| {
+        let frames = facts.code.python(*stack).iter();
+        frames.filter_map(|frame| facts.snapshot.stacks.frame(*frame)).any(|frame| {
+            facts.snapshot.text(frame.name) == "empty_cache"
+                && facts.snapshot.text(frame.file).contains("torch/")
+        })
+    };
+    if let Some(stack) = released.iter().flatten().find(|stack| calls(stack)) {
+        return Cause::Call(*stack);
+    }
+    match request {
+        Some(stack) if released.iter().all(|one| *one == Some(stack)) => Cause::Retry(stack),
+        _ => Cause::Unknown,
+    }
+}

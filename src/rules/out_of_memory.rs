@@ -1,0 +1,212 @@
+//! Requests that failed.
+
+use std::collections::BTreeMap;
+
+use super::{declare_rule, measure, place, shown};
+use crate::facts::Facts;
+use crate::finding::{Finding, Measure, Related, Severity, Value};
+use crate::program::Phase;
+use crate::replay::Failure;
+use crate::role::Role;
+use crate::snapshot::Action;
+use crate::unit::{AllocationId, Bytes, Confidence, Index, StackId, count};
+
+declare_rule! {
+    /// A request for memory failed.
+    OutOfMemory = "oom", Allocator, Error,
+    needs: [History],
+    summary: "a request for memory failed",
+}
+
+/// How many roles the evidence names.
+const ROLES_NAMED: usize = 3;
+
+/// The share of the reserved memory that has to lie free for its pieces to be the cause. Below it the next requests would
+/// have failed all the same: on a recording of the corpus 1.8 of 10.2 GiB were in pieces, elsewhere 20 MiB of 3.3 GiB.
+const IN_PIECES: f64 = 0.05;
+
+/// Why a request failed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    /// Less was free than wanted.
+    Capacity,
+    /// Enough was free, but in pieces that are too small.
+    Pieces,
+    /// A piece was large enough, but belongs to another stream or pool.
+    Elsewhere,
+}
+
+impl Cause {
+    fn of(failure: &Failure) -> Cause {
+        if failure.largest >= failure.wanted {
+            Cause::Elsewhere
+        } else if failure.free >= failure.wanted && failure.free.share_of(failure.reserved) >= IN_PIECES {
+            Cause::Pieces
+        } else {
+            Cause::Capacity
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Cause::Capacity => "capacity",
+            Cause::Pieces => "fragmentation",
+            Cause::Elsewhere => "other-stream-or-pool",
+        }
+    }
+}
+
+/// The bytes of a role that stood at the moment of the failure, largest first.
+type Standing = Vec<(Role, Bytes, Vec<AllocationId>)>;
+
+impl OutOfMemory {
+    fn detect(facts: &Facts) -> Vec<Finding> {
+        let Some(failure) = facts.replay.failure else { return Vec::new() };
+        let cause = Cause::of(&failure);
+        let phase = phase(facts, &failure);
+        let standing = standing(facts, &failure);
+        let mut finding =
+            Self::META.finding(facts, message(&failure, cause), help(facts, cause, phase, &standing));
+        // A program that goes on has caught the exception; it may have been looking for its batch size.
+        let goes_on = facts.program.iterations.iter().any(|one| one.complete && one.start > failure.event);
+        finding.severity = if goes_on { Severity::Warning } else { Severity::Error };
+        finding.confidence = Confidence::High;
+        finding.phase = phase;
+        if let Some(stack) = stack(facts, &failure) {
+            finding.location = facts.site(stack).and_then(|frame| place(facts, frame));
+            finding.stack = shown(facts, stack);
+        }
+        let during = if phase == Phase::Other {
+            String::new()
+        } else {
+            format!(" ({})", phase.name().replace('-', " "))
+        };
+        let when = facts.program.iteration_of(failure.event);
+        finding.label = match when {
+            Some(iteration) => format!("failed in iteration {}{during}", iteration.position() + 1),
+            None => format!("failed here{during}"),
+        };
+        finding.related = heaviest(facts, &standing);
+        finding.evidence = evidence(facts, &failure, cause, &standing);
+        vec![finding]
+    }
+}
+
+fn message(failure: &Failure, cause: Cause) -> String {
+    let Failure { wanted, free, largest, .. } = failure;
+    match cause {
+        Cause::Capacity => format!("out of memory: {wanted} wanted, {free} free"),
+        Cause::Pieces => format!("out of memory: {wanted} wanted, {free} free in pieces up to {largest}"),
+        Cause::Elsewhere => format!("out of memory: {wanted} wanted, {largest} free for another stream"),
+    }
+}
+
+fn help(facts: &Facts, cause: Cause, phase: Phase, standing: &Standing) -> &'static str {
+    match cause {
+        Cause::Pieces if facts.snapshot.settings.expandable_segments => {
+            "make the requests alike: pad to a few fixed lengths, and run the largest batch first"
+        }
+        Cause::Pieces => "let segments grow: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+        Cause::Elsewhere => {
+            "free the other stream's cache first: `torch.cuda.empty_cache()`, or allocate on the stream that has it"
+        }
+        Cause::Capacity => match (standing.first().map(|(role, ..)| *role), phase) {
+            (Some(Role::Activation), _) => {
+                "keep fewer activations: a smaller batch, or `torch.utils.checkpoint.checkpoint(block, x, \
+                 use_reentrant=False)`"
+            }
+            (_, Phase::OptimizerStep) => {
+                "make the optimizer smaller: one without `foreach` (`foreach=False`), with 8-bit states, or sharded \
+                 (`ZeroRedundancyOptimizer`)"
+            }
+            _ => {
+                "make the largest of what is listed smaller: a smaller batch, lower precision (`torch.autocast`), or \
+                  more GPUs"
+            }
+        },
+    }
+}
+
+/// The phase of the failure; the allocation before it helps where the event itself shows none.
+fn phase(facts: &Facts, failure: &Failure) -> Phase {
+    match facts.phase(failure.event) {
+        Phase::Other => last_allocation(facts, failure).map_or(Phase::Other, |event| facts.phase(event)),
+        known => known,
+    }
+}
+
+/// The stack of the request, or of the allocation before it where the event has none.
+fn stack(facts: &Facts, failure: &Failure) -> Option<StackId> {
+    let before = || last_allocation(facts, failure).and_then(|event| facts.seen_stack(event));
+    facts.seen_stack(failure.event).or_else(before)
+}
+
+fn last_allocation(facts: &Facts, failure: &Failure) -> Option<crate::unit::EventIndex> {
+    let before = facts.trace.events.get(..failure.event.position())?;
+    before.iter().rposition(|event| event.action == Action::Alloc).and_then(|position| facts.event(position))
+}
+
+fn standing(facts: &Facts, failure: &Failure) -> Standing {
+    let mut roles: BTreeMap<Role, (Bytes, Vec<AllocationId>)> = BTreeMap::new();
+    for (id, allocation) in facts.timeline.iter().filter(|(_, one)| one.alive_after(failure.event)) {
+        let (bytes, ids) = roles.entry(facts.role(id)).or_default();
+        *bytes += allocation.bytes;
+        ids.push(id);
+    }
+    let mut standing: Standing = roles.into_iter().map(|(role, (bytes, ids))| (role, bytes, ids)).collect();
+    standing.sort_by_key(|(role, bytes, _)| (std::cmp::Reverse(*bytes), *role));
+    standing
+}
+
+/// The lines that made most of what stood then.
+fn heaviest(facts: &Facts, standing: &Standing) -> Vec<Related> {
+    let one = |(role, bytes, ids): &(Role, Bytes, Vec<AllocationId>)| {
+        let frame = facts.blame().past_forwards(&facts.guilty(ids.iter().copied()))?;
+        let message = format!("{bytes} of {} stood at that moment", named(*role));
+        Some(Related { location: place(facts, frame)?, message })
+    };
+    standing.iter().take(ROLES_NAMED).filter_map(one).collect()
+}
+
+fn named(role: Role) -> &'static str {
+    match role {
+        Role::Parameter => "parameters",
+        Role::Buffer => "buffers",
+        Role::Gradient => "gradients",
+        Role::OptimizerState => "optimizer state",
+        Role::Activation => "activations",
+        Role::Input => "inputs",
+        Role::Temporary => "temporaries",
+        Role::Workspace => "workspaces",
+        Role::Communication => "communication buffers",
+        Role::Unknown => "no known role",
+    }
+}
+
+fn evidence(facts: &Facts, failure: &Failure, cause: Cause, standing: &Standing) -> Vec<Measure> {
+    let Failure { wanted, reserved, free, largest, pieces, .. } = *failure;
+    let held: Vec<String> = standing
+        .iter()
+        .take(ROLES_NAMED)
+        .map(|(role, bytes, _)| format!("{bytes} {}", named(*role)))
+        .collect();
+    // The event of a failure holds the device's free bytes where others hold an address.
+    let left = facts.trace.event(failure.event).map_or(Bytes::ZERO, |event| Bytes(event.address));
+    let outside = if left >= wanted {
+        format!("{left} were free on the device: a limit of the process was reached")
+    } else {
+        format!("{left} left on the device")
+    };
+    let failures = facts.trace.events.iter().filter(|event| event.action == Action::OutOfMemory).count();
+    let more = if failures > 1 { format!("{} in all", count(failures, "failure")) } else { String::new() };
+    vec![
+        measure("cause", Value::Text(cause.name().to_owned()), String::new()),
+        measure("wanted", Value::Bytes(wanted), String::new()),
+        measure("reserved", Value::Bytes(reserved), format!("{reserved} reserved")),
+        measure("free", Value::Bytes(free), format!("{free} of that free in {}", count(pieces, "piece"))),
+        measure("largest-piece", Value::Bytes(largest), format!("the largest {largest}")),
+        measure("in-use", Value::Bytes(reserved - free), format!("in use: {}", held.join(", "))),
+        measure("left-on-device", Value::Bytes(left), outside),
+        measure("failures", Value::Count(failures as u64), more),
+    ]
+}

@@ -1,0 +1,103 @@
+//! CUDA graphs that each hold a memory pool of their own.
+
+use super::{declare_rule, measure, place, shown};
+use crate::facts::{Facts, Guilty, PrivatePool};
+use crate::finding::{Finding, Impact, Measure, Severity, Value};
+use crate::unit::{Bytes, Confidence, Index, count, percent};
+
+declare_rule! {
+    /// Several CUDA graphs hold a private pool each where one shared pool would do.
+    PrivatePoolWaste = "private-pool-waste", Allocator, Warning,
+    needs: [],
+    summary: "several CUDA graphs hold a memory pool each instead of sharing one",
+}
+
+/// The share of the pools' memory from which sharing is worth its rules.
+const SHARE: f64 = 0.25;
+/// Below this it is not worth a note.
+const NOTED: Bytes = Bytes(64 << 20);
+/// From here on it is worth a change.
+const WARNED: Bytes = Bytes(256 << 20);
+
+impl PrivatePoolWaste {
+    fn detect(facts: &Facts) -> Vec<Finding> {
+        // A handle that the program asked for, (0, n), is shared or kept apart on purpose.
+        let mut pools = facts.private_pools();
+        pools.retain(|pool| pool.id.1 == 0);
+        if pools.len() < 2 {
+            return Vec::new();
+        }
+        let held: Bytes = pools.iter().map(|pool| pool.reserved).sum();
+        let shared = shared(&pools);
+        let waste = held - shared;
+        if waste < NOTED || waste.share_of(held) < SHARE {
+            return Vec::new();
+        }
+        let message = format!(
+            "{} of CUDA graphs hold {held}, one shared would hold {shared}",
+            count(pools.len(), "pool")
+        );
+        let help = "capture every graph into the first one's pool: `with torch.cuda.graph(g, pool=first.pool()):`, \
+                    largest shape first";
+        let mut finding = Self::META.finding(facts, message, help);
+        finding.severity = if waste >= WARNED { Severity::Warning } else { Severity::Info };
+        finding.impact = Impact { peak: Some(waste), ..Impact::default() };
+        let guilty = guilty(facts, &pools);
+        let blamed = facts.blame().past_forwards(&guilty);
+        finding.location = blamed.and_then(|frame| place(facts, frame));
+        "each capture takes its memory from a new private pool".clone_into(&mut finding.label);
+        if let Some(one) = guilty
+            .iter()
+            .find(|one| blamed.is_some_and(|frame| facts.code.python(one.stack).contains(&frame)))
+        {
+            finding.confidence = Confidence::High;
+            finding.phase = one.event.map(|event| facts.phase(event)).unwrap_or_default();
+            finding.stack = shown(facts, one.stack);
+        }
+        finding.evidence = evidence(&pools, held, shared);
+        vec![finding]
+    }
+}
+
+/// What one pool for all of them would hold: the outputs of each, and the scratch memory of the largest once.
+fn shared(pools: &[PrivatePool]) -> Bytes {
+    let outputs: Bytes = pools.iter().map(|pool| pool.kept).sum();
+    let scratch = pools.iter().map(|pool| pool.reserved - pool.kept).max().unwrap_or_default();
+    outputs + scratch
+}
+
+/// What was allocated from the pools; where that was before the recording, the stacks of their segments.
+fn guilty(facts: &Facts, pools: &[PrivatePool]) -> Vec<Guilty> {
+    let allocated = facts.guilty(pools.iter().flat_map(|pool| pool.allocations.iter().copied()));
+    if !allocated.is_empty() {
+        return allocated;
+    }
+    let segments = facts.snapshot.segments_of(facts.device.position());
+    let own = segments.filter(|segment| pools.iter().any(|pool| pool.id == segment.pool));
+    own.filter_map(|segment| {
+        Some(Guilty { stack: segment.stack?, event: None, weight: segment.total_size.get() })
+    })
+    .collect()
+}
+
+fn evidence(pools: &[PrivatePool], held: Bytes, shared: Bytes) -> Vec<Measure> {
+    let largest = pools.iter().map(|pool| pool.reserved).max().unwrap_or_default();
+    let used: Bytes = pools.iter().map(|pool| pool.peak).sum();
+    let waste = held - shared;
+    vec![
+        measure("pools", Value::Count(pools.len() as u64), String::new()),
+        measure("pools-reserved", Value::Bytes(held), format!("the largest pool alone holds {largest}")),
+        measure("largest-pool", Value::Bytes(largest), String::new()),
+        measure(
+            "pools-in-use",
+            Value::Bytes(used),
+            format!("{} of that was ever in use", percent(used.share_of(held))),
+        ),
+        measure("shared", Value::Bytes(shared), String::new()),
+        measure(
+            "not-shared",
+            Value::Bytes(waste),
+            format!("{} would be shared", percent(waste.share_of(held))),
+        ),
+    ]
+}

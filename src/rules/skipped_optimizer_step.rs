@@ -1,0 +1,87 @@
+//! Steps that `GradScaler` left out because gradients overflowed.
+
+use super::{declare_rule, measure, place, shown};
+use crate::facts::{Facts, Unscaling};
+use crate::finding::{Finding, Severity, Value};
+use crate::program::Phase;
+use crate::unit::{Confidence, count, percent};
+
+declare_rule! {
+    /// `GradScaler` found infinite gradients and did not step.
+    SkippedOptimizerStep = "skipped-optimizer-step", Amp, Info,
+    needs: [History, Stacks],
+    summary: "the gradient scaler skips optimizer steps",
+}
+
+/// From so many tries without any step on, the model does not train as far as the recording shows. `GradScaler`'s own
+/// initial scale of 65,536 costs a try or two, rarely more.
+const NEVER: usize = 3;
+
+impl SkippedOptimizerStep {
+    fn detect(facts: &Facts) -> Vec<Finding> {
+        let tries = tries(facts);
+        let skipped: Vec<&Unscaling> = tries.iter().filter(|one| !one.stepped).collect();
+        // After the very last try the recording may have ended before its step.
+        let alone = tries.last().is_some_and(|last| !last.stepped) && skipped.len() == 1;
+        match skipped.first() {
+            Some(first) if !alone => vec![report(facts, &tries, skipped.len(), first)],
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The tries to step that can be judged. A file that annotates no optimizers shows a step only where it allocates: the one
+/// that makes the state; so only tries before it count.
+fn tries(facts: &Facts) -> Vec<Unscaling> {
+    let tries = facts.unscalings();
+    let annotated = |name| facts.snapshot.text(name).starts_with("Optimizer.");
+    if facts.snapshot.annotations.iter().any(|annotation| annotated(annotation.name)) {
+        return tries;
+    }
+    let until = tries.iter().position(|one| one.stepped).map_or(0, |first| first + 1);
+    tries.into_iter().take(until).collect()
+}
+
+fn report(facts: &Facts, tries: &[Unscaling], skipped: usize, first: &Unscaling) -> Finding {
+    let leading = tries.iter().take_while(|one| !one.stepped).count();
+    let share = skipped as f64 / tries.len() as f64;
+    let never = leading == tries.len();
+    let message = if never {
+        format!("the gradient scaler skipped every optimizer step ({})", count(skipped, "try"))
+    } else if leading == skipped {
+        format!("the gradient scaler skipped the first {}", count(leading, "optimizer step"))
+    } else {
+        format!("the gradient scaler skipped {skipped} of {}", count(tries.len(), "optimizer step"))
+    };
+    let help = if never || leading == skipped {
+        "start with a lower scale: torch.amp.GradScaler(\"cuda\", init_scale=2.0**10), or use bfloat16"
+    } else {
+        "use bfloat16 autocast, or clip gradients after scaler.unscale_(optimizer)"
+    };
+    let mut finding = SkippedOptimizerStep::META.finding(facts, message, help);
+    if never && skipped >= NEVER {
+        finding.severity = Severity::Warning;
+    }
+    finding.confidence = Confidence::High;
+    finding.phase = Phase::OptimizerStep;
+    finding.location = facts.site(first.stack).and_then(|frame| place(facts, frame));
+    "infinite gradients are found here, and the optimizer is not called".clone_into(&mut finding.label);
+    finding.stack = shown(facts, first.stack);
+    let mut evidence = vec![
+        measure(
+            "skipped",
+            Value::Count(skipped as u64),
+            format!("{} of {} skipped", skipped, count(tries.len(), "step")),
+        ),
+        measure("share", Value::Ratio(share), percent(share)),
+    ];
+    if leading > 0 && !never {
+        evidence.push(measure(
+            "leading",
+            Value::Count(leading as u64),
+            format!("optimizer state appears only after {}", count(leading, "skipped step")),
+        ));
+    }
+    finding.evidence = evidence;
+    finding
+}
