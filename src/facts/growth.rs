@@ -40,7 +40,7 @@ pub struct Growth {
     pub by_number: f64,
 }
 
-/// The series of every line that leaves more behind for good at two ends or more, largest net growth first.
+/// The series of what each line leaves behind for good, where that rises at two ends or more; largest net growth first.
 pub(super) fn growth(facts: &Facts) -> Vec<Growth> {
     series(facts, Outlives::Two)
 }
@@ -256,6 +256,24 @@ fn ends_of(allocation: &Allocation, ends: &[usize]) -> (usize, usize) {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_series_costs_by_its_changes_and_not_by_the_ends() {
+        // Dense, it would take 16 PB.
+        let mut series = Series::flat(1 << 50);
+        series.raise(3, 1 << 49, Bytes::MIB);
+        assert!(!series.goes_on_rising(1));
+        series.raise(1 << 20, 1 << 50, Bytes::MIB);
+        assert!(series.goes_on_rising(1) && !series.goes_on_rising(3));
+    }
+
+    #[test]
+    fn levels_are_the_sums_of_the_changes() {
+        let mut series = Series::flat(4);
+        series.raise(1, 3, Bytes(5));
+        series.raise(2, 4, Bytes(7));
+        assert_eq!(series.levels(), [0.0, 5.0, 12.0, 7.0]);
+    }
+
     /// A line that leaves so many tensors of so many bytes to each end, each of which outlives only that one.
     fn sets(sets: &[(usize, u64)]) -> Site {
         let mut members = Vec::new();
@@ -280,23 +298,5 @@ mod tests {
         // Nine, one, two (the tenth and eleventh are ids 10 and 11), three (ids 12 to 14).
         let beyond: Vec<usize> = surplus.iter().map(|id| id.position()).filter(|at| *at > 8).collect();
         assert_eq!(beyond, [11, 13, 14]);
-    }
-
-    #[test]
-    fn a_series_costs_by_its_changes_and_not_by_the_ends() {
-        // Dense, it would take 16 PB.
-        let mut series = Series::flat(1 << 50);
-        series.raise(3, 1 << 49, Bytes::MIB);
-        assert!(!series.goes_on_rising(1));
-        series.raise(1 << 20, 1 << 50, Bytes::MIB);
-        assert!(series.goes_on_rising(1) && !series.goes_on_rising(3));
-    }
-
-    #[test]
-    fn levels_are_the_sums_of_the_changes() {
-        let mut series = Series::flat(4);
-        series.raise(1, 3, Bytes(5));
-        series.raise(2, 4, Bytes(7));
-        assert_eq!(series.levels(), [0.0, 5.0, 12.0, 7.0]);
     }
 }
