@@ -1,8 +1,11 @@
 //! Tensors of past iterations that wait for Python's garbage collector.
 
+use std::collections::BTreeSet;
+
 use super::{declare_rule, measure, place, shown};
 use crate::facts::{Burst, Change, Changes, Facts};
 use crate::finding::{Finding, Impact, Related, Severity, Value};
+use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, Index, StackId, count};
 
 declare_rule! {
@@ -108,7 +111,7 @@ fn report(facts: &Facts, bursts: &[&Burst], held: Bytes) -> Finding {
             "held by a reference cycle, as the garbage collector's burst shows; which objects is not recorded".to_owned(),
         ),
     ];
-    let saved = freed_with_their_iteration(facts, &past).saving(facts.timeline);
+    let saved = freed_with_their_iteration(facts, &like(facts, &past)).saving(facts.timeline);
     finding.impact = Impact { peak: Some(saved), resident: Some(held), per_iteration: None };
     finding
 }
@@ -124,6 +127,16 @@ fn struck(facts: &Facts, bursts: &[&Burst]) -> Vec<Related> {
         Some(Related { location: place(facts, frame)?, message })
     };
     frames.into_iter().take(3).filter_map(one).collect()
+}
+
+/// What the same calls made that outlives its iteration, too: the last tooth of the saw is still alive at the end, and no
+/// burst shows it.
+fn like(facts: &Facts, past: &[AllocationId]) -> Vec<AllocationId> {
+    let stack = |id: &AllocationId| facts.timeline.allocation(*id)?.stack;
+    let stacks: BTreeSet<StackId> = past.iter().filter_map(stack).collect();
+    let alike = |one: &Allocation| one.stack.is_some_and(|stack| stacks.contains(&stack));
+    let stays = facts.timeline.iter().filter(|(_, one)| alike(one) && facts.ends_outlived(one) > 0);
+    stays.map(|(id, _)| id).collect()
 }
 
 fn freed_with_their_iteration(facts: &Facts, past: &[AllocationId]) -> Changes {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::case::{self, Case};
 
 /// Findings whose line no recorded stack shows; the source has to be searched for the call.
-const NEEDS_SOURCE: [&str; 1] = ["truncated-history"];
+const NEEDS_SOURCE: [&str; 2] = ["truncated-history", "no-stacks"];
 
 fn report(case: &Case) -> Report {
     check(vec![Input::of(case.name.clone(), case.snapshot())])

@@ -14,7 +14,17 @@ use crate::case::{self, Case};
 const TOLERANCE: f64 = 0.1;
 
 /// Twins that differ in more than the fault, so that their peaks say nothing about the prediction.
-const OTHER_REMEDY: [(&str, &str, &str); 3] = [
+const OTHER_REMEDY: [(&str, &str, &str); 5] = [
+    (
+        "cat-eval-bug",
+        "growing-reallocation",
+        "the twin collects nothing on the device; the prediction only spares the copies",
+    ),
+    (
+        "cat-kv-cache-bug",
+        "growing-reallocation",
+        "the twin holds the whole cache from the start; the prediction grows it",
+    ),
     ("cat-eval-bug", "fragmentation", "the twin collects nothing on the device: what was in use goes, too"),
     (
         "grow-replay-bug",

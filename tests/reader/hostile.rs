@@ -112,11 +112,11 @@ fn bytes_and_endless_integers_are_passed_over_wherever_the_window_ends() {
             let claim = (length as u64).to_le_bytes();
             let body = vec![0x2e; length];
             let junk = [opcode, &claim[..width], &body, b"0"].concat();
-            let event = [&junk, one_event(&[]).get(2..).unwrap()].concat();
+            let event = [&junk, one_trace(b"").get(2..).unwrap()].concat();
             let bytes = Pickle::new(5).raw(&event).0;
             assert!(read(&bytes).is_ok(), "{opcode:?} {length}: {:?}", read(&bytes));
             let opcodes = memlint::pickle::walk(bytes.as_slice()).unwrap();
-            assert_eq!(opcodes, memlint::pickle::walk(&one_event(&[])[..]).unwrap() + 2);
+            assert_eq!(opcodes, memlint::pickle::walk(&one_trace(b"")[..]).unwrap() + 2);
             let cut = Pickle::new(5).raw(&junk[..junk.len() - 2]).0;
             assert_eq!(
                 pickle_error(&cut),
