@@ -218,9 +218,13 @@ fn gradients_zeroed_by_hand_are_a_note_where_the_source_shows_it() {
     let by_hand = dead_code.replace(".backward()\n", ".backward(); clear(model)\n");
     assert_ne!(by_hand, dead_code);
     let snapshot = recording("seed-resnet50-bug");
-    let output = memlint(&["check", &snapshot, "--source-root", folder.to_str().unwrap()]);
+    let check = |program: &str| {
+        fs::write(folder.join("train.py"), program).unwrap();
+        memlint(&["check", &snapshot, "-v", "--source-root", folder.to_str().unwrap()])
+    };
+    assert_eq!(check(&dead_code).status.code(), Some(1), "a function that nobody calls excuses nothing");
+    let output = check(&by_hand);
     assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
-    let output = memlint(&["check", &snapshot, "-v", "--source-root", folder.to_str().unwrap()]);
     assert!(
         stdout(&output).contains("info: gradients of iteration 1 are never cleared"),
         "{}",
