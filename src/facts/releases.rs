@@ -42,22 +42,19 @@ pub(super) fn releases(facts: &Facts) -> Vec<Release> {
         let Some(at) = EventIndex::at(position) else { break };
         match event.action {
             Action::SegmentFree | Action::SegmentUnmap => {
-                match releases.last_mut().filter(|release| release.requests.is_empty()) {
-                    Some(open) => {
-                        open.freed += event.size;
-                        open.segments += 1;
-                    }
-                    None => {
-                        stacks.clear();
-                        releases.push(Release {
-                            event: at,
-                            freed: event.size,
-                            regained: Bytes::default(),
-                            requests: Vec::new(),
-                            segments: 1,
-                            cause: Cause::Unknown,
-                        });
-                    }
+                if let Some(open) = releases.last_mut().filter(|release| release.requests.is_empty()) {
+                    open.freed += event.size;
+                    open.segments += 1;
+                } else {
+                    stacks.clear();
+                    releases.push(Release {
+                        event: at,
+                        freed: event.size,
+                        regained: Bytes::default(),
+                        requests: Vec::new(),
+                        segments: 1,
+                        cause: Cause::Unknown,
+                    });
                 }
                 stacks.push(event.stack);
             }

@@ -9,8 +9,9 @@ use super::{InputError, Source};
 /// How deep subfolders are looked into: torchtitan writes `outputs/memory_snapshot/iteration_10/rank0_...`.
 const DEPTH: usize = 4;
 
-/// The files of a folder and its subfolders that begin like snapshots, by path. Hidden files and folders and links to
-/// folders are left out.
+/// The files of a folder and its subfolders that begin like snapshots or are named like them, by path. Hidden files and
+/// folders and links to folders are left out. A file of a snapshot's name that holds none (a rank that died while it wrote)
+/// is not passed over: reading it says what is wrong.
 pub(super) fn snapshots_in(folder: &Path) -> Result<Vec<Source>, InputError> {
     let mut files: Vec<PathBuf> = Vec::new();
     let mut folders = vec![(folder.to_owned(), 0)];
@@ -26,7 +27,7 @@ pub(super) fn snapshots_in(folder: &Path) -> Result<Vec<Source>, InputError> {
                 if depth < DEPTH {
                     folders.push((entry.path(), depth + 1));
                 }
-            } else if is_snapshot(&entry.path()) {
+            } else if is_named_like_a_snapshot(&entry.path()) || is_snapshot(&entry.path()) {
                 files.push(entry.path());
             }
         }
@@ -71,8 +72,30 @@ pub(super) fn matches(pattern: &Path) -> Result<Vec<Source>, InputError> {
     Ok(matched)
 }
 
+/// Whether a path ends like a pickle's, compressed or not.
+fn is_named_like_a_snapshot(path: &Path) -> bool {
+    let ends_in = |path: &Path, endings: &[&str]| {
+        path.extension().is_some_and(|ending| endings.iter().any(|one| ending.eq_ignore_ascii_case(one)))
+    };
+    let unpacked = path.with_extension("");
+    let plain = if ends_in(path, &["gz", "zst", "xz"]) { unpacked.as_path() } else { path };
+    ends_in(plain, &["pickle", "pkl"])
+}
+
 /// Whether it is a regular file whose first bytes are a snapshot's, or those of one inside a container.
 fn is_snapshot(path: &Path) -> bool {
     let is_file = fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
     is_file && File::open(path).and_then(|mut file| begins_like_a_snapshot(&mut file)).unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endings_tell_snapshots_whatever_is_inside() {
+        let named = |name: &str| is_named_like_a_snapshot(Path::new(name));
+        assert!(named("rank1.pickle") && named("a/rank1.pkl.zst") && named("RANK0.PICKLE.GZ"));
+        assert!(!named("train.py") && !named("notes.gz") && !named("pickle"));
+    }
 }

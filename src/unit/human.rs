@@ -35,6 +35,8 @@ pub fn percent(share: f64) -> String {
 const MOST_OF_NAME: usize = 200;
 /// Of a name that is too long the beginning, and all the rest from its end, where the file's own name stands.
 const HEAD_OF_NAME: usize = 60;
+/// What stands for the rest.
+const BETWEEN: &str = "...";
 
 /// A name out of a file, safe to print: on one line, of 200 characters at most, and without any character that moves
 /// the cursor, changes colours or the direction of writing.
@@ -43,7 +45,6 @@ pub fn shown_name(name: &str) -> String {
     if length <= MOST_OF_NAME {
         return shown_line(name);
     }
-    const BETWEEN: &str = "...";
     let tail = MOST_OF_NAME - HEAD_OF_NAME - BETWEEN.len();
     let head: String = name.chars().take(HEAD_OF_NAME).collect();
     let tail: String = name.chars().skip(length - tail).collect();

@@ -76,6 +76,16 @@ fn missing_files_and_folders_without_snapshots_are_told_apart() {
 }
 
 #[test]
+fn a_rank_that_died_while_it_wrote_closes_the_gate() {
+    let folder = folder("died-while-writing");
+    fs::copy(root().join(recording("seed-resnet50-fixed")), folder.join("rank0.pickle.zst")).unwrap();
+    fs::write(folder.join("rank1.pickle"), b"").unwrap();
+    let output = memlint(&["check", folder.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2), "{}", stdout(&output));
+    assert!(stderr(&output).contains("rank1.pickle"), "{}", stderr(&output));
+}
+
+#[test]
 fn one_bad_file_among_good_ones_closes_the_gate() {
     let folder = folder("bad-among-good");
     fs::copy(root().join(recording("seed-linear")), folder.join("good.pickle.zst")).unwrap();
