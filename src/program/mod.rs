@@ -8,7 +8,7 @@
 //!
 //! | evidence | taken from | goes wrong when |
 //! |---|---|---|
-//! | back edges *and* optimizer steps | [`loops`], [`marks`], [`iterations`] | two loops share the step's line |
+//! | back edges *and* optimizer steps | [`loops`], [`marks`], [`mod@iterations`] | two loops share the step's line |
 //! | back edges alone (nothing trains) | [`loops`], [`stepless`] | set-up loops do more than the main one |
 //! | `ProfilerStep#N` | [`annotated`] | the profiler's schedule is no loop |
 //! | `Optimizer.step` | [`annotated`] | steps are skipped; where the first iteration begins is inferred |

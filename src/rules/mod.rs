@@ -47,7 +47,7 @@ pub trait Rule: Sync {
 /// What a rule is, apart from its detection.
 #[derive(Debug)]
 pub struct Meta {
-    /// The identity: kebab-case, read as "allow <name>".
+    /// The identity: kebab-case, read as "allow `name`".
     pub name: &'static str,
     /// The family.
     pub group: Group,
