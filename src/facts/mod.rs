@@ -182,6 +182,21 @@ impl<'a> Facts<'a> {
         self.ends_outlived(&Allocation { free: given_back, ..*allocation })
     }
 
+    /// Lets some allocations die with the iterations in which they were made, in the changes.
+    pub fn free_with_their_iteration<'i>(
+        &self,
+        changes: &mut Changes,
+        allocations: impl IntoIterator<Item = &'i AllocationId>,
+    ) {
+        for id in allocations {
+            let born = self.timeline.allocation(*id).and_then(|one| self.born_in(one));
+            let end = born.and_then(|iteration| self.ends.get(iteration.position()));
+            if let Some(end) = end.and_then(|end| EventIndex::at(end.saturating_sub(1))) {
+                changes.set(*id, Change::EndAt(end));
+            }
+        }
+    }
+
     /// The highest requested bytes.
     pub fn peak(&self) -> Bytes {
         self.timeline.peak_requested.bytes

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::{declare_rule, measure, place, shown};
-use crate::facts::{Burst, Change, Changes, Facts};
+use crate::facts::{Burst, Changes, Facts};
 use crate::finding::{Finding, Impact, Related, Severity, Value};
 use crate::timeline::Allocation;
-use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, Index, StackId, count};
+use crate::unit::{AllocationId, Bytes, Confidence, FrameId, Index, StackId, count};
 
 declare_rule! {
     /// Tensors of several past iterations stay until they are freed in one burst.
@@ -111,7 +111,9 @@ fn report(facts: &Facts, bursts: &[&Burst], held: Bytes) -> Finding {
             "held by a reference cycle, as the garbage collector's burst shows; which objects is not recorded".to_owned(),
         ),
     ];
-    let saved = freed_with_their_iteration(facts, &like(facts, &past)).saving(facts.timeline);
+    let mut freed = Changes::default();
+    facts.free_with_their_iteration(&mut freed, &like(facts, &past));
+    let saved = freed.saving(facts.timeline);
     finding.impact = Impact { peak: Some(saved), resident: Some(held), per_iteration: None };
     finding
 }
@@ -137,16 +139,4 @@ fn like(facts: &Facts, past: &[AllocationId]) -> Vec<AllocationId> {
     let alike = |one: &Allocation| one.stack.is_some_and(|stack| stacks.contains(&stack));
     let stays = facts.timeline.iter().filter(|(_, one)| alike(one) && facts.ends_outlived(one) > 0);
     stays.map(|(id, _)| id).collect()
-}
-
-fn freed_with_their_iteration(facts: &Facts, past: &[AllocationId]) -> Changes {
-    let mut changes = Changes::default();
-    for id in past {
-        let born = facts.timeline.allocation(*id).and_then(|one| facts.born_in(one));
-        let end = born.and_then(|iteration| facts.iteration_ends().get(iteration.position()).copied());
-        if let Some(end) = end.and_then(|end| EventIndex::at(end.saturating_sub(1))) {
-            changes.set(*id, Change::EndAt(end));
-        }
-    }
-    changes
 }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::facts::{Change, Changes, Facts, Growth};
 use crate::finding::{Finding, Impact, Related, Severity, Value};
-use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, Index, count};
+use crate::unit::{AllocationId, Bytes, Confidence, FrameId, count};
 
 declare_rule! {
     /// Memory allocated at one line grows from iteration to iteration.
@@ -200,16 +200,6 @@ fn without_growth(facts: &Facts, sites: &[&Growth], explained: &FxHashSet<Alloca
         changes.set(*id, Change::Remove);
     }
     let piled = piles.iter().flat_map(|pile| &pile.alive).filter(|id| !explained.contains(id));
-    for id in piled {
-        let end = facts
-            .timeline
-            .allocation(*id)
-            .and_then(|allocation| facts.born_in(allocation))
-            .and_then(|iteration| facts.iteration_ends().get(iteration.position()))
-            .and_then(|end| EventIndex::at(end.saturating_sub(1)));
-        if let Some(end) = end {
-            changes.set(*id, Change::EndAt(end));
-        }
-    }
+    facts.free_with_their_iteration(&mut changes, piled);
     changes
 }

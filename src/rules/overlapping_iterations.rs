@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{declare_rule, measure, place, shown};
-use crate::facts::{Change, Changes, Facts, Guilty};
+use crate::facts::{Changes, Facts, Guilty};
 use crate::finding::{Finding, Impact, Related, Value};
 use crate::program::Phase;
 use crate::role::Role;
@@ -121,13 +121,7 @@ fn may_overlap(role: Role) -> bool {
 /// The lifetimes cut at the ends of the iterations.
 fn cut(facts: &Facts, lines: &[Vec<AllocationId>]) -> Changes {
     let mut changes = Changes::default();
-    for id in lines.iter().flatten() {
-        let born = facts.timeline.allocation(*id).and_then(|one| facts.born_in(one));
-        let end = born.and_then(|born| facts.iteration_ends().get(born.position()));
-        if let Some(end) = end.and_then(|end| EventIndex::at(end.saturating_sub(1))) {
-            changes.set(*id, Change::EndAt(end));
-        }
-    }
+    facts.free_with_their_iteration(&mut changes, lines.iter().flatten());
     changes
 }
 
