@@ -6,9 +6,7 @@ use super::arguments::Explain;
 use super::error::CliError;
 use super::print;
 use crate::rules::{self, RULES, Rule};
-
-/// Names at least this alike (Jaro-Winkler, 0 to 1) are offered; clap uses 0.7 for the same question.
-const ALIKE: f64 = 0.7;
+use crate::unit::suggestion;
 
 pub(super) fn run(explain: &Explain) -> Result<ExitCode, CliError> {
     let shown = match &explain.rule {
@@ -25,13 +23,6 @@ fn page(rule: &dyn Rule) -> String {
 }
 
 fn unknown(name: &str) -> CliError {
-    let names = || RULES.iter().map(|rule| rule.meta().name);
-    let likeness = |rule: &&str| strsim::jaro_winkler(rule, name);
-    let nearest =
-        names().max_by(|a, b| likeness(a).total_cmp(&likeness(b))).filter(|rule| likeness(rule) > ALIKE);
-    let hint = match nearest {
-        Some(rule) => format!("did you mean `{rule}`?"),
-        None => format!("the rules are: {}", names().collect::<Vec<_>>().join(", ")),
-    };
+    let hint = suggestion(name, "rules", RULES.iter().map(|rule| rule.meta().name));
     CliError::UnknownRule { name: name.to_owned(), hint }
 }
