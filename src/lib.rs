@@ -21,6 +21,7 @@
 //! | [`config`] | which rules run, at which level; budgets, suppressions; errors point into the file |
 //! | [`engine`] | runs the rules over the snapshots and sorts what they find |
 //! | [`source`] | from recorded paths to local files; the expression to underline |
+//! | [`gate`] | which findings count, and the verdict |
 //! | [`report`] | one file a format |
 //! | [`cli`] | arguments, exit codes, errors |
 
@@ -30,6 +31,7 @@ pub mod edit;
 pub mod engine;
 pub mod facts;
 pub mod finding;
+pub mod gate;
 pub mod input;
 pub mod pickle;
 pub mod program;
