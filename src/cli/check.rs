@@ -2,34 +2,62 @@
 
 use std::process::ExitCode;
 
+use clap::ArgMatches;
+
 use super::arguments::{Check, Color};
 use super::error::CliError;
 use super::reading::{read, source_map};
 use super::{file, print, terminal};
-use crate::engine::{self, Input, Report};
-use crate::gate::Gate;
+use crate::config::Settings;
+use crate::engine::{self, Examination, Input, Plan, Report};
+use crate::gate::{self, Gate};
 use crate::input::Source;
 use crate::report::{Detail, Look};
 use crate::snapshot::{Action, DeviceTrace, Gap, Snapshot};
 use crate::source::{self, SourceMap};
+use crate::unit::count;
 
-pub(super) fn run(check: &Check, color: Color) -> Result<ExitCode, CliError> {
+pub(super) fn run(check: &Check, matches: &ArgMatches, color: Color) -> Result<ExitCode, CliError> {
+    // What is wrong with the settings is said before anything large is read.
+    let settings = check.configuring.settings(&check.reading.sources, matches)?;
     let mut sources = Vec::new();
     for path in &check.paths {
         sources.extend(Source::named(path).expand()?);
     }
-    let mut inputs = Vec::new();
-    for source in &sources {
-        let input = read(source, &check.reading)?;
-        refuse_what_cannot_be_judged(&input)?;
-        inputs.push(input);
-    }
-    let mut report = engine::check(inputs);
-    let files = source_map(&check.reading, &sources);
+    let plan = Plan::of(&settings);
+    let examinations: Result<Vec<Examination>, CliError> =
+        sources.iter().map(|source| examine(source, check, &plan)).collect();
+    let mut report = Report::of(examinations?);
+    let files = source_map(&settings.source_roots, &settings.path_map, &sources);
     source::settle(&mut report.findings, &files);
-    Gate { fail_on: check.fail_on.severity() }.judge(&mut report);
+    judge(&mut report, &settings);
     write(check, &report, &files, color)?;
-    Ok(ExitCode::from(u8::from(report.verdict.fails() && !check.exit_zero)))
+    exit_code(check, &report)
+}
+
+/// Reads a snapshot and runs the rules; what is not needed afterwards goes before the next one is read.
+fn examine(source: &Source, check: &Check, plan: &Plan) -> Result<Examination, CliError> {
+    let input = read(source, &check.reading.limits)?;
+    refuse_what_cannot_be_judged(&input)?;
+    Ok(engine::examine(&input, plan))
+}
+
+/// Decides what counts.
+fn judge(report: &mut Report, settings: &Settings) {
+    gate::leave_out_unsure(report, settings.min_confidence.value);
+    Gate { fail_on: settings.fail_on.value.severity(), strict: settings.strict.value }.judge(report);
+}
+
+/// What is found goes before what could not be judged: it is certain.
+fn exit_code(check: &Check, report: &Report) -> Result<ExitCode, CliError> {
+    if report.verdict.fails() && !check.exit_zero {
+        return Ok(ExitCode::FAILURE);
+    }
+    if report.verdict.blind > 0 {
+        let what = if report.recordings.len() > 1 { "all of the recordings" } else { "the recording" };
+        return Err(CliError::Blind { rules: count(report.verdict.blind, "rule"), what });
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// A snapshot in which nothing can be found wrong must not pass.

@@ -2,13 +2,15 @@
 
 use std::process::ExitCode;
 
+use clap::ArgMatches;
+
 use super::arguments::Explain;
 use super::error::CliError;
 use super::print;
 use crate::rules::{self, RULES, Rule};
 use crate::unit::suggestion;
 
-pub(super) fn run(explain: &Explain) -> Result<ExitCode, CliError> {
+pub(super) fn run(explain: &Explain, _matches: &ArgMatches) -> Result<ExitCode, CliError> {
     let shown = match &explain.rule {
         Some(name) => vec![rules::named(name).ok_or_else(|| unknown(name))?],
         None => RULES.to_vec(),

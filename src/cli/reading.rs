@@ -1,18 +1,19 @@
 //! Snapshots and sources, as the command line names them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::arguments::{Limits, Reading};
+use super::arguments::Limits;
 use super::error::CliError;
 use super::progress::Progress;
+use crate::config::{PathMapping, Setting};
 use crate::engine::Input;
 use crate::input::Source;
 use crate::snapshot::Snapshot;
-use crate::source::SourceMap;
+use crate::source::{PathMap, SourceMap};
 
 /// Reads and understands one snapshot.
-pub(super) fn read(source: &Source, reading: &Reading) -> Result<Input, CliError> {
-    let input = Input::of(source.name(), read_snapshot(source, &reading.limits)?);
+pub(super) fn read(source: &Source, limits: &Limits) -> Result<Input, CliError> {
+    let input = Input::of(source.name(), read_snapshot(source, limits)?);
     Ok(Input { rank: source.rank(), ..input })
 }
 
@@ -27,10 +28,15 @@ pub(super) fn read_snapshot(source: &Source, limits: &Limits) -> Result<Snapshot
 }
 
 /// Where the program's source is looked for.
-pub(super) fn source_map(reading: &Reading, snapshots: &[Source]) -> SourceMap {
-    let maps = reading.path_map.clone();
-    if !reading.source_root.is_empty() {
-        return SourceMap::new(reading.source_root.iter().cloned(), maps);
+pub(super) fn source_map(
+    roots: &[Setting<PathBuf>],
+    maps: &[Setting<PathMapping>],
+    snapshots: &[Source],
+) -> SourceMap {
+    let map = |map: &Setting<PathMapping>| PathMap { from: map.value.from.clone(), to: map.value.to.clone() };
+    let maps = maps.iter().map(map).collect();
+    if !roots.is_empty() {
+        return SourceMap::new(roots.iter().map(|root| root.value.clone()), maps);
     }
     let folders = snapshots.iter().filter_map(|snapshot| match snapshot {
         Source::File(path) => path.parent().map(Path::to_owned),

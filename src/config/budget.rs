@@ -112,6 +112,17 @@ impl Metric {
     }
 }
 
+impl Metric {
+    /// The role or the call site that is measured, where the metric is about one.
+    pub fn subject(&self) -> Option<&str> {
+        match self {
+            Metric::RoleBytes(role) => Some(role.name()),
+            Metric::CallSiteBytes(site) => Some(site.pattern()),
+            _ => None,
+        }
+    }
+}
+
 impl MetricName {
     /// The scope of a budget that names none, and the only one where a metric has no other.
     pub(super) const fn scope(self) -> Scope {

@@ -143,6 +143,7 @@ impl Selection {
 mod tests {
     use super::*;
     use crate::config::Origin;
+    use crate::finding::Group;
 
     fn choices(names: &[&str], origin: &Origin) -> Vec<Setting<Choice>> {
         let catalogue = Catalogue::with(&[]);
@@ -221,7 +222,7 @@ mod tests {
     #[test]
     fn levels_move_warnings_and_errors_but_leave_notes() {
         let leveled = |rule: &'static str, severity, layers: &[Layer]| {
-            let mut finding = finding(rule, severity);
+            let mut finding = Finding::of(rule, Group::Leak, severity);
             Selection::of(&Catalogue::with(&[]), layers).unwrap().level(&mut finding);
             finding.severity
         };
@@ -251,27 +252,5 @@ mod tests {
         assert_eq!(choice.value.name(), "leak");
         assert_eq!(fault.to_string(), "`leak` is to be error and warning at once");
         assert!(levels(&[("leak", Severity::Error), ("leak", Severity::Error)]).contradiction().is_none());
-    }
-
-    fn finding(rule: &'static str, severity: Severity) -> Finding {
-        Finding {
-            input: 0,
-            rule,
-            group: crate::finding::Group::Leak,
-            severity,
-            confidence: crate::unit::Confidence::High,
-            message: String::new(),
-            help: String::new(),
-            device: None,
-            phase: crate::program::Phase::Other,
-            location: None,
-            seek: None,
-            excuse: None,
-            label: String::new(),
-            related: Vec::new(),
-            evidence: Vec::new(),
-            impact: crate::finding::Impact::default(),
-            stack: Vec::new(),
-        }
     }
 }

@@ -3,10 +3,12 @@
 //! In: snapshots with their names. Out: a [`Report`], everything that a format may show. Always: no file is opened, and
 //! equal snapshots give equal reports.
 
+mod plan;
 mod profile;
 mod recording;
 mod report;
 
+pub use plan::Plan;
 pub use profile::{IterationMemory, Line, Profile};
 pub use recording::{MainLoop, RecordedDevice, Recording};
 pub use report::{Report, Verdict};
@@ -77,12 +79,12 @@ pub struct Examination {
     pub skipped: Vec<Skipped>,
 }
 
-/// Runs some rules on every device of an input. What a rule needs and a device lacks is reported, not passed over.
-pub fn examine(input: &Input, rules: &[&dyn Rule]) -> Examination {
+/// Runs the rules of a plan on every device of an input. What a rule needs and a device lacks is reported, not passed over.
+pub fn examine(input: &Input, plan: &Plan) -> Examination {
     let (mut findings, mut skipped) = (Vec::new(), Vec::new());
     for device in &input.devices {
         let Some(facts) = device.facts(&input.snapshot) else { continue };
-        for rule in rules {
+        for rule in &plan.rules {
             match run(*rule, &facts) {
                 Ok(found) => findings.extend(found),
                 Err((need, reason)) => skipped.push(Skipped {
@@ -96,6 +98,7 @@ pub fn examine(input: &Input, rules: &[&dyn Rule]) -> Examination {
     }
     for finding in &mut findings {
         finding.fingerprint = Fingerprint::of(finding);
+        plan.level(finding);
     }
     Examination { recording: input.recording(), findings, skipped }
 }
@@ -107,7 +110,8 @@ pub fn check(inputs: Vec<Input>) -> Report {
 
 /// Runs some rules on every input.
 pub fn check_with(inputs: Vec<Input>, rules: &[&dyn Rule]) -> Report {
-    Report::of(inputs.into_iter().map(|input| examine(&input, rules)).collect())
+    let plan = Plan::of_rules(rules);
+    Report::of(inputs.into_iter().map(|input| examine(&input, &plan)).collect())
 }
 
 /// What a rule finds, or why it cannot tell.

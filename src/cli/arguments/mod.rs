@@ -1,18 +1,18 @@
 //! What can be said on the command line.
 
+mod configuring;
+mod reading;
+
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(super) use self::configuring::{Configuring, Locating};
+pub(super) use self::reading::{Limits, Reading, Sources};
 use crate::edit::Iterations;
-use crate::finding::Severity;
-use crate::input;
-use crate::pickle;
 use crate::report::Format;
-use crate::source::PathMap;
-use crate::unit::Bytes;
 
 /// Finds what wastes GPU memory in a PyTorch program, from its memory snapshot.
 #[derive(Debug, Parser)]
@@ -22,7 +22,7 @@ pub(super) struct Arguments {
     pub(super) command: Command,
 
     /// When to colour.
-    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN", env = "MEMLINT_COLOR")]
     pub(super) color: Color,
 }
 
@@ -34,6 +34,8 @@ pub(super) enum Command {
     Stats(Stats),
     /// Explain a rule.
     Explain(Explain),
+    /// Show the settings in effect, and who set each.
+    Config(Config),
     /// Cut a few iterations out of a snapshot: a small file that shows the same.
     Slice(Slice),
     /// Replace your own paths and names in a snapshot, so that it can be shown to others.
@@ -96,16 +98,13 @@ pub(super) struct Check {
     pub(super) paths: Vec<PathBuf>,
 
     /// How to write the report to standard output.
-    #[arg(long, value_parser = formats(), default_value = Format::Text.name(), value_name = "FORMAT")]
+    #[arg(long, value_parser = formats(), default_value = Format::Text.name(), value_name = "FORMAT",
+          env = "MEMLINT_OUTPUT_FORMAT")]
     pub(super) output_format: Format,
 
     /// Write the report to a file, too, such as json=report.json; may be given several times.
     #[arg(long, value_name = "FORMAT=PATH")]
     pub(super) output_file: Vec<OutputFile>,
-
-    /// The least severity that makes the exit status 1.
-    #[arg(long, value_enum, default_value_t = FailOn::Error, value_name = "SEVERITY")]
-    pub(super) fail_on: FailOn,
 
     /// Exit with 0 whatever is found; what cannot be read is still an error.
     #[arg(long)]
@@ -120,7 +119,24 @@ pub(super) struct Check {
     pub(super) quiet: bool,
 
     #[command(flatten)]
+    pub(super) configuring: Configuring,
+
+    #[command(flatten)]
     pub(super) reading: Reading,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Exit status: 0 shown, 2 a configuration that is not understood.")]
+pub(super) struct Config {
+    /// How to write it.
+    #[arg(long, value_enum, default_value_t = PlainFormat::Text, value_name = "FORMAT")]
+    pub(super) output_format: PlainFormat,
+
+    #[command(flatten)]
+    pub(super) configuring: Configuring,
+
+    #[command(flatten)]
+    pub(super) sources: Sources,
 }
 
 #[derive(Debug, Args)]
@@ -130,8 +146,8 @@ pub(super) struct Stats {
     pub(super) path: PathBuf,
 
     /// How to write it.
-    #[arg(long, value_enum, default_value_t = StatsFormat::Text, value_name = "FORMAT")]
-    pub(super) output_format: StatsFormat,
+    #[arg(long, value_enum, default_value_t = PlainFormat::Text, value_name = "FORMAT")]
+    pub(super) output_format: PlainFormat,
 
     /// List every allocation (with `--output-format json`).
     #[arg(long)]
@@ -140,6 +156,9 @@ pub(super) struct Stats {
     /// List all keys and actions that memlint does not know.
     #[arg(short, long)]
     pub(super) verbose: bool,
+
+    #[command(flatten)]
+    pub(super) locating: Locating,
 
     #[command(flatten)]
     pub(super) reading: Reading,
@@ -154,56 +173,9 @@ pub(super) struct Explain {
     /// Explain every rule.
     #[arg(long, conflicts_with = "rule")]
     pub(super) all: bool,
-}
-
-/// How snapshots are read and sources are found.
-#[derive(Debug, Args)]
-pub(super) struct Reading {
-    /// A folder that holds the program's source; may be given several times [default: the current folder, the
-    /// snapshot's, and src, scripts and examples].
-    #[arg(long, value_name = "DIR")]
-    pub(super) source_root: Vec<PathBuf>,
-
-    /// What stands for a prefix of the recorded paths, such as /opt/job=.; may be given several times.
-    #[arg(long, value_name = "FROM=TO")]
-    pub(super) path_map: Vec<PathMap>,
 
     #[command(flatten)]
-    pub(super) limits: Limits,
-}
-
-/// How much a file may hold: a guard against damaged and hostile ones.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Limits")]
-#[expect(clippy::struct_field_names, reason = "the fields are named like their flags")]
-pub(super) struct Limits {
-    /// Bytes of a snapshot after decompression, such as 20GiB.
-    #[arg(long, value_name = "SIZE", default_value = "16GiB")]
-    max_bytes: Bytes,
-
-    /// Containers and memoised values of the pickle.
-    #[arg(long, value_name = "COUNT", default_value_t = pickle::Limits::default().nodes,
-          value_parser = clap::value_parser!(u64).range(..=pickle::Limits::MOST_NODES))]
-    max_nodes: u64,
-
-    /// Values on the pickle's stack at a time.
-    #[arg(long, value_name = "COUNT", default_value_t = pickle::Limits::default().stack,
-          value_parser = clap::value_parser!(u64).range(..=pickle::Limits::MOST_STACK))]
-    max_stack: u64,
-
-    /// Bytes of distinct text in the pickle.
-    #[arg(long, value_name = "SIZE", default_value = "1GiB")]
-    max_text: Bytes,
-}
-
-impl Limits {
-    pub(super) fn of_input(&self) -> input::Limits {
-        input::Limits { bytes: self.max_bytes.get(), ..input::Limits::default() }
-    }
-
-    pub(super) fn of_pickle(&self) -> pickle::Limits {
-        pickle::Limits { nodes: self.max_nodes, stack: self.max_stack, text: self.max_text.get() }
-    }
+    pub(super) locating: Locating,
 }
 
 /// When to colour.
@@ -242,38 +214,13 @@ impl FromStr for OutputFile {
     }
 }
 
-/// A format of `memlint stats`.
+/// A format of what is no verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum StatsFormat {
+pub(super) enum PlainFormat {
     /// For people.
     Text,
     /// For machines: memlint/1.
     Json,
-}
-
-/// What makes the gate close.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum FailOn {
-    /// Errors.
-    Error,
-    /// Warnings and errors.
-    Warning,
-    /// Any finding.
-    Info,
-    /// Nothing.
-    Never,
-}
-
-impl FailOn {
-    /// The least severity that counts.
-    pub(super) const fn severity(self) -> Option<Severity> {
-        match self {
-            FailOn::Error => Some(Severity::Error),
-            FailOn::Warning => Some(Severity::Warning),
-            FailOn::Info => Some(Severity::Info),
-            FailOn::Never => None,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -281,6 +228,7 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
+    use crate::{input, pickle};
 
     #[test]
     fn the_arguments_are_consistent_and_limits_default_to_the_library() {
