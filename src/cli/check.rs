@@ -1,6 +1,7 @@
 //! `memlint check`: the gate.
 
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use clap::ArgMatches;
 
@@ -8,9 +9,9 @@ use super::arguments::{Check, Color};
 use super::error::CliError;
 use super::reading::{read, source_map};
 use super::{file, print, terminal};
-use crate::config::Settings;
+use crate::config::{Date, Settings};
 use crate::engine::{self, Examination, Input, Plan, Report};
-use crate::gate::{self, Gate};
+use crate::gate::{self, Gate, Suppressions};
 use crate::input::Source;
 use crate::report::{Detail, Look};
 use crate::snapshot::{Action, DeviceTrace, Gap, Snapshot};
@@ -30,7 +31,7 @@ pub(super) fn run(check: &Check, matches: &ArgMatches, color: Color) -> Result<E
     let mut report = Report::of(examinations?);
     let files = source_map(&settings.source_roots, &settings.path_map, &sources);
     source::settle(&mut report.findings, &files);
-    judge(&mut report, &settings);
+    judge(&mut report, &settings, &files);
     write(check, &report, &files, color)?;
     exit_code(check, &report)
 }
@@ -43,9 +44,17 @@ fn examine(source: &Source, check: &Check, plan: &Plan) -> Result<Examination, C
 }
 
 /// Decides what counts.
-fn judge(report: &mut Report, settings: &Settings) {
+fn judge(report: &mut Report, settings: &Settings, files: &SourceMap) {
+    let Settings { ignores, selection, .. } = settings;
+    Suppressions { ignores, selection, today: today() }.apply(report, files);
     gate::leave_out_unsure(report, settings.min_confidence.value);
     Gate { fail_on: settings.fail_on.value.severity(), strict: settings.strict.value }.judge(report);
+}
+
+/// The day, in UTC; before 1970 no suppression has ended.
+fn today() -> Date {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Date::of_unix(now.as_secs())
 }
 
 /// What is found goes before what could not be judged: it is certain.

@@ -119,6 +119,11 @@ impl Selection {
         &self.rules
     }
 
+    /// Whether there is such a rule.
+    pub fn knows(&self, rule: &str) -> bool {
+        self.decision(rule).is_some()
+    }
+
     /// Whether a rule runs.
     pub fn runs(&self, rule: &str) -> bool {
         self.decision(rule).is_some_and(|decision| decision.runs.value)

@@ -82,8 +82,12 @@ pub struct Examination {
 /// Runs the rules of a plan on every device of an input. What a rule needs and a device lacks is reported, not passed over.
 pub fn examine(input: &Input, plan: &Plan) -> Examination {
     let (mut findings, mut skipped) = (Vec::new(), Vec::new());
+    let mut recording = input.recording();
     for device in &input.devices {
         let Some(facts) = device.facts(&input.snapshot) else { continue };
+        if recording.files.is_empty() {
+            recording.files = recording::files(&facts);
+        }
         for rule in &plan.rules {
             match run(*rule, &facts) {
                 Ok(found) => findings.extend(found),
@@ -100,7 +104,7 @@ pub fn examine(input: &Input, plan: &Plan) -> Examination {
         finding.fingerprint = Fingerprint::of(finding);
         plan.level(finding);
     }
-    Examination { recording: input.recording(), findings, skipped }
+    Examination { recording, findings, skipped }
 }
 
 /// Runs every rule on every input.

@@ -3,6 +3,10 @@
 //! In: the engine's report, settled with the sources. Out: the same report with the standing of every finding and a
 //! verdict. Always: a finding that does not count stays in the report and says why.
 
+mod suppress;
+
+pub use suppress::Suppressions;
+
 use crate::engine::{Report, Verdict};
 use crate::finding::Severity;
 use crate::unit::Confidence;
@@ -27,10 +31,10 @@ impl Gate {
     }
 }
 
-/// Leaves out findings that are less sure than is asked for; the report counts them.
+/// Leaves out open findings that are less sure than is asked for; the report counts them.
 pub fn leave_out_unsure(report: &mut Report, least: Confidence) {
     let before = report.findings.len();
-    report.findings.retain(|finding| finding.confidence >= least);
+    report.findings.retain(|finding| finding.confidence >= least || !finding.is_open());
     report.unsure += before - report.findings.len();
 }
 
