@@ -20,6 +20,7 @@
 //! | [`rules`] | the rules, each with its specification |
 //! | [`engine`] | runs the rules over the snapshots and sorts what they find |
 //! | [`source`] | from recorded paths to local files; the expression to underline |
+//! | [`gate`] | which findings count, and the verdict |
 //! | [`report`] | one file a format |
 //! | [`cli`] | arguments, exit codes, errors |
 
@@ -28,6 +29,7 @@ pub mod edit;
 pub mod engine;
 pub mod facts;
 pub mod finding;
+pub mod gate;
 pub mod input;
 pub mod pickle;
 pub mod program;

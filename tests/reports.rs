@@ -2,20 +2,19 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use memlint::engine::{Device, Input, IterationMemory, Profile, Report};
+use memlint::engine::{IterationMemory, Line, MainLoop, Profile, RecordedDevice, Recording, Report};
 use memlint::finding::{
     Finding, Group, Impact, Location, Measure, Related, Severity, Skipped, StackFrame, Value,
 };
-use memlint::program::{FoundBy, Iteration, Loop, Phase, Program};
-use memlint::replay::Replay;
+use memlint::program::{FoundBy, Phase};
 use memlint::report::{Detail, Look, stats, text};
-use memlint::role::{Role, Roles};
-use memlint::snapshot::{Frame, Gap, Snapshot};
+use memlint::role::Role;
+use memlint::snapshot::Gap;
 use memlint::source::SourceMap;
-use memlint::timeline::{Agreement, Peak, Timeline};
-use memlint::unit::{Bytes, Confidence, DeviceIndex, EventIndex, Index, IterationIndex, Micros};
+use memlint::timeline::Agreement;
+use memlint::unit::{Bytes, Confidence, DeviceIndex, Index, IterationIndex, Micros};
 
-const PLAIN: Look = Look { width: 80, unicode: false, color: false, detail: Detail::Normal };
+const PLAIN: Look = Look::PLAIN;
 /// Where the program was recorded, and where it lies here.
 const RECORDED: &str = "/opt/job/seed-resnet50-bug/train.py";
 const SOURCE: &str = "examples/seed-resnet50-bug";
@@ -36,47 +35,27 @@ fn at(file: &str, line: u32, function: &str) -> Location {
     Location { file: file.to_owned(), line, function: function.to_owned() }
 }
 
-fn event(position: usize) -> EventIndex {
-    EventIndex::at(position).unwrap()
-}
-
 /// Five iterations of a loop on one device.
-fn input() -> Input {
-    let mut snapshot = Snapshot::default();
-    let name = snapshot.strings.intern("run_resnet50").unwrap();
-    let file = snapshot.strings.intern(RECORDED).unwrap();
-    let frame = snapshot.stacks.intern_frame(Frame { name, file, line: 16 }).unwrap();
-    let timeline = Timeline {
+fn recording() -> Recording {
+    let memory = |peak| IterationMemory { peak: mib(peak), resident: mib(2921) };
+    let line = |line, tenths, allocations| Line {
+        location: at(RECORDED, line, "run_resnet50"),
+        bytes: mib(tenths),
+        allocations,
+    };
+    let device = RecordedDevice {
         device: DeviceIndex::at(0).unwrap(),
-        allocations: Vec::new(),
-        allocation_of: vec![None; 50],
-        requested_at_start: Bytes::ZERO,
-        reserved_at_start: Bytes::ZERO,
-        peak_requested: Peak { bytes: mib(4484), event: Some(event(14)) },
-        peak_reserved: Peak { bytes: mib(4720), event: Some(event(14)) },
+        events: 50,
+        allocations: 25,
+        duration: Some(Micros(1_300_000)),
+        main_loop: Some(MainLoop { location: at(RECORDED, 16, "run_resnet50"), last_line: 18 }),
+        found_by: FoundBy::LoopAndOptimizer,
+        confidence: Confidence::High,
+        peak_requested: mib(4484),
+        peak_allocated: mib(4490),
+        peak_reserved: mib(4720),
         requested_at_end: mib(2921),
         reserved_at_end: mib(4720),
-        agreement: Agreement { blocks_without_alloc: 3, ..Agreement::default() },
-    };
-    let iteration = |index: usize| Iteration {
-        start: event(index * 10),
-        end: event(index * 10 + 10),
-        start_time: Micros(0),
-        end_time: Micros(0),
-        complete: true,
-    };
-    let memory = |peak| IterationMemory { peak: mib(peak), resident: mib(2921) };
-    let device = Device {
-        device: timeline.device,
-        replay: Replay::of(&snapshot, &timeline),
-        program: Program {
-            iterations: (0..5).map(iteration).collect(),
-            main_loop: Some(Loop { frame, line: 16, last_line: 18 }),
-            found_by: FoundBy::LoopAndOptimizer,
-            confidence: Confidence::High,
-            ..Program::default()
-        },
-        roles: Roles::default(),
         profile: Profile {
             peak_by_role: vec![
                 (Role::Activation, mib(1559)),
@@ -88,32 +67,27 @@ fn input() -> Input {
             ],
             peak_phase: Phase::Backward,
             peak_iteration: IterationIndex::at(1),
+            lines_at_peak: vec![line(16, 1559, 310), line(17, 975, 161)],
             iterations: vec![memory(3506), memory(4484), memory(4484), memory(4484), memory(4484)],
         },
-        timeline,
+        agreement: Agreement { blocks_without_alloc: 3, ..Agreement::default() },
     };
-    Input { name: "snapshot.pickle.zst".to_owned(), rank: None, snapshot, devices: vec![device] }
+    Recording {
+        name: "snapshot.pickle.zst".to_owned(),
+        rank: None,
+        excerpt: None,
+        gaps: Vec::new(),
+        devices: vec![device],
+    }
 }
 
 fn finding(rule: &'static str, severity: Severity, message: &str) -> Finding {
     Finding {
-        input: 0,
-        rule,
-        group: Group::Leak,
-        severity,
         confidence: Confidence::High,
         message: message.to_owned(),
-        help: String::new(),
         device: DeviceIndex::at(0),
         phase: Phase::Backward,
-        location: None,
-        seek: None,
-        excuse: None,
-        label: String::new(),
-        related: Vec::new(),
-        evidence: Vec::new(),
-        impact: Impact::default(),
-        stack: Vec::new(),
+        ..Finding::of(rule, Group::Leak, severity)
     }
 }
 
@@ -182,11 +156,11 @@ fn note() -> Finding {
 fn report(findings: Vec<Finding>) -> Report {
     let skipped = Skipped {
         input: 0,
-        rule: "oom",
+        rule: "oom".into(),
         reason: "no event has a stack (recorded with context=None)".to_owned(),
         blind: true,
     };
-    Report { inputs: vec![input()], findings, skipped: vec![skipped] }
+    Report { recordings: vec![recording()], findings, skipped: vec![skipped], ..Report::default() }
 }
 
 fn sources() -> SourceMap {
@@ -237,11 +211,11 @@ fn a_clean_program() {
 
 #[test]
 fn several_snapshots_and_what_they_lack() {
-    let mut other = input();
+    let mut other = recording();
     other.name = "rank1.pickle".to_owned();
-    other.snapshot.excerpt = Some("iterations 3..5 of 20".to_owned());
-    other.snapshot.gaps = vec![Gap::NoStacks, Gap::UnknownActions(vec![("segment_park".to_owned(), 12)])];
-    other.devices[0].program = Program::default();
+    other.excerpt = Some("iterations 3..5 of 20".to_owned());
+    other.gaps = vec![Gap::NoStacks, Gap::UnknownActions(vec![("segment_park".to_owned(), 12)])];
+    other.devices[0].profile.iterations.clear();
     let growth = Finding {
         input: 1,
         group: Group::Allocator,
@@ -251,7 +225,7 @@ fn several_snapshots_and_what_they_lack() {
         ..finding("fragmentation", Severity::Warning, "holes grow by 16 MiB in each of 12 iterations")
     };
     let mut report = report(vec![missing_zero_grad(), growth, note(), note()]);
-    report.inputs.push(other);
+    report.recordings.push(other);
     golden("text-several", &text::render(&report, &sources(), &PLAIN));
 }
 
@@ -267,14 +241,14 @@ fn names_out_of_a_file_do_not_command_the_terminal() {
     hostile.related[0].message = UGLY.to_owned();
     hostile.evidence.push(measure("ugly", UGLY));
     hostile.stack[2].location = at(UGLY, 17, UGLY);
-    let mut ugly = input();
+    let mut ugly = recording();
     ugly.name = UGLY.to_owned();
-    ugly.snapshot.gaps =
+    ugly.gaps =
         vec![Gap::UnknownKeys(vec![(UGLY.to_owned(), 1)]), Gap::UnknownActions(vec![(UGLY.to_owned(), 2)])];
     let look = Look { detail: Detail::Verbose, ..PLAIN };
     let statistics = stats::render(&ugly, &nowhere(), &look);
     let mut report = report(vec![hostile]);
-    report.inputs.push(ugly);
+    report.recordings.push(ugly);
     let obeyed = |one: char| (one.is_control() && one != '\n') || one == '\u{202e}';
     for drawn in [text::render(&report, &nowhere(), &look), statistics] {
         assert!(drawn.contains("no findings") && !drawn.contains(obeyed), "{drawn:?}");
@@ -299,5 +273,5 @@ fn colours_only_add_escapes() {
 #[test]
 fn statistics() {
     let look = Look { unicode: true, ..PLAIN };
-    golden("stats-unicode", &stats::render(&input(), &sources(), &look));
+    golden("stats-unicode", &stats::render(&recording(), &sources(), &look));
 }

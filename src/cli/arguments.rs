@@ -1,13 +1,16 @@
 //! What can be said on the command line.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::edit::Iterations;
 use crate::finding::Severity;
 use crate::input;
 use crate::pickle;
+use crate::report::Format;
 use crate::source::PathMap;
 
 /// Finds what wastes GPU memory in a PyTorch program, from its memory snapshot.
@@ -91,9 +94,13 @@ pub(super) struct Check {
     #[arg(required = true, value_name = "PATH")]
     pub(super) paths: Vec<PathBuf>,
 
-    /// How to write the report.
-    #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
+    /// How to write the report to standard output.
+    #[arg(long, value_parser = formats(), default_value = Format::Text.name(), value_name = "FORMAT")]
     pub(super) output_format: Format,
+
+    /// Write the report to a file, too, such as json=report.json; may be given several times.
+    #[arg(long, value_name = "FORMAT=PATH")]
+    pub(super) output_file: Vec<OutputFile>,
 
     /// The least severity that makes the exit status 1.
     #[arg(long, value_enum, default_value_t = FailOn::Error, value_name = "SEVERITY")]
@@ -122,8 +129,8 @@ pub(super) struct Stats {
     pub(super) path: PathBuf,
 
     /// How to write it.
-    #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
-    pub(super) output_format: Format,
+    #[arg(long, value_enum, default_value_t = StatsFormat::Text, value_name = "FORMAT")]
+    pub(super) output_format: StatsFormat,
 
     /// List every allocation (with `--output-format json`).
     #[arg(long)]
@@ -224,9 +231,34 @@ pub(super) enum Color {
     Never,
 }
 
-/// A format of reports.
+/// The formats of a check, with their descriptions for the help.
+fn formats() -> impl TypedValueParser<Value = Format> {
+    let described = |format: Format| PossibleValue::new(format.name()).help(format.summary());
+    PossibleValuesParser::new(Format::ALL.map(described)).try_map(|name| name.parse::<Format>())
+}
+
+/// A file that gets the report, and in which format.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct OutputFile {
+    pub(super) format: Format,
+    pub(super) path: PathBuf,
+}
+
+impl FromStr for OutputFile {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<OutputFile, String> {
+        let (format, path) = text.split_once('=').ok_or("write FORMAT=PATH, such as json=report.json")?;
+        if path.is_empty() {
+            return Err("the path is missing behind `=`".to_owned());
+        }
+        Ok(OutputFile { format: format.parse()?, path: PathBuf::from(path) })
+    }
+}
+
+/// A format of `memlint stats`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
+pub(super) enum StatsFormat {
     /// For people.
     Text,
     /// For machines: memlint/1.

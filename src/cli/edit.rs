@@ -2,15 +2,14 @@
 //!
 //! Always: the input stays as it is, and the output is there whole or not at all.
 
-use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
 use super::arguments::{Anonymize, Slice, Writing};
 use super::error::CliError;
-use super::{print, read_snapshot};
+use super::reading::read_snapshot;
+use super::{file, print};
 use crate::edit;
 use crate::input::Source;
 use crate::snapshot::Snapshot;
@@ -54,34 +53,7 @@ fn write(snapshot: &Snapshot, writing: &Writing) -> Result<ExitCode, CliError> {
     if is_stdout(output) {
         print(|out| snapshot.write(out))?;
     } else {
-        write_file(snapshot, output)
-            .map_err(|error| CliError::Unwritable { name: output.display().to_string(), error })?;
+        file::replace(output, |out| snapshot.write(out))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Writes beside the file first and puts it into place when it is whole.
-fn write_file(snapshot: &Snapshot, output: &Path) -> io::Result<()> {
-    let is_device = fs::metadata(output).is_ok_and(|about| !about.is_file());
-    let Some(name) = output.file_name().filter(|_| !is_device) else {
-        return write_to(snapshot, File::create(output)?);
-    };
-    let mut partial = OsString::from(".");
-    partial.push(name);
-    partial.push(format!(".{}.partial", std::process::id()));
-    let partial = output.with_file_name(partial);
-    // Two runs do not meet, and a link that somebody laid there is not followed.
-    let file = File::create_new(&partial)?;
-    let written = write_to(snapshot, file).and_then(|()| fs::rename(&partial, output));
-    if written.is_err() {
-        // What is left of it helps nobody; the first error is the one to report.
-        let _ = fs::remove_file(&partial);
-    }
-    written
-}
-
-fn write_to(snapshot: &Snapshot, file: File) -> io::Result<()> {
-    let mut out = BufWriter::new(file);
-    snapshot.write(&mut out)?;
-    out.flush()
 }

@@ -8,8 +8,6 @@ use super::arguments::Color;
 use crate::report::{Detail, Look};
 use crate::unit::shown_line;
 
-/// Columns where there is no terminal to ask.
-const WIDTH_OF_PIPES: usize = 80;
 /// Lines longer than this are hard to read, however wide the terminal.
 const MOST_WIDTH: usize = 120;
 
@@ -17,7 +15,7 @@ const MOST_WIDTH: usize = 120;
 pub(super) fn look(color: Color, detail: Detail) -> Look {
     let terminal = std::io::stdout().is_terminal();
     Look {
-        width: if terminal { width() } else { WIDTH_OF_PIPES },
+        width: if terminal { width() } else { Look::PLAIN.width },
         unicode: terminal && supports_unicode::on(supports_unicode::Stream::Stdout),
         color: match color {
             Color::Always => true,
@@ -29,7 +27,8 @@ pub(super) fn look(color: Color, detail: Detail) -> Look {
 }
 
 fn width() -> usize {
-    terminal_size::terminal_size().map_or(WIDTH_OF_PIPES, |(width, _)| usize::from(width.0).min(MOST_WIDTH))
+    terminal_size::terminal_size()
+        .map_or(Look::PLAIN.width, |(width, _)| usize::from(width.0).min(MOST_WIDTH))
 }
 
 /// Writes an error with its help to standard error.
@@ -48,7 +47,7 @@ pub(super) fn show_error(error: &dyn Diagnostic, color: Color) {
     };
     let mut drawn = String::new();
     let handler = GraphicalReportHandler::new_themed(theme)
-        .with_width(if terminal { width() } else { WIDTH_OF_PIPES })
+        .with_width(if terminal { width() } else { Look::PLAIN.width })
         .with_links(false)
         .with_break_words(false)
         .with_word_separator(textwrap::WordSeparator::AsciiSpace)

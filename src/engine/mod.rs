@@ -4,14 +4,17 @@
 //! equal snapshots give equal reports.
 
 mod profile;
+mod recording;
+mod report;
 
-pub use profile::{IterationMemory, Line, Profile, lines_at_peak};
+pub use profile::{IterationMemory, Line, Profile};
+pub use recording::{MainLoop, RecordedDevice, Recording};
+pub use report::{Report, Verdict};
 
-use std::cmp::Ordering;
 use std::thread;
 
 use crate::facts::{Facts, Inputs};
-use crate::finding::{Finding, Skipped};
+use crate::finding::{Finding, Fingerprint, Skipped};
 use crate::program::Program;
 use crate::replay::Replay;
 use crate::role::Roles;
@@ -50,55 +53,61 @@ pub struct Device {
     pub profile: Profile,
 }
 
-/// Everything that a format may show.
-#[derive(Debug, Default)]
-pub struct Report {
-    /// The snapshots, in the order of the command line.
-    pub inputs: Vec<Input>,
-    /// What the rules found: the worst first, and what saves most first among equals.
-    pub findings: Vec<Finding>,
-    /// Rules that could not run.
-    pub skipped: Vec<Skipped>,
-}
-
 impl Input {
     /// Understands a snapshot; of which rank, it does not know.
     pub fn of(name: String, snapshot: Snapshot) -> Input {
         let devices = snapshot.active_devices().map(|(device, _)| Device::of(&snapshot, device)).collect();
         Input { name, rank: None, snapshot, devices }
     }
+
+    /// What a report shows of it.
+    pub fn recording(&self) -> Recording {
+        Recording::of(self)
+    }
 }
 
-/// Runs every rule on every device.
+/// What is left of one input when the rules have run: it costs little, the input may go.
+#[derive(Debug)]
+pub struct Examination {
+    /// What a report shows of the input.
+    pub recording: Recording,
+    /// What the rules found.
+    pub findings: Vec<Finding>,
+    /// Rules that could not run.
+    pub skipped: Vec<Skipped>,
+}
+
+/// Runs some rules on every device of an input. What a rule needs and a device lacks is reported, not passed over.
+pub fn examine(input: &Input, rules: &[&dyn Rule]) -> Examination {
+    let (mut findings, mut skipped) = (Vec::new(), Vec::new());
+    for device in &input.devices {
+        let Some(facts) = device.facts(&input.snapshot) else { continue };
+        for rule in rules {
+            match run(*rule, &facts) {
+                Ok(found) => findings.extend(found),
+                Err((need, reason)) => skipped.push(Skipped {
+                    input: 0,
+                    rule: rule.meta().name.into(),
+                    reason: reason.to_owned(),
+                    blind: matches!(need, Need::History | Need::Stacks),
+                }),
+            }
+        }
+    }
+    for finding in &mut findings {
+        finding.fingerprint = Fingerprint::of(finding);
+    }
+    Examination { recording: input.recording(), findings, skipped }
+}
+
+/// Runs every rule on every input.
 pub fn check(inputs: Vec<Input>) -> Report {
     check_with(inputs, rules::RULES)
 }
 
-/// Runs some rules on every device. What a rule needs and a device lacks is reported, not passed over.
+/// Runs some rules on every input.
 pub fn check_with(inputs: Vec<Input>, rules: &[&dyn Rule]) -> Report {
-    let (mut findings, mut skipped) = (Vec::new(), Vec::new());
-    for (position, input) in inputs.iter().enumerate() {
-        for device in &input.devices {
-            let Some(facts) = device.facts(&input.snapshot) else { continue };
-            for rule in rules {
-                match run(*rule, &facts) {
-                    Ok(found) => {
-                        findings.extend(found.into_iter().map(|one| Finding { input: position, ..one }));
-                    }
-                    Err((need, reason)) => skipped.push(Skipped {
-                        input: position,
-                        rule: rule.meta().name,
-                        reason: reason.to_owned(),
-                        blind: matches!(need, Need::History | Need::Stacks),
-                    }),
-                }
-            }
-        }
-    }
-    findings.sort_by(worst_first);
-    skipped.sort_by(|a, b| (a.rule, a.input, &a.reason).cmp(&(b.rule, b.input, &b.reason)));
-    skipped.dedup();
-    Report { inputs, findings, skipped }
+    Report::of(inputs.into_iter().map(|input| examine(&input, rules)).collect())
 }
 
 /// What a rule finds, or why it cannot tell.
@@ -107,14 +116,6 @@ fn run(rule: &dyn Rule, facts: &Facts) -> Result<Vec<Finding>, (Need, &'static s
         Some(unmet) => Err(unmet),
         None => Ok(rule.check(facts)),
     }
-}
-
-/// By severity, then by what mending saves (the peak, then what stays), then by rule, place and input.
-fn worst_first(a: &Finding, b: &Finding) -> Ordering {
-    let saves =
-        |finding: &Finding| (finding.impact.peak, finding.impact.resident, finding.impact.per_iteration);
-    let place = |finding: &Finding| (finding.rule, finding.location.clone(), finding.input, finding.device);
-    b.severity.cmp(&a.severity).then_with(|| saves(b).cmp(&saves(a))).then_with(|| place(a).cmp(&place(b)))
 }
 
 impl Device {
@@ -127,7 +128,7 @@ impl Device {
             let beside = thread::Builder::new().spawn_scoped(scope, work).ok();
             let program = Program::of(snapshot, &timeline);
             let roles = Roles::infer(snapshot, &timeline, &program);
-            let profile = Profile::of(&timeline, &program, &roles);
+            let profile = Profile::of(snapshot, &timeline, &program, &roles);
             let replay = match beside {
                 Some(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
                 None => work(),
@@ -147,46 +148,8 @@ impl Device {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::{Group, Impact, Severity};
-    use crate::program::Phase;
     use crate::snapshot::{DeviceTrace, Segment};
-    use crate::unit::{Bytes, Confidence};
-
-    fn finding(rule: &'static str, severity: Severity, peak: Option<u64>) -> Finding {
-        Finding {
-            input: 0,
-            rule,
-            group: Group::Leak,
-            severity,
-            confidence: Confidence::High,
-            message: String::new(),
-            help: String::new(),
-            device: None,
-            phase: Phase::Other,
-            location: None,
-            seek: None,
-            excuse: None,
-            label: String::new(),
-            related: Vec::new(),
-            evidence: Vec::new(),
-            impact: Impact { peak: peak.map(Bytes), ..Impact::default() },
-            stack: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn the_worst_comes_first_and_then_what_saves_most() {
-        let mut findings = [
-            finding("note", Severity::Info, Some(9)),
-            finding("unknown", Severity::Error, None),
-            finding("small", Severity::Error, Some(1)),
-            finding("large", Severity::Error, Some(5)),
-            finding("warning", Severity::Warning, Some(7)),
-        ];
-        findings.sort_by(worst_first);
-        let order: Vec<&str> = findings.iter().map(|finding| finding.rule).collect();
-        assert_eq!(order, ["large", "small", "unknown", "warning", "note"]);
-    }
+    use crate::unit::Bytes;
 
     #[test]
     fn a_snapshot_without_events_skips_with_a_reason() {

@@ -20,6 +20,9 @@ pub struct Profile {
     pub peak_phase: Phase,
     /// The iteration in which the peak is reached.
     pub peak_iteration: Option<IterationIndex>,
+    /// The user's lines that allocated what is alive at the peak, largest first. Memory whose stack shows no line of the
+    /// user's is left out.
+    pub lines_at_peak: Vec<Line>,
     /// What each iteration of the program needed, in their order.
     pub iterations: Vec<IterationMemory>,
 }
@@ -46,7 +49,7 @@ pub struct IterationMemory {
 
 impl Profile {
     /// Measures a device.
-    pub fn of(timeline: &Timeline, program: &Program, roles: &Roles) -> Profile {
+    pub fn of(snapshot: &Snapshot, timeline: &Timeline, program: &Program, roles: &Roles) -> Profile {
         let peak_event = timeline.peak_requested.event;
         let levels = levels(timeline);
         let level_after = |count: usize| levels.get(count).copied().unwrap_or_default();
@@ -69,6 +72,7 @@ impl Profile {
                 .copied()
                 .unwrap_or_default(),
             peak_iteration: peak_event.and_then(|event| program.iteration_of(event)),
+            lines_at_peak: lines_at_peak(snapshot, timeline),
             iterations,
         }
     }
@@ -124,9 +128,7 @@ fn by_role<'a>(
     by_role
 }
 
-/// The user's lines that allocated what is alive at the peak, largest first. Memory whose stack shows no line of the
-/// user's is left out.
-pub fn lines_at_peak(snapshot: &Snapshot, timeline: &Timeline) -> Vec<Line> {
+fn lines_at_peak(snapshot: &Snapshot, timeline: &Timeline) -> Vec<Line> {
     let code = Code::of(snapshot);
     let mut sums: BTreeMap<FrameId, (Bytes, usize)> = BTreeMap::new();
     for (_, allocation) in alive_at(timeline, timeline.peak_requested.event) {
@@ -206,7 +208,7 @@ mod tests {
             of: vec![Role::Parameter, Role::Activation, Role::Gradient, Role::Parameter],
             ..Roles::default()
         };
-        let profile = Profile::of(&timeline, &program, &roles);
+        let profile = Profile::of(&Snapshot::default(), &timeline, &program, &roles);
         let memory = |peak, resident| IterationMemory { peak: Bytes(peak), resident: Bytes(resident) };
         assert_eq!(profile.iterations, [memory(15, 10), memory(18, 18)]);
         assert_eq!(profile.peak_by_role, [(Role::Parameter, Bytes(11)), (Role::Gradient, Bytes(7))]);

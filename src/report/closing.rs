@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::gap;
 use super::look::{Detail, Ink, Look};
 use super::place::MainLoop;
-use crate::engine::{Device, Input, Report};
+use crate::engine::{RecordedDevice, Recording, Report};
 use crate::finding::{Finding, Severity, Skipped};
 use crate::program::{FoundBy, Phase};
 use crate::role::Role;
@@ -17,15 +17,16 @@ use crate::unit::{Bytes, Confidence, Index, count, shown_line, shown_name};
 const SMALL_SHARE: f64 = 0.01;
 
 pub(super) fn render(out: &mut String, report: &Report, sources: &SourceMap, look: &Look) {
-    for input in &report.inputs {
-        if report.inputs.len() > 1 {
-            let _ = writeln!(out, "{}", look.paint(Ink::Strong, &format!("{}:", shown_name(&input.name))));
+    for recording in &report.recordings {
+        if report.recordings.len() > 1 {
+            let _ =
+                writeln!(out, "{}", look.paint(Ink::Strong, &format!("{}:", shown_name(&recording.name))));
         }
-        for device in &input.devices {
-            let _ = writeln!(out, "{}", look.wrap(&iterations(input, device, sources), 2));
+        for device in &recording.devices {
+            let _ = writeln!(out, "{}", look.wrap(&iterations(recording, device, sources), 2));
             let _ = writeln!(out, "{}", look.wrap(&format!("  at the peak: {}", composition(device)), 4));
         }
-        gaps(out, input, look);
+        gaps(out, recording, look);
     }
     let _ = writeln!(out, "{}", look.wrap(&verdict(report, look), 2));
     skipped(out, report, look);
@@ -36,26 +37,25 @@ pub(super) fn render(out: &mut String, report: &Report, sources: &SourceMap, loo
 }
 
 /// `5 iterations of train.py:15 (found by loop and optimizer steps), peak 448.4 MiB in the backward pass`.
-pub(super) fn iterations(input: &Input, device: &Device, sources: &SourceMap) -> String {
-    let program = &device.program;
+pub(super) fn iterations(recording: &Recording, device: &RecordedDevice, sources: &SourceMap) -> String {
     let mut line = String::new();
-    if input.devices.len() > 1 {
+    if recording.devices.len() > 1 {
         let _ = write!(line, "device {}: ", device.device.position());
     }
-    if program.iterations.is_empty() {
+    if device.profile.iterations.is_empty() {
         line.push_str("no iterations found");
     } else {
-        line.push_str(&count(program.iterations.len(), "iteration"));
-        if let Some(found) = MainLoop::of(input, device, sources) {
+        line.push_str(&count(device.profile.iterations.len(), "iteration"));
+        if let Some(found) = MainLoop::of(device, sources) {
             let _ = write!(line, " of {}:{}", shown_name(&found.file), found.line);
         }
-        let _ = write!(line, " (found by {}", found_by(program.found_by));
-        if program.confidence < Confidence::High {
-            let _ = write!(line, ", {} confidence", program.confidence.name());
+        let _ = write!(line, " (found by {}", found_by(device.found_by));
+        if device.confidence < Confidence::High {
+            let _ = write!(line, ", {} confidence", device.confidence.name());
         }
         line.push(')');
     }
-    let _ = write!(line, ", peak {}", device.timeline.peak_requested.bytes);
+    let _ = write!(line, ", peak {}", device.peak_requested);
     let iteration =
         device.profile.peak_iteration.map(|iteration| format!("iteration {}", iteration.position() + 1));
     match (phase(device.profile.peak_phase), iteration) {
@@ -74,8 +74,8 @@ pub(super) fn iterations(input: &Input, device: &Device, sources: &SourceMap) ->
 }
 
 /// `activations 208.1 MiB + parameters 97.5 MiB + ...`: adds up to the peak.
-pub(super) fn composition(device: &Device) -> String {
-    let peak = device.timeline.peak_requested.bytes;
+pub(super) fn composition(device: &RecordedDevice) -> String {
+    let peak = device.peak_requested;
     let (large, small): (Vec<_>, Vec<_>) =
         device.profile.peak_by_role.iter().partition(|(_, bytes)| bytes.share_of(peak) >= SMALL_SHARE);
     let mut parts: Vec<String> =
@@ -88,12 +88,11 @@ pub(super) fn composition(device: &Device) -> String {
 }
 
 /// What a snapshot lacks: one line, or all of it where that is asked for.
-fn gaps(out: &mut String, input: &Input, look: &Look) {
+fn gaps(out: &mut String, recording: &Recording, look: &Look) {
     let mut lines: Vec<String> =
-        gap::all(&input.snapshot, look.detail).into_iter().map(|(_, words)| words).collect();
+        gap::all(recording, look.detail).into_iter().map(|(_, words)| words).collect();
     if look.detail == Detail::Verbose {
-        let of_traces =
-            input.devices.iter().flat_map(|device| gap::disagreements(&device.timeline.agreement));
+        let of_traces = recording.devices.iter().flat_map(|device| gap::disagreements(&device.agreement));
         lines.extend(of_traces.map(|(_, words)| words));
     }
     for line in lines {
@@ -126,7 +125,7 @@ fn verdict(report: &Report, look: &Look) -> String {
             }
             [note] => format!("{counted} ({}; -v shows it)", note.rule),
             several => {
-                let mut rules: Vec<&str> = several.iter().map(|note| note.rule).collect();
+                let mut rules: Vec<&str> = several.iter().map(|note| &*note.rule).collect();
                 rules.sort_unstable();
                 rules.dedup();
                 format!("{counted} ({}; -v shows them)", rules.join(", "))
@@ -144,8 +143,9 @@ fn silence(report: &Report) -> String {
     }
 }
 
-fn skipped_rules(report: &Report, counts: impl Fn(&Skipped) -> bool) -> Vec<&'static str> {
-    let mut rules: Vec<&str> = report.skipped.iter().filter(|one| counts(one)).map(|one| one.rule).collect();
+fn skipped_rules(report: &Report, counts: impl Fn(&Skipped) -> bool) -> Vec<&str> {
+    let mut rules: Vec<&str> =
+        report.skipped.iter().filter(|one| counts(one)).map(|one| &*one.rule).collect();
     rules.sort_unstable();
     rules.dedup();
     rules

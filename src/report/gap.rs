@@ -1,17 +1,18 @@
 //! What a snapshot lacks, in words.
 
 use super::look::Detail;
-use crate::snapshot::{Gap, Snapshot};
+use crate::engine::Recording;
+use crate::snapshot::Gap;
 use crate::timeline::Agreement;
 use crate::unit::{count, shown_name};
 
 /// What a file lacks: kinds and words. Of a slice first that it is one.
-pub(super) fn all(snapshot: &Snapshot, detail: Detail) -> Vec<(&'static str, String)> {
-    let excerpt = snapshot.excerpt.iter().map(|part| {
+pub(super) fn all(recording: &Recording, detail: Detail) -> Vec<(&'static str, String)> {
+    let excerpt = recording.excerpt.iter().map(|part| {
         let part = shown_name(part);
         ("slice", format!("what came before and after: this is a slice, {part}"))
     });
-    excerpt.chain(snapshot.gaps.iter().map(|gap| (kind(gap), describe(gap, detail)))).collect()
+    excerpt.chain(recording.gaps.iter().map(|gap| (kind(gap), describe(gap, detail)))).collect()
 }
 
 /// The names that are listed where not all are asked for.

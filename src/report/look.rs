@@ -41,6 +41,9 @@ pub(super) enum Ink {
 }
 
 impl Look {
+    /// Where there is no terminal to ask: 80 columns, plain characters, no colour.
+    pub const PLAIN: Look = Look { width: 80, unicode: false, color: false, detail: Detail::Normal };
+
     /// Colours a piece of text, where there are colours. The text holds no other command to the terminal afterwards.
     pub(super) fn paint(&self, ink: Ink, text: &str) -> String {
         let text = shown_line(text);

@@ -4,7 +4,7 @@
 //! the engine decided, their data types are their own, and equal reports give equal bytes.
 
 mod closing;
-mod fingerprint;
+mod format;
 mod gap;
 pub mod json;
 mod look;
@@ -12,4 +12,5 @@ mod place;
 pub mod stats;
 pub mod text;
 
+pub use format::Format;
 pub use look::{Detail, Look};

@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use crate::engine::{Device, Input};
+use crate::engine::RecordedDevice;
 use crate::finding::Location;
 use crate::source::{self, SourceFile, SourceMap};
 use crate::unit::shown_name;
@@ -49,22 +49,20 @@ pub(super) struct MainLoop {
 }
 
 impl MainLoop {
-    pub(super) fn of(input: &Input, device: &Device, sources: &SourceMap) -> Option<MainLoop> {
-        let recorded = device.program.main_loop?;
-        let frame = input.snapshot.stacks.frame(recorded.frame)?;
-        let text = |id| input.snapshot.text(id).to_owned();
-        let location = Location { file: text(frame.file), line: recorded.line, function: text(frame.name) };
-        let place = Place::of(&location, sources);
+    pub(super) fn of(device: &RecordedDevice, sources: &SourceMap) -> Option<MainLoop> {
+        let recorded = device.main_loop.as_ref()?;
+        let line = recorded.location.line;
+        let place = Place::of(&recorded.location, sources);
         let file = place.name().to_owned();
         // The stacks show the lines of the body that allocate; the header stands above them. A single line may as well
         // be the call of a library's loop: then a loop around it is another one, unless it begins just there.
         let begins = |file: &SourceFile, found: &source::Loop| file.place(found.header.start).0;
-        let several = recorded.last_line > recorded.line;
+        let several = recorded.last_line > line;
         let found = place.file.and_then(|file| {
-            let found = file.loop_around(recorded.line, recorded.last_line)?;
-            (several || begins(&file, &found) + 1 >= recorded.line).then_some((file, found))
+            let found = file.loop_around(line, recorded.last_line)?;
+            (several || begins(&file, &found) + 1 >= line).then_some((file, found))
         });
-        let line = found.as_ref().map_or(recorded.line, |(file, found)| begins(file, found));
-        Some(MainLoop { file, line, function: location.function, found })
+        let line = found.as_ref().map_or(line, |(file, found)| begins(file, found));
+        Some(MainLoop { file, line, function: recorded.location.function.clone(), found })
     }
 }

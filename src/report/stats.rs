@@ -6,7 +6,7 @@ use super::closing;
 use super::gap;
 use super::look::{Ink, Look};
 use super::place::{MainLoop, Place};
-use crate::engine::{self, Device, Input, IterationMemory};
+use crate::engine::{IterationMemory, RecordedDevice, Recording};
 use crate::source::{SourceMap, ZeroGrad};
 use crate::unit::{Bytes, Index, count, percent, shown_name};
 
@@ -16,17 +16,17 @@ const MOST_LINES: usize = 5;
 const MOST_ROWS: usize = 16;
 
 /// Writes what is known of one snapshot.
-pub fn render(input: &Input, sources: &SourceMap, look: &Look) -> String {
+pub fn render(recording: &Recording, sources: &SourceMap, look: &Look) -> String {
     let mut out = String::new();
-    let _ = writeln!(out, "{}", look.paint(Ink::Strong, &shown_name(&input.name)));
-    if input.devices.is_empty() {
+    let _ = writeln!(out, "{}", look.paint(Ink::Strong, &shown_name(&recording.name)));
+    if recording.devices.is_empty() {
         out.push_str("  no device has a history or memory in this snapshot\n");
     }
-    for (_, words) in gap::all(&input.snapshot, look.detail) {
+    for (_, words) in gap::all(recording, look.detail) {
         look.attribute(&mut out, "not known", &words);
     }
-    for device in &input.devices {
-        render_device(&mut out, input, device, sources, look);
+    for device in &recording.devices {
+        render_device(&mut out, recording, device, sources, look);
     }
     out.push('\n');
     let unmanaged =
@@ -35,56 +35,59 @@ pub fn render(input: &Input, sources: &SourceMap, look: &Look) -> String {
     out
 }
 
-fn render_device(out: &mut String, input: &Input, device: &Device, sources: &SourceMap, look: &Look) {
+fn render_device(
+    out: &mut String,
+    recording: &Recording,
+    device: &RecordedDevice,
+    sources: &SourceMap,
+    look: &Look,
+) {
     out.push('\n');
-    let timeline = &device.timeline;
     let head = format!("device {}", device.device.position());
     let _ = writeln!(out, "{}", look.paint(Ink::Strong, &head));
-    look.attribute(out, "events", &events(input, device));
-    look.attribute(out, "program", &closing::iterations(input, device, sources));
-    if let Some(text) = header(input, device, sources) {
+    look.attribute(out, "events", &events(device));
+    look.attribute(out, "program", &closing::iterations(recording, device, sources));
+    if let Some(text) = header(device, sources) {
         look.attribute(out, "loop", &text);
     }
-    let holes = timeline.peak_reserved.bytes - timeline.peak_requested.bytes;
+    let holes = device.peak_reserved - device.peak_requested;
     look.attribute(
         out,
         "peak",
         &format!(
             "{} requested, {} reserved ({} apart, {} of reserved)",
-            timeline.peak_requested.bytes,
-            timeline.peak_reserved.bytes,
+            device.peak_requested,
+            device.peak_reserved,
             holes,
-            percent(holes.share_of(timeline.peak_reserved.bytes)),
+            percent(holes.share_of(device.peak_reserved)),
         ),
     );
     look.attribute(out, "made of", &closing::composition(device));
-    top_lines(out, input, device, sources, look);
+    top_lines(out, device, sources, look);
     look.attribute(
         out,
         "at the end",
-        &format!("{} requested, {} reserved", timeline.requested_at_end, timeline.reserved_at_end),
+        &format!("{} requested, {} reserved", device.requested_at_end, device.reserved_at_end),
     );
-    for (_, words) in gap::disagreements(&timeline.agreement) {
+    for (_, words) in gap::disagreements(&device.agreement) {
         look.attribute(out, "not known", &words);
     }
     chart(out, &device.profile.iterations, look);
 }
 
 /// How many events over which time.
-fn events(input: &Input, device: &Device) -> String {
-    let Some(trace) = input.snapshot.devices.get(device.device.position()) else { return String::new() };
-    let mut text = count(trace.events.len(), "event");
-    let _ = write!(text, ", {}", count(device.timeline.allocations.len(), "allocation"));
-    let times = trace.events.iter().map(|event| event.time.0).filter(|time| *time > 0);
-    if let (Some(first), Some(last)) = (times.clone().min(), times.max()) {
-        let _ = write!(text, ", {:.1} s", (last - first) as f64 / 1e6);
+fn events(device: &RecordedDevice) -> String {
+    let mut text = count(device.events, "event");
+    let _ = write!(text, ", {}", count(device.allocations, "allocation"));
+    if let Some(duration) = device.duration {
+        let _ = write!(text, ", {:.1} s", duration.0 as f64 / 1e6);
     }
     text
 }
 
 /// The loop's header as it stands in the source, and how its body clears gradients.
-fn header(input: &Input, device: &Device, sources: &SourceMap) -> Option<String> {
-    let (file, found) = MainLoop::of(input, device, sources)?.found?;
+fn header(device: &RecordedDevice, sources: &SourceMap) -> Option<String> {
+    let (file, found) = MainLoop::of(device, sources)?.found?;
     let code = file.text().get(found.header.start..found.header.end)?.lines().next()?;
     let clears = match found.zero_grad {
         ZeroGrad::Absent => "no call of zero_grad stands in it",
@@ -95,8 +98,8 @@ fn header(input: &Input, device: &Device, sources: &SourceMap) -> Option<String>
 }
 
 /// The user's lines that allocated most of the peak.
-fn top_lines(out: &mut String, input: &Input, device: &Device, sources: &SourceMap, look: &Look) {
-    let lines = engine::lines_at_peak(&input.snapshot, &device.timeline);
+fn top_lines(out: &mut String, device: &RecordedDevice, sources: &SourceMap, look: &Look) {
+    let lines = &device.profile.lines_at_peak;
     let listed: Vec<String> = lines
         .iter()
         .take(MOST_LINES)

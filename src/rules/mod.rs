@@ -31,9 +31,9 @@ mod truncated_history;
 mod varying_shapes;
 
 use crate::facts::Facts;
-use crate::finding::{Finding, Group, Impact, Location, Measure, Severity, StackFrame, Value};
-use crate::program::{FoundBy, Phase};
-use crate::unit::{Confidence, FrameId, StackId};
+use crate::finding::{Finding, Group, Location, Measure, Severity, StackFrame, Value};
+use crate::program::FoundBy;
+use crate::unit::{FrameId, StackId};
 
 /// A detection with its description.
 pub trait Rule: Sync {
@@ -99,23 +99,10 @@ impl Meta {
     /// A finding of this rule on the facts' device: the rule's level, medium confidence, nothing else.
     pub fn finding(&self, facts: &Facts, message: String, help: &str) -> Finding {
         Finding {
-            input: 0,
-            phase: Phase::Other,
-            rule: self.name,
-            group: self.group,
-            severity: self.level,
-            confidence: Confidence::Medium,
             message,
             help: help.to_owned(),
             device: Some(facts.device),
-            location: None,
-            seek: None,
-            excuse: None,
-            label: String::new(),
-            related: Vec::new(),
-            evidence: Vec::new(),
-            impact: Impact::default(),
-            stack: Vec::new(),
+            ..Finding::of(self.name, self.group, self.level)
         }
     }
 }

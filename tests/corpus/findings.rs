@@ -51,7 +51,7 @@ fn nothing_is_warned_about_that_an_expert_would_not_report() {
             listed || case.expects(rule)
         };
         for finding in report(&case).findings {
-            if finding.severity > Severity::Info && !allowed(finding.rule) {
+            if finding.severity > Severity::Info && !allowed(&finding.rule) {
                 wrong.push(format!(
                     "{}: {} at {:?}: {}",
                     case.name,
@@ -70,10 +70,10 @@ fn clearing_gradients_saves_what_the_mended_twin_saves() {
     let cases = case::all();
     let peak = |report: &Report| {
         report
-            .inputs
+            .recordings
             .iter()
-            .flat_map(|input| &input.devices)
-            .map(|one| one.timeline.peak_requested.bytes)
+            .flat_map(|recording| &recording.devices)
+            .map(|one| one.peak_requested)
             .max()
             .unwrap()
     };

@@ -37,7 +37,7 @@ const OTHER_REMEDY: [(&str, &str, &str); 5] = [
 /// A finding's prediction, and what the twin really saves.
 struct Row {
     case: String,
-    rule: &'static str,
+    rule: String,
     predicted: Bytes,
     real: Bytes,
 }
@@ -56,16 +56,16 @@ fn rows() -> Vec<Row> {
     for case in &cases {
         let Some(twin) = case.labels["twin"].as_str().and_then(|name| named.get(name)) else { continue };
         let faults = |finding: &Finding| {
-            case.expects(finding.rule)
-                && !twin.expects(finding.rule)
-                && !OTHER_REMEDY.iter().any(|(name, rule, _)| *name == case.name && *rule == finding.rule)
+            case.expects(&finding.rule)
+                && !twin.expects(&finding.rule)
+                && !OTHER_REMEDY.iter().any(|(name, rule, _)| *name == case.name && finding.rule == *rule)
         };
         let (mistaken, healthy) = (report(case), report(twin));
         for finding in mistaken.findings.iter().filter(|finding| faults(finding)) {
             let Some(predicted) = finding.impact.peak else { continue };
             let peak = |report: &Report| peak(report, finding.group);
             let (real, case) = (peak(&mistaken) - peak(&healthy), case.name.clone());
-            rows.push(Row { case, rule: finding.rule, predicted, real });
+            rows.push(Row { case, rule: finding.rule.to_string(), predicted, real });
         }
     }
     rows
@@ -77,10 +77,10 @@ fn report(case: &Case) -> Report {
 
 /// What the rules of a group want lower: reserved bytes for the allocator's, requested bytes for the others.
 fn peak(report: &Report, group: Group) -> Bytes {
-    let devices = report.inputs.iter().flat_map(|input| &input.devices);
+    let devices = report.recordings.iter().flat_map(|recording| &recording.devices);
     let peaks = devices.map(|device| match group {
-        Group::Allocator => device.timeline.peak_reserved.bytes,
-        _ => device.timeline.peak_requested.bytes,
+        Group::Allocator => device.peak_reserved,
+        _ => device.peak_requested,
     });
     peaks.max().unwrap_or_default()
 }

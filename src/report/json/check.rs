@@ -6,9 +6,8 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 
 use super::{Gap, Loop, SCHEMA, TOOL, Tool};
-use crate::engine::{Device, Input, Report};
+use crate::engine::{RecordedDevice, Recording, Report};
 use crate::finding::{Finding, Location, Severity, Value};
-use crate::report::fingerprint::fingerprint;
 use crate::report::place::Place;
 use crate::source::SourceMap;
 use crate::unit::{Bytes, Index};
@@ -48,7 +47,7 @@ struct CheckedDevice {
 
 #[derive(Serialize)]
 struct Found {
-    name: &'static str,
+    name: String,
     group: &'static str,
     severity: &'static str,
     confidence: &'static str,
@@ -99,7 +98,7 @@ struct Frame {
 #[derive(Serialize)]
 struct Skipped {
     input: Option<String>,
-    rule: &'static str,
+    rule: String,
     reason: String,
 }
 
@@ -115,23 +114,23 @@ impl Check {
     pub(super) fn of(report: &Report, sources: &SourceMap) -> Check {
         let counted =
             |severity| report.findings.iter().filter(|finding| finding.severity == severity).count();
-        let name = |input: usize| report.inputs.get(input).map(|input| input.name.clone());
+        let name = |input: usize| report.recordings.get(input).map(|one| one.name.clone());
         let skipped = |one: &crate::finding::Skipped| Skipped {
             input: name(one.input),
-            rule: one.rule,
+            rule: one.rule.to_string(),
             reason: one.reason.clone(),
         };
         Check {
             schema: SCHEMA,
             tool: TOOL,
-            inputs: report.inputs.iter().map(|input| CheckedInput::of(input, sources)).collect(),
+            inputs: report.recordings.iter().map(|one| CheckedInput::of(one, sources)).collect(),
             findings: report
                 .findings
                 .iter()
-                .map(|finding| Found::of(finding, report.inputs.get(finding.input), sources))
+                .map(|finding| Found::of(finding, report.recording(finding), sources))
                 .collect(),
             skipped: report.skipped.iter().map(skipped).collect(),
-            gaps: report.inputs.iter().flat_map(Gap::all).collect(),
+            gaps: report.recordings.iter().flat_map(Gap::all).collect(),
             summary: Summary {
                 errors: counted(Severity::Error),
                 warnings: counted(Severity::Warning),
@@ -143,23 +142,23 @@ impl Check {
 }
 
 impl CheckedInput {
-    fn of(input: &Input, sources: &SourceMap) -> CheckedInput {
-        let devices = input.devices.iter().map(|device| CheckedDevice::of(input, device, sources)).collect();
-        CheckedInput { path: input.name.clone(), rank: input.rank, devices }
+    fn of(recording: &Recording, sources: &SourceMap) -> CheckedInput {
+        let devices = recording.devices.iter().map(|device| CheckedDevice::of(device, sources)).collect();
+        CheckedInput { path: recording.name.clone(), rank: recording.rank, devices }
     }
 }
 
 impl CheckedDevice {
-    fn of(input: &Input, device: &Device, sources: &SourceMap) -> CheckedDevice {
+    fn of(device: &RecordedDevice, sources: &SourceMap) -> CheckedDevice {
         CheckedDevice {
             device: device.device.position(),
-            iterations: device.program.iterations.len(),
-            iterations_found_by: device.program.found_by.name(),
-            iterations_confidence: device.program.confidence.name(),
-            main_loop: Loop::of(input, device, sources),
-            peak_requested_bytes: device.timeline.peak_requested.bytes.get(),
-            peak_allocated_bytes: device.replay.peak_allocated.bytes.get(),
-            peak_reserved_bytes: device.timeline.peak_reserved.bytes.get(),
+            iterations: device.profile.iterations.len(),
+            iterations_found_by: device.found_by.name(),
+            iterations_confidence: device.confidence.name(),
+            main_loop: Loop::of(device, sources),
+            peak_requested_bytes: device.peak_requested.get(),
+            peak_allocated_bytes: device.peak_allocated.get(),
+            peak_reserved_bytes: device.peak_reserved.get(),
             peak_phase: device.profile.peak_phase.name(),
             roles_at_peak: by_role(device),
         }
@@ -167,24 +166,24 @@ impl CheckedDevice {
 }
 
 /// What the peak consists of.
-pub(super) fn by_role(device: &Device) -> BTreeMap<&'static str, u64> {
+pub(super) fn by_role(device: &RecordedDevice) -> BTreeMap<&'static str, u64> {
     device.profile.peak_by_role.iter().map(|(role, bytes)| (role.name(), bytes.get())).collect()
 }
 
 impl Found {
-    fn of(finding: &Finding, input: Option<&Input>, sources: &SourceMap) -> Found {
+    fn of(finding: &Finding, recording: Option<&Recording>, sources: &SourceMap) -> Found {
         let bytes = |bytes: Option<Bytes>| bytes.map(Bytes::get);
         let impact = &finding.impact;
         Found {
-            name: finding.rule,
+            name: finding.rule.to_string(),
             group: finding.group.name(),
             severity: finding.severity.name(),
             confidence: finding.confidence.name(),
             message: finding.message.clone(),
             help: finding.help.clone(),
-            input: input.map(|input| input.name.clone()),
+            input: recording.map(|one| one.name.clone()),
             device: finding.device.map(Index::position),
-            rank: input.and_then(|input| input.rank),
+            rank: recording.and_then(|one| one.rank),
             location: finding.location.as_ref().map(|location| Spot::of(location, sources)),
             related: finding
                 .related
@@ -205,7 +204,7 @@ impl Found {
                 .iter()
                 .map(|frame| Frame::of(&frame.location, frame.user, sources))
                 .collect(),
-            fingerprint: fingerprint(finding),
+            fingerprint: finding.fingerprint.to_string(),
         }
     }
 }

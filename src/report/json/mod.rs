@@ -10,7 +10,7 @@ use std::io;
 
 use serde::Serialize;
 
-use crate::engine::{Device, Input, Report};
+use crate::engine::{Input, RecordedDevice, Recording, Report};
 use crate::report::place::MainLoop;
 use crate::report::{Detail, gap};
 use crate::source::SourceMap;
@@ -63,8 +63,8 @@ struct Loop {
 }
 
 impl Loop {
-    fn of(input: &Input, device: &Device, sources: &SourceMap) -> Option<Loop> {
-        let MainLoop { file, line, function, .. } = MainLoop::of(input, device, sources)?;
+    fn of(device: &RecordedDevice, sources: &SourceMap) -> Option<Loop> {
+        let MainLoop { file, line, function, .. } = MainLoop::of(device, sources)?;
         Some(Loop { file, line, function })
     }
 }
@@ -79,13 +79,13 @@ struct Gap {
 }
 
 impl Gap {
-    fn all(input: &Input) -> Vec<Gap> {
-        let gap = |device, kind, message| Gap { input: input.name.clone(), device, kind, message };
-        let of_file = gap::all(&input.snapshot, Detail::Verbose);
+    fn all(recording: &Recording) -> Vec<Gap> {
+        let gap = |device, kind, message| Gap { input: recording.name.clone(), device, kind, message };
+        let of_file = gap::all(recording, Detail::Verbose);
         let of_file = of_file.into_iter().map(|(kind, message)| gap(None, kind, message));
-        let of_traces = input.devices.iter().flat_map(|device| {
+        let of_traces = recording.devices.iter().flat_map(|device| {
             let ordinal = Some(device.device.position());
-            gap::disagreements(&device.timeline.agreement)
+            gap::disagreements(&device.agreement)
                 .into_iter()
                 .map(move |(kind, message)| gap(ordinal, kind, message))
         });

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{Gap, Loop, SCHEMA, TOOL, Tool, check};
-use crate::engine::{Device, Input};
+use crate::engine::{Device, Input, RecordedDevice};
 use crate::source::SourceMap;
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, EventIndex, Index};
@@ -77,20 +77,22 @@ impl Stats {
             };
             input.devices.iter().flat_map(of_device).collect()
         };
+        let recording = input.recording();
+        let devices = input.devices.iter().zip(&recording.devices);
         Stats {
             schema: SCHEMA,
             tool: TOOL,
             input: input.name.clone(),
             rank: input.rank,
-            devices: input.devices.iter().map(|device| DeviceStats::of(input, device, sources)).collect(),
+            devices: devices.map(|(device, recorded)| DeviceStats::of(device, recorded, sources)).collect(),
             allocations: allocations.then(every),
-            gaps: Gap::all(input),
+            gaps: Gap::all(&recording),
         }
     }
 }
 
 impl DeviceStats {
-    fn of(input: &Input, device: &Device, sources: &SourceMap) -> DeviceStats {
+    fn of(device: &Device, recorded: &RecordedDevice, sources: &SourceMap) -> DeviceStats {
         let (timeline, program, profile) = (&device.timeline, &device.program, &device.profile);
         let iterations = program.iterations.iter().zip(&profile.iterations).enumerate();
         DeviceStats {
@@ -101,7 +103,7 @@ impl DeviceStats {
             peak_reserved_bytes: timeline.peak_reserved.bytes.get(),
             requested_bytes_at_end: timeline.requested_at_end.get(),
             reserved_bytes_at_end: timeline.reserved_at_end.get(),
-            main_loop: Loop::of(input, device, sources),
+            main_loop: Loop::of(recorded, sources),
             iterations_found_by: program.found_by.name(),
             iterations_confidence: program.confidence.name(),
             iterations: iterations
@@ -119,7 +121,7 @@ impl DeviceStats {
             peak_event: timeline.peak_requested.event.map(Index::position),
             peak_phase: profile.peak_phase.name(),
             peak_iteration: profile.peak_iteration.map(Index::position),
-            roles_at_peak: check::by_role(device),
+            roles_at_peak: check::by_role(recorded),
         }
     }
 }

@@ -8,7 +8,7 @@ use self::excerpt::Mark;
 use super::closing;
 use super::look::{Detail, Ink, Look};
 use super::place::Place;
-use crate::engine::{Device, Report};
+use crate::engine::{RecordedDevice, Report};
 use crate::finding::{Finding, Group, Related, Severity};
 use crate::source::SourceMap;
 use crate::unit::{Bytes, Index, count, shown_name};
@@ -179,10 +179,9 @@ impl<'a> Entry<'a> {
         if let Some(saved) = impact.peak {
             let allocator = self.finding.group == Group::Allocator;
             let what = if allocator { "reserved" } else { "peak" };
-            let before = self.device().map(|device| {
-                let timeline = &device.timeline;
-                if allocator { timeline.peak_reserved.bytes } else { timeline.peak_requested.bytes }
-            });
+            let before = self
+                .device()
+                .map(|device| if allocator { device.peak_reserved } else { device.peak_requested });
             parts.push(match before {
                 _ if saved == Bytes::ZERO => format!("{what} unchanged: its highest point lies elsewhere"),
                 Some(before) => format!("{what} -{saved} ({before} to {})", before - saved),
@@ -200,18 +199,17 @@ impl<'a> Entry<'a> {
 
     /// Which snapshot and which device, where there is more than one.
     fn origin(&self, out: &mut String) {
-        let Some(input) = self.report.inputs.get(self.finding.input) else { return };
-        if self.report.inputs.len() > 1 {
-            self.look.attribute(out, "snapshot", &shown_name(&input.name));
+        let Some(recording) = self.report.recording(self.finding) else { return };
+        if self.report.recordings.len() > 1 {
+            self.look.attribute(out, "snapshot", &shown_name(&recording.name));
         }
-        if let Some(device) = self.finding.device.filter(|_| input.devices.len() > 1) {
+        if let Some(device) = self.finding.device.filter(|_| recording.devices.len() > 1) {
             self.look.attribute(out, "device", &device.position().to_string());
         }
     }
 
-    fn device(&self) -> Option<&'a Device> {
-        let input = self.report.inputs.get(self.finding.input)?;
-        input.devices.iter().find(|device| Some(device.device) == self.finding.device)
+    fn device(&self) -> Option<&'a RecordedDevice> {
+        self.report.recording(self.finding)?.device(self.finding.device?)
     }
 }
 

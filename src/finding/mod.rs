@@ -1,7 +1,16 @@
 //! A finding: what a rule says, with everything that a report may show of it.
 //!
 //! Rules make findings; the engine levels, filters and sorts them; reports only read them. Evidence is numbers with
-//! names, so that nobody has to parse a message.
+//! names, so that nobody has to parse a message. What counts for the verdict is a finding's [`Standing`]; what a person
+//! should know of the judging itself is a [`Notice`].
+
+mod fingerprint;
+mod standing;
+
+use std::borrow::Cow;
+
+pub use fingerprint::Fingerprint;
+pub use standing::{Notice, Standing};
 
 use crate::program::Phase;
 use crate::unit::{Bytes, Confidence, DeviceIndex};
@@ -61,8 +70,8 @@ impl Group {
 pub struct Finding {
     /// The input that shows it: a position in the list of inputs; the engine fills it in.
     pub input: usize,
-    /// The rule's name, such as `missing-zero-grad`.
-    pub rule: &'static str,
+    /// The rule's name, such as `missing-zero-grad`; owned where the user named it.
+    pub rule: Cow<'static, str>,
     /// The rule's group.
     pub group: Group,
     /// How bad it is.
@@ -94,6 +103,56 @@ pub struct Finding {
     pub impact: Impact,
     /// The recorded stack of the guilty allocation, innermost first.
     pub stack: Vec<StackFrame>,
+    /// What makes it the same finding in another run; the engine fills it in.
+    pub fingerprint: Fingerprint,
+    /// Where else the same was found: other ranks, other devices. This one is the worst of them.
+    pub also: Vec<Sighting>,
+    /// Whether it counts.
+    pub standing: Standing,
+}
+
+impl Finding {
+    /// A finding of which nothing is known yet but what kind it is: medium confidence, no place, no evidence.
+    pub fn of(rule: impl Into<Cow<'static, str>>, group: Group, severity: Severity) -> Finding {
+        Finding {
+            input: 0,
+            rule: rule.into(),
+            group,
+            severity,
+            confidence: Confidence::Medium,
+            message: String::new(),
+            help: String::new(),
+            device: None,
+            phase: Phase::Other,
+            location: None,
+            seek: None,
+            excuse: None,
+            label: String::new(),
+            related: Vec::new(),
+            evidence: Vec::new(),
+            impact: Impact::default(),
+            stack: Vec::new(),
+            fingerprint: Fingerprint::default(),
+            also: Vec::new(),
+            standing: Standing::Open,
+        }
+    }
+
+    /// Whether it counts for the verdict.
+    pub fn is_open(&self) -> bool {
+        self.standing == Standing::Open
+    }
+}
+
+/// A place where a finding was made, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sighting {
+    /// The input, as in [`Finding::input`].
+    pub input: usize,
+    /// The device.
+    pub device: Option<DeviceIndex>,
+    /// What mending it would save there.
+    pub impact: Impact,
 }
 
 /// A call to look for in the source of the file that a finding's location names.
@@ -185,7 +244,7 @@ pub struct Skipped {
     /// The input that lacks it, as in [`Finding::input`].
     pub input: usize,
     /// The rule's name.
-    pub rule: &'static str,
+    pub rule: Cow<'static, str>,
     /// Why, in words for a person.
     pub reason: String,
     /// Whether the recording lacks what the rule needs to see. Otherwise the program does nothing that the rule is about:

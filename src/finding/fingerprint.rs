@@ -4,27 +4,54 @@
 //! sizes, addresses, times, the device and the rank. Files count from the deepest folder that holds all of the stack's
 //! user files, so that neither the place of a checkout nor the presence of its sources changes anything.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
+use std::str::FromStr;
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::finding::{Finding, Location};
+use super::{Finding, Location};
 
-/// `v1:` and 32 hexadecimal digits.
-pub(super) fn fingerprint(finding: &Finding) -> String {
-    let mut frames: Vec<&Location> =
-        finding.stack.iter().filter(|frame| frame.user).map(|frame| &frame.location).collect();
-    if frames.is_empty() {
-        frames.extend(&finding.location);
+/// The version of the hash, in front of it wherever it is written.
+const VERSION: &str = "v1:";
+
+/// A finding's identity. Shown as `v1:` and 32 hexadecimal digits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fingerprint(u128);
+
+impl Fingerprint {
+    /// The identity of a finding as a rule makes it: taken before its place is looked up in the source.
+    pub fn of(finding: &Finding) -> Fingerprint {
+        let mut frames: Vec<&Location> =
+            finding.stack.iter().filter(|frame| frame.user).map(|frame| &frame.location).collect();
+        if frames.is_empty() {
+            frames.extend(&finding.location);
+        }
+        let paths: Vec<Vec<&str>> = frames.iter().map(|frame| components(&frame.file)).collect();
+        let shared = shared_folders(&paths);
+        let mut key = format!("{}\n{}", finding.rule, finding.phase.name());
+        for (frame, path) in frames.iter().zip(&paths) {
+            let relative = path.get(shared..).unwrap_or_default().join("/");
+            let _ = write!(key, "\n{relative}\t{}", frame.function);
+        }
+        Fingerprint(xxh3_128(key.as_bytes()))
     }
-    let paths: Vec<Vec<&str>> = frames.iter().map(|frame| components(&frame.file)).collect();
-    let shared = shared_folders(&paths);
-    let mut key = format!("{}\n{}", finding.rule, finding.phase.name());
-    for (frame, path) in frames.iter().zip(&paths) {
-        let relative = path.get(shared..).unwrap_or_default().join("/");
-        let _ = write!(key, "\n{relative}\t{}", frame.function);
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{VERSION}{:032x}", self.0)
     }
-    format!("v1:{:032x}", xxh3_128(key.as_bytes()))
+}
+
+impl FromStr for Fingerprint {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Fingerprint, &'static str> {
+        let digits = text.strip_prefix(VERSION).ok_or("a fingerprint begins with `v1:`")?;
+        let whole = digits.len() == 32 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        let number = whole.then(|| u128::from_str_radix(digits, 16).ok()).flatten();
+        number.map(Fingerprint).ok_or("a fingerprint ends with 32 hexadecimal digits")
+    }
 }
 
 fn components(path: &str) -> Vec<&str> {
@@ -43,9 +70,8 @@ fn shared_folders(paths: &[Vec<&str>]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::{Group, Impact, Severity, StackFrame};
+    use crate::finding::{Group, Severity, StackFrame};
     use crate::program::Phase;
-    use crate::unit::{Bytes, Confidence};
 
     fn frame(file: &str, line: u32, function: &str, user: bool) -> StackFrame {
         StackFrame { location: Location { file: file.to_owned(), line, function: function.to_owned() }, user }
@@ -53,24 +79,23 @@ mod tests {
 
     fn finding(stack: Vec<StackFrame>) -> Finding {
         Finding {
-            input: 0,
-            rule: "growing-residency",
-            group: Group::Leak,
-            severity: Severity::Error,
-            confidence: Confidence::High,
             message: "8 MiB more in each of 8 iterations".to_owned(),
-            help: String::new(),
-            device: None,
             phase: Phase::Forward,
             location: stack.first().map(|frame| frame.location.clone()),
-            seek: None,
-            excuse: None,
-            label: String::new(),
-            related: Vec::new(),
-            evidence: Vec::new(),
-            impact: Impact { peak: Some(Bytes::MIB), ..Impact::default() },
             stack,
+            ..Finding::of("growing-residency", Group::Leak, Severity::Error)
         }
+    }
+
+    fn fingerprint(finding: &Finding) -> String {
+        Fingerprint::of(finding).to_string()
+    }
+
+    #[test]
+    fn fingerprints_are_read_as_they_are_written() {
+        let one = Fingerprint::of(&finding(vec![frame("/a/train.py", 3, "main", true)]));
+        assert_eq!(one.to_string().parse(), Ok(one));
+        assert!("v2:00".parse::<Fingerprint>().is_err() && "v1:+0".parse::<Fingerprint>().is_err());
     }
 
     #[test]

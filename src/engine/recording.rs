@@ -1,0 +1,120 @@
+//! What a report shows of one snapshot, whatever the rules say: small enough to keep for many.
+
+use super::{Device, Input, Profile};
+use crate::finding::Location;
+use crate::program::FoundBy;
+use crate::snapshot::{DeviceTrace, Gap};
+use crate::timeline::Agreement;
+use crate::unit::{Bytes, Confidence, DeviceIndex, Index, Micros};
+
+/// One snapshot.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Recording {
+    /// What messages call it: the path as given, or `<stdin>`.
+    pub name: String,
+    /// The rank of the process that wrote it, where that is known.
+    pub rank: Option<u32>,
+    /// Which part of a longer recording it is, where memlint cut it out.
+    pub excerpt: Option<String>,
+    /// What the file lacks.
+    pub gaps: Vec<Gap>,
+    /// Every device that did something, by ordinal.
+    pub devices: Vec<RecordedDevice>,
+}
+
+/// One device of a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedDevice {
+    /// Its ordinal.
+    pub device: DeviceIndex,
+    /// How many events were recorded.
+    pub events: usize,
+    /// How many allocations they are.
+    pub allocations: usize,
+    /// How long the recording took, where events have times.
+    pub duration: Option<Micros>,
+    /// The program's main loop, where the stacks show it.
+    pub main_loop: Option<MainLoop>,
+    /// The evidence by which the iterations were told apart.
+    pub found_by: FoundBy,
+    /// How sure that is.
+    pub confidence: Confidence,
+    /// The highest requested bytes.
+    pub peak_requested: Bytes,
+    /// The highest bytes of blocks in use.
+    pub peak_allocated: Bytes,
+    /// The highest bytes held from the driver.
+    pub peak_reserved: Bytes,
+    /// Requested bytes when the recording ends.
+    pub requested_at_end: Bytes,
+    /// Reserved bytes when the recording ends.
+    pub reserved_at_end: Bytes,
+    /// What the peak consists of, and what each iteration needed.
+    pub profile: Profile,
+    /// What the history and the final segments do not agree on.
+    pub agreement: Agreement,
+}
+
+/// A program's main loop as the stacks show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MainLoop {
+    /// The line that iterates, or the first of the body that allocates.
+    pub location: Location,
+    /// The last line of the body that was seen.
+    pub last_line: u32,
+}
+
+impl Recording {
+    pub(super) fn of(input: &Input) -> Recording {
+        Recording {
+            name: input.name.clone(),
+            rank: input.rank,
+            excerpt: input.snapshot.excerpt.clone(),
+            gaps: input.snapshot.gaps.clone(),
+            devices: input.devices.iter().map(|device| RecordedDevice::of(input, device)).collect(),
+        }
+    }
+
+    /// The device of an ordinal.
+    pub fn device(&self, ordinal: DeviceIndex) -> Option<&RecordedDevice> {
+        self.devices.iter().find(|device| device.device == ordinal)
+    }
+}
+
+impl RecordedDevice {
+    fn of(input: &Input, device: &Device) -> RecordedDevice {
+        let Device { timeline, program, replay, profile, .. } = device;
+        let trace = input.snapshot.devices.get(device.device.position());
+        RecordedDevice {
+            device: device.device,
+            events: trace.map_or(0, |trace| trace.events.len()),
+            allocations: timeline.allocations.len(),
+            duration: trace.and_then(duration),
+            main_loop: main_loop(input, device),
+            found_by: program.found_by,
+            confidence: program.confidence,
+            peak_requested: timeline.peak_requested.bytes,
+            peak_allocated: replay.peak_allocated.bytes,
+            peak_reserved: timeline.peak_reserved.bytes,
+            requested_at_end: timeline.requested_at_end,
+            reserved_at_end: timeline.reserved_at_end,
+            profile: profile.clone(),
+            agreement: timeline.agreement,
+        }
+    }
+}
+
+/// From the first event to the last; events without a time do not count.
+fn duration(trace: &DeviceTrace) -> Option<Micros> {
+    let times = trace.events.iter().map(|event| event.time).filter(|time| time.0 > 0);
+    let (first, last) = (times.clone().min()?, times.max()?);
+    Some(Micros(last.0 - first.0))
+}
+
+fn main_loop(input: &Input, device: &Device) -> Option<MainLoop> {
+    let recorded = device.program.main_loop?;
+    let frame = input.snapshot.stacks.frame(recorded.frame)?;
+    let text = |id| input.snapshot.text(id).to_owned();
+    let location = Location { file: text(frame.file), line: recorded.line, function: text(frame.name) };
+    Some(MainLoop { location, last_line: recorded.last_line })
+}

@@ -1,0 +1,98 @@
+//! What all inputs together say, and whether that is good enough.
+
+use std::cmp::Ordering;
+
+use super::{Examination, Recording};
+use crate::finding::{Finding, Notice, Severity, Skipped};
+
+/// Everything that a format may show.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// The snapshots, in the order of the command line.
+    pub recordings: Vec<Recording>,
+    /// What the rules found: the worst first, and what saves most first among equals.
+    pub findings: Vec<Finding>,
+    /// Rules that could not run.
+    pub skipped: Vec<Skipped>,
+    /// What a person should know of the judging itself.
+    pub notices: Vec<Notice>,
+    /// Whether the gate closes.
+    pub verdict: Verdict,
+}
+
+/// Whether the gate closes, and why.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// The least severity that closes it; `None` where nothing does.
+    pub fail_on: Option<Severity>,
+    /// How many findings and notices do.
+    pub failing: usize,
+}
+
+impl Verdict {
+    /// Whether the gate closes.
+    pub const fn fails(self) -> bool {
+        self.failing > 0
+    }
+}
+
+impl Report {
+    /// Puts what was found in the inputs together; the order of the inputs is theirs.
+    pub fn of(examinations: Vec<Examination>) -> Report {
+        let mut report = Report::default();
+        for (position, examination) in examinations.into_iter().enumerate() {
+            let Examination { recording, findings, skipped } = examination;
+            report.recordings.push(recording);
+            report.findings.extend(findings.into_iter().map(|one| Finding { input: position, ..one }));
+            report.skipped.extend(skipped.into_iter().map(|one| Skipped { input: position, ..one }));
+        }
+        report.findings.sort_by(worst_first);
+        report.skipped.sort_by(|a, b| (&a.rule, a.input, &a.reason).cmp(&(&b.rule, b.input, &b.reason)));
+        report.skipped.dedup();
+        report
+    }
+
+    /// The findings that count for the verdict.
+    pub fn open(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|finding| finding.is_open())
+    }
+
+    /// The recording in which a finding is worst.
+    pub fn recording(&self, finding: &Finding) -> Option<&Recording> {
+        self.recordings.get(finding.input)
+    }
+}
+
+/// By severity, then by what mending saves (the peak, then what stays), then by rule, place and input.
+fn worst_first(a: &Finding, b: &Finding) -> Ordering {
+    let saves =
+        |finding: &Finding| (finding.impact.peak, finding.impact.resident, finding.impact.per_iteration);
+    let place = |one: &Finding| (one.rule.clone(), one.location.clone(), one.input, one.device);
+    b.severity.cmp(&a.severity).then_with(|| saves(b).cmp(&saves(a))).then_with(|| place(a).cmp(&place(b)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::{Group, Impact};
+    use crate::unit::Bytes;
+
+    fn finding(rule: &'static str, severity: Severity, peak: Option<u64>) -> Finding {
+        let impact = Impact { peak: peak.map(Bytes), ..Impact::default() };
+        Finding { impact, ..Finding::of(rule, Group::Leak, severity) }
+    }
+
+    #[test]
+    fn the_worst_comes_first_and_then_what_saves_most() {
+        let mut findings = [
+            finding("note", Severity::Info, Some(9)),
+            finding("unknown", Severity::Error, None),
+            finding("small", Severity::Error, Some(1)),
+            finding("large", Severity::Error, Some(5)),
+            finding("warning", Severity::Warning, Some(7)),
+        ];
+        findings.sort_by(worst_first);
+        let order: Vec<&str> = findings.iter().map(|finding| &*finding.rule).collect();
+        assert_eq!(order, ["large", "small", "unknown", "warning", "note"]);
+    }
+}

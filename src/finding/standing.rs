@@ -1,0 +1,36 @@
+//! Whether a finding counts, and what a person should know of the judging itself.
+
+use super::{Location, Severity};
+
+/// Whether a finding counts for the verdict.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Standing {
+    /// It counts.
+    #[default]
+    Open,
+    /// Somebody said that it is meant, and why.
+    Ignored {
+        /// The words of whoever did.
+        reason: String,
+        /// Where: `train.py:17`, `memlint.toml:9`.
+        by: String,
+    },
+    /// The baseline knows it, no smaller than it is now.
+    Baselined,
+}
+
+/// Something about the judging that a person should know: a suppression that suppresses nothing, an entry of the baseline
+/// that has gone. It counts for the verdict like a finding of its severity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// kebab-case: `unused-ignore`.
+    pub kind: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is the matter: lower-case start, no final stop.
+    pub message: String,
+    /// What to do, in the imperative.
+    pub help: String,
+    /// The line that says so: of a configuration, a baseline or a source file.
+    pub location: Option<Location>,
+}
