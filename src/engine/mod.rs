@@ -6,12 +6,11 @@
 mod profile;
 mod recording;
 mod report;
+mod threads;
 
 pub use profile::{IterationMemory, Line, Profile};
 pub use recording::{MainLoop, RecordedDevice, Recording};
 pub use report::{Report, Verdict};
-
-use std::thread;
 
 use crate::facts::{Code, Facts, Inputs};
 use crate::finding::{Finding, Fingerprint, Skipped};
@@ -86,8 +85,8 @@ pub fn examine(input: &Input, rules: &[&dyn Rule]) -> Examination {
     let (mut findings, mut skipped) = (Vec::new(), Vec::new());
     for device in &input.devices {
         let Some(facts) = device.facts(&input.snapshot, &input.code) else { continue };
-        for rule in rules {
-            match run(*rule, &facts) {
+        for (rule, outcome) in rules.iter().zip(threads::each(rules, |rule| run(*rule, &facts))) {
+            match outcome {
                 Ok(found) => findings.extend(found),
                 Err((need, reason)) => skipped.push(Skipped {
                     input: 0,
@@ -123,22 +122,18 @@ fn run(rule: &dyn Rule, facts: &Facts) -> Result<Vec<Finding>, (Need, &'static s
 }
 
 impl Device {
-    /// Understands one device. The allocator's replay needs nothing of the program's inference and runs beside it, or
-    /// after it where the system has no thread to give.
+    /// Understands one device. The allocator's replay needs nothing of the program's inference and runs beside it.
     fn of(snapshot: &Snapshot, code: &Code, device: DeviceIndex) -> Device {
         let timeline = Timeline::of(snapshot, device);
-        let (replay, (program, roles, profile)) = thread::scope(|scope| {
-            let work = || Replay::of(snapshot, &timeline);
-            let beside = thread::Builder::new().spawn_scoped(scope, work).ok();
-            let program = Program::with(snapshot, &timeline, &code.vocabulary);
-            let roles = Roles::infer(snapshot, &timeline, &program);
-            let profile = Profile::of((snapshot, code), &timeline, &program, &roles);
-            let replay = match beside {
-                Some(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                None => work(),
-            };
-            (replay, (program, roles, profile))
-        });
+        let (replay, (program, roles, profile)) = threads::both(
+            || Replay::of(snapshot, &timeline),
+            || {
+                let program = Program::with(snapshot, &timeline, &code.vocabulary);
+                let roles = Roles::infer(snapshot, &timeline, &program);
+                let profile = Profile::of((snapshot, code), &timeline, &program, &roles);
+                (program, roles, profile)
+            },
+        );
         Device { device, timeline, replay, program, roles, profile }
     }
 
