@@ -8,12 +8,14 @@ mod human;
 mod index;
 mod interner;
 mod nearest;
+mod ranks;
 mod size;
 
 pub use human::{count, percent, shown_line, shown_name};
 pub use index::{AllocationId, DeviceIndex, EventIndex, FrameId, Index, IterationIndex, StackId, StringId};
 pub use interner::{SequenceInterner, StringInterner};
 pub use nearest::suggestion;
+pub use ranks::Ranks;
 pub use size::SizeError;
 
 use std::fmt;
