@@ -12,8 +12,6 @@ use crate::role::Role;
 
 /// What stands before a budget's name where rules are named: `budget.gpu-80gb`.
 pub(super) const PREFIX: &str = "budget.";
-/// The group of all budgets.
-pub(super) const GROUP: &str = "budget";
 
 /// The most bytes that a compiled regular expression may take; one that names a function takes some kilobytes.
 const MOST_REGEX: usize = 1 << 20;

@@ -1,8 +1,8 @@
 //! What may be named where rules are selected: rules, budgets, groups, and `all`.
 
-use super::budget::{self, Budget};
+use super::budget::Budget;
 use super::error::Fault;
-use crate::finding::Severity;
+use crate::finding::{Group, Severity};
 use crate::rules::RULES;
 use crate::unit::suggestion;
 
@@ -18,6 +18,8 @@ pub struct Known {
     pub group: &'static str,
     /// The level that it has of its own.
     pub level: Severity,
+    /// Whether it runs where nobody says so.
+    pub by_default: bool,
 }
 
 /// Everything that may be named.
@@ -45,16 +47,18 @@ impl Catalogue {
             name: meta.name.to_owned(),
             group: meta.group.name(),
             level: meta.level,
+            by_default: meta.group.is_default(),
         };
         let own = RULES.iter().map(|one| rule(one.meta()));
         let set = budgets.iter().map(|one| Known {
             name: one.rule.clone(),
-            group: budget::GROUP,
+            group: Group::Budget.name(),
             level: one.severity().unwrap_or(Severity::Error),
+            by_default: true,
         });
         let known: Vec<Known> = own.chain(set).collect();
         let mut groups = Vec::new();
-        for group in known.iter().map(|one| one.group).chain([budget::GROUP]) {
+        for group in known.iter().map(|one| one.group).chain([Group::Budget.name()]) {
             if !groups.contains(&group) {
                 groups.push(group);
             }
@@ -119,13 +123,14 @@ impl Choice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::budget::PREFIX;
 
     #[test]
     fn no_rule_is_called_like_a_group() {
         let catalogue = Catalogue::with(&[]);
         for known in catalogue.known() {
             assert!(!catalogue.groups.contains(&known.name.as_str()) && known.name != ALL, "{}", known.name);
-            assert!(!known.name.starts_with(budget::PREFIX), "{}", known.name);
+            assert!(!known.name.starts_with(PREFIX), "{}", known.name);
         }
     }
 

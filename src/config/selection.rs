@@ -85,17 +85,20 @@ impl Layer {
 }
 
 impl Selection {
-    /// Every rule at the level of its own.
-    pub fn everything(catalogue: &Catalogue) -> Selection {
-        let decision =
-            |rule: &Known| Decision { rule: rule.clone(), runs: Setting::default(true), level: None };
+    /// What runs where nobody says anything: all but advice, each at the level of its own.
+    pub fn by_default(catalogue: &Catalogue) -> Selection {
+        let decision = |rule: &Known| Decision {
+            rule: rule.clone(),
+            runs: Setting::default(rule.by_default),
+            level: None,
+        };
         Selection { rules: catalogue.known().iter().map(decision).collect() }
     }
 
     /// What layers make of the catalogue, the last being the strongest. That nothing is left is an error: a gate that
     /// looks at nothing would always be open.
     pub fn of(catalogue: &Catalogue, layers: &[Layer]) -> Result<Selection, ConfigError> {
-        let mut selection = Selection::everything(catalogue);
+        let mut selection = Selection::by_default(catalogue);
         for decision in &mut selection.rules {
             for layer in layers {
                 if let Some(runs) = layer.runs(&decision.rule) {
@@ -183,7 +186,8 @@ mod tests {
 
     #[test]
     fn everything_runs_unless_somebody_says_otherwise() {
-        assert_eq!(selected(&[]).len(), Catalogue::with(&[]).known().len());
+        assert_eq!(selected(&[]).len(), crate::rules::by_default().len());
+        assert_eq!(selected(&[flags(None, &["advice"], &[])]).len(), Catalogue::with(&[]).known().len());
         assert_eq!(selected(&[flags(Some(&["amp"]), &[], &[])]), ["skipped-optimizer-step"]);
         assert_eq!(selected(&[flags(Some(&["amp"]), &["oom"], &[])]), ["skipped-optimizer-step", "oom"],);
         assert!(!selected(&[flags(None, &[], &["oom"])]).contains(&"oom".to_owned()));

@@ -3,6 +3,7 @@
 //! In: snapshots with their names. Out: a [`Report`], everything that a format may show. Always: no file is opened, and
 //! equal snapshots give equal reports.
 
+mod budget;
 mod forecast;
 mod plan;
 mod profile;
@@ -86,12 +87,8 @@ pub struct Examination {
 /// Runs the rules of a plan on every device of an input. What a rule needs and a device lacks is reported, not passed over.
 pub fn examine(input: &Input, plan: &Plan) -> Examination {
     let (mut findings, mut skipped) = (Vec::new(), Vec::new());
-    let mut recording = input.recording();
     for device in &input.devices {
         let Some(facts) = device.facts(&input.snapshot, &input.code) else { continue };
-        if recording.files.is_empty() {
-            recording.files = recording::files(&facts);
-        }
         for (rule, outcome) in plan.rules.iter().zip(threads::each(&plan.rules, |rule| run(*rule, &facts))) {
             match outcome {
                 Ok(found) => findings.extend(found),
@@ -103,12 +100,18 @@ pub fn examine(input: &Input, plan: &Plan) -> Examination {
                 }),
             }
         }
+        for budget in &plan.budgets {
+            match budget::judge(budget, &facts, plan.capacity) {
+                Ok(found) => findings.extend(found),
+                Err(unjudged) => skipped.push(unjudged.skipped(budget)),
+            }
+        }
     }
     for finding in &mut findings {
         finding.fingerprint = Fingerprint::of(finding);
         plan.level(finding);
     }
-    Examination { recording, findings, skipped }
+    Examination { recording: input.recording(), findings, skipped }
 }
 
 /// Runs the rules that nobody has to ask for on every input.

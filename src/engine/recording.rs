@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::{Device, Input, Profile};
-use crate::facts::Facts;
+use crate::facts::Code;
 use crate::finding::Location;
 use crate::program::FoundBy;
-use crate::snapshot::{DeviceTrace, Frame, Gap};
+use crate::snapshot::{DeviceTrace, Frame, Gap, Snapshot};
 use crate::timeline::Agreement;
 use crate::unit::{Bytes, Confidence, DeviceIndex, Index, Micros};
 
@@ -79,7 +79,7 @@ impl Recording {
             rank: input.rank,
             excerpt: input.snapshot.excerpt.clone(),
             gaps: input.snapshot.gaps.clone(),
-            files: Vec::new(),
+            files: files(&input.snapshot, &input.code),
             devices: input.devices.iter().map(|device| RecordedDevice::of(input, device)).collect(),
         }
     }
@@ -134,9 +134,8 @@ impl RecordedDevice {
 }
 
 /// The user's own files in the stacks of a snapshot, each with the first of its frames, in the order of their names.
-pub(super) fn files(facts: &Facts) -> Vec<Location> {
-    let snapshot = facts.snapshot;
-    let own = snapshot.stacks.frame_ids().filter(|id| facts.code.is_own(*id));
+fn files(snapshot: &Snapshot, code: &Code) -> Vec<Location> {
+    let own = snapshot.stacks.frame_ids().filter(|id| code.is_own(*id));
     let mut files = BTreeMap::new();
     for frame in own.filter_map(|id| snapshot.stacks.frame(id)) {
         files.entry(snapshot.text(frame.file)).or_insert(frame);
