@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use memlint::config::{
     Amount, ConfigError, Configuration, FailOn, Level, Metric, Origin, Overrides, Scope, Setting, Settings,
+    schema,
 };
 use memlint::finding::{Location, Severity};
 use memlint::role::Role;
@@ -200,9 +201,9 @@ fn without_a_file_the_defaults_hold() {
     let settings = Settings::of(Configuration::default(), Overrides::default()).unwrap();
     assert_eq!((settings.fail_on.value, settings.min_confidence.value), (FailOn::Error, Confidence::Low));
     assert_eq!((settings.fail_on.origin, settings.strict.value), (Origin::Default, false));
-    assert!(
-        settings.selection.decisions().iter().all(|decision| decision.runs.value && decision.level.is_none())
-    );
+    let decisions = settings.selection.decisions();
+    assert!(decisions.iter().all(|decision| decision.runs.value == (decision.rule.group != "advice")));
+    assert!(decisions.iter().all(|decision| decision.level.is_none()));
 }
 
 /// Files that are refused. Each is one mistake that somebody could make.
@@ -351,6 +352,16 @@ fn a_broken_file_on_the_way_is_not_passed_by() {
     assert!(matches!(Configuration::discover(&root), Err(ConfigError::InFile(_))));
     fs::write(root.join("memlint.toml"), b"\xff\xfe").unwrap();
     assert!(matches!(Configuration::discover(&root), Err(ConfigError::Unreadable { .. })));
+}
+
+#[test]
+fn the_schema_is_the_one_in_the_repository() {
+    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/memlint.schema.json");
+    if std::env::var_os("UPDATE_SCHEMAS").is_some() {
+        fs::write(&committed, schema()).unwrap();
+    }
+    let committed = fs::read_to_string(committed).unwrap();
+    assert_eq!(committed, schema(), "UPDATE_SCHEMAS=1 cargo test --test config writes it anew");
 }
 
 #[test]

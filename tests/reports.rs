@@ -77,6 +77,7 @@ fn recording() -> Recording {
         rank: None,
         excerpt: None,
         gaps: Vec::new(),
+        files: Vec::new(),
         devices: vec![device],
     }
 }

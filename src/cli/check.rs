@@ -31,6 +31,9 @@ pub(super) fn run(check: &Check, matches: &ArgMatches, color: Color) -> Result<E
     let mut report = Report::of(examinations?);
     let files = source_map(&settings.source_roots, &settings.path_map, &sources);
     source::settle(&mut report.findings, &files);
+    if let Some(memory) = &settings.device_memory {
+        report.forecast(memory.value);
+    }
     judge(&mut report, &settings, &files);
     write(check, &report, &files, color)?;
     exit_code(check, &report)

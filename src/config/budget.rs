@@ -10,9 +10,6 @@ use crate::finding::Severity;
 use crate::program::Phase;
 use crate::role::Role;
 
-/// What stands before a budget's name where rules are named: `budget.gpu-80gb`.
-pub(super) const PREFIX: &str = "budget.";
-
 /// The most bytes that a compiled regular expression may take; one that names a function takes some kilobytes.
 const MOST_REGEX: usize = 1 << 20;
 
@@ -78,6 +75,9 @@ pub(super) enum MetricName {
 }
 
 impl Budget {
+    /// What stands before a budget's name where rules are named: `budget.gpu-80gb`.
+    pub const PREFIX: &'static str = "budget.";
+
     /// The level at which it reports; `None` where it is off.
     pub fn severity(&self) -> Option<Severity> {
         match self.level.value {
@@ -111,6 +111,39 @@ impl Metric {
 }
 
 impl Metric {
+    /// What is measured, in words for a person; and what a share is a share of.
+    pub const fn about(&self) -> &'static str {
+        match self {
+            Metric::PeakAllocated => {
+                "The allocator's blocks in use, rounding included, at their highest: `allocated_bytes` of PyTorch.\n\
+                 A share is one of the device's memory."
+            }
+            Metric::PeakReserved => {
+                "What the allocator holds of the device, at its highest: `reserved_bytes` of PyTorch, and what other programs\n\
+                 on the device cannot have. A share is one of the device's memory."
+            }
+            Metric::PeakRequested => {
+                "What the program asked for, at its highest: `requested_bytes` of PyTorch, without the allocator's rounding.\n\
+                 A share is one of the device's memory."
+            }
+            Metric::GrowthPerIteration => {
+                "By how much the end of each iteration holds more than the end of the one before: the Theil-Sen slope over\n\
+                 all iterations after the first. A share is one of the peak of requested bytes."
+            }
+            Metric::Fragmentation => {
+                "What is reserved beyond what was ever in use, in the default pool. A share is one of the reserved bytes."
+            }
+            Metric::RoleBytes(_) => {
+                "The requested bytes of everything that holds this role, at their highest. A share is one of the peak of\n\
+                 requested bytes."
+            }
+            Metric::CallSiteBytes(_) => {
+                "The requested bytes of everything whose stack has a frame, written as `path/file.py:line:function`, in which\n\
+                 the expression is found, at their highest. A share is one of the peak of requested bytes."
+            }
+        }
+    }
+
     /// The role or the call site that is measured, where the metric is about one.
     pub fn subject(&self) -> Option<&str> {
         match self {

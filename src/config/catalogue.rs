@@ -82,9 +82,12 @@ impl Catalogue {
         if self.known.iter().any(|one| one.name == name) {
             return Ok(Choice::Rule(name.to_owned()));
         }
-        let names = || self.known.iter().map(|one| one.name.as_str());
-        let all = names().chain(self.groups.iter().copied()).chain([ALL]);
-        Err(Fault::UnknownName { name: name.to_owned(), hint: suggestion(name, "names", all) })
+        Err(Fault::UnknownName { name: name.to_owned(), hint: suggestion(name, "names", self.names()) })
+    }
+
+    /// Every name: rules, groups, and `all`.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> + Clone {
+        self.known.iter().map(|one| one.name.as_str()).chain(self.groups.iter().copied()).chain([ALL])
     }
 }
 
@@ -123,14 +126,13 @@ impl Choice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::budget::PREFIX;
 
     #[test]
     fn no_rule_is_called_like_a_group() {
         let catalogue = Catalogue::with(&[]);
         for known in catalogue.known() {
             assert!(!catalogue.groups.contains(&known.name.as_str()) && known.name != ALL, "{}", known.name);
-            assert!(!known.name.starts_with(PREFIX), "{}", known.name);
+            assert!(!known.name.starts_with(Budget::PREFIX), "{}", known.name);
         }
     }
 

@@ -166,7 +166,7 @@ fn budget(document: &Document, name: &Text, written: &file::Budget) -> Result<Bu
         None => Setting::default(Level::On(Severity::Error)),
     };
     Ok(Budget {
-        rule: format!("{}{}", budget::PREFIX, name.get_ref()),
+        rule: format!("{}{}", Budget::PREFIX, name.get_ref()),
         metric: whole_metric(document, metric, written)?,
         scope,
         limit: document.setting(&written.limit, *written.limit.get_ref()),

@@ -9,6 +9,7 @@ use clap::{ArgMatches, Args};
 use super::Sources;
 use crate::cli::error::CliError;
 use crate::config::{Configuration, FailOn, Origin, Overrides, PathMapping, Setting, Settings, Word};
+use crate::finding::Group;
 use crate::unit::{Bytes, Confidence};
 
 /// Where the configuration is.
@@ -39,6 +40,10 @@ pub(in crate::cli) struct Configuring {
     /// Run these rules or groups as well.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     extend_select: Vec<String>,
+
+    /// Give advice as well: what a program in order could trade for memory (the group `advice`).
+    #[arg(long)]
+    advice: bool,
 
     /// Do not run these rules or groups.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
@@ -87,6 +92,12 @@ impl Locating {
 }
 
 impl Configuring {
+    /// What runs beside the usual.
+    fn extended(&self) -> Vec<String> {
+        let advice = self.advice.then(|| Group::Advice.name().to_owned());
+        self.extend_select.iter().cloned().chain(advice).collect()
+    }
+
     /// What holds in the end; `matches` are those of the subcommand.
     pub(in crate::cli) fn settings(
         &self,
@@ -102,7 +113,7 @@ impl Configuring {
         let strict = from("strict", "--strict", "MEMLINT_STRICT");
         let overrides = Overrides {
             select: self.select.clone(),
-            extend_select: self.extend_select.clone(),
+            extend_select: self.extended(),
             ignore: self.ignore.clone(),
             warn: self.warn.clone(),
             deny: self.deny.clone(),

@@ -102,7 +102,7 @@ fn help(budget: &Budget) -> String {
         Metric::Fragmentation => "let free blocks fit (`memlint explain fragmentation`)",
         _ => "let less be alive at that moment",
     };
-    let name = budget.rule.trim_start_matches("budget.");
+    let name = budget.rule.trim_start_matches(Budget::PREFIX);
     format!("{how}, or raise `limit` of [budget.{name}] ({})", budget.limit.origin)
 }
 
