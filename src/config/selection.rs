@@ -37,6 +37,9 @@ pub struct Decision {
     pub runs: Setting<bool>,
     /// What its findings count as, where somebody said so.
     pub level: Option<Setting<Severity>>,
+    /// Whether somebody said so of this very rule, and not of its group: only then are notes raised that are all that a
+    /// rule makes of its own.
+    pub by_name: bool,
 }
 
 impl Layer {
@@ -73,14 +76,22 @@ impl Layer {
         }
     }
 
-    /// What a rule's findings count as, where this layer has a say.
-    fn level(&self, rule: &Known) -> Option<Setting<Severity>> {
-        let strongest = self
+    /// What a rule's findings count as, where this layer has a say; and whether it names the very rule.
+    fn level(&self, rule: &Known) -> Option<(Setting<Severity>, bool)> {
+        let (choice, severity) = self
             .levels
             .iter()
             .filter(|(choice, _)| choice.value.covers(rule))
             .max_by_key(|(choice, _)| choice.value.specificity())?;
-        Some(Setting { value: strongest.1, origin: strongest.0.origin.clone() })
+        let by_name = matches!(choice.value, Choice::Rule(_));
+        Some((Setting { value: *severity, origin: choice.origin.clone() }, by_name))
+    }
+}
+
+impl Decision {
+    /// Whether the level is meant for notes, too.
+    pub fn raises_notes(&self) -> bool {
+        self.by_name && self.rule.level == Severity::Info
     }
 }
 
@@ -91,6 +102,7 @@ impl Selection {
             rule: rule.clone(),
             runs: Setting::default(rule.by_default),
             level: None,
+            by_name: false,
         };
         Selection { rules: catalogue.known().iter().map(decision).collect() }
     }
@@ -104,7 +116,9 @@ impl Selection {
                 if let Some(runs) = layer.runs(&decision.rule) {
                     decision.runs = runs;
                 }
-                decision.level = layer.level(&decision.rule).or(decision.level.take());
+                if let Some((level, by_name)) = layer.level(&decision.rule) {
+                    (decision.level, decision.by_name) = (Some(level), by_name);
+                }
             }
         }
         if selection.rules.iter().any(|decision| decision.runs.value) {
@@ -133,11 +147,12 @@ impl Selection {
     }
 
     /// Gives a finding the level that was chosen for its rule: its warnings and errors count as that. Its notes stay
-    /// notes, unless notes are all that the rule makes of its own; they explain, and nobody has to mend them.
+    /// notes; they explain, and nobody has to mend them. Only where notes are all that a rule makes of its own, naming
+    /// that rule raises them.
     pub fn level(&self, finding: &mut Finding) {
         let Some(decision) = self.decision(&finding.rule) else { return };
         let Some(level) = &decision.level else { return };
-        if finding.severity > Severity::Info || decision.rule.level == Severity::Info {
+        if finding.severity > Severity::Info || decision.raises_notes() {
             finding.severity = level.value;
         }
     }
@@ -238,7 +253,13 @@ mod tests {
         let deny = levels(&[("all", Severity::Error)]);
         assert_eq!(leveled("fragmentation", Severity::Warning, std::slice::from_ref(&deny)), Severity::Error);
         assert_eq!(leveled("fragmentation", Severity::Info, std::slice::from_ref(&deny)), Severity::Info);
-        assert_eq!(leveled("no-iterations", Severity::Info, std::slice::from_ref(&deny)), Severity::Error);
+        assert_eq!(leveled("no-iterations", Severity::Info, std::slice::from_ref(&deny)), Severity::Info);
+        assert_eq!(
+            leveled("skipped-optimizer-step", Severity::Warning, std::slice::from_ref(&deny)),
+            Severity::Error
+        );
+        let named = [levels(&[("no-iterations", Severity::Error), ("input", Severity::Warning)])];
+        assert_eq!(leveled("no-iterations", Severity::Info, &named), Severity::Error);
         let mixed = levels(&[
             ("all", Severity::Error),
             ("leak", Severity::Warning),

@@ -6,6 +6,7 @@ use std::io;
 use serde::Serialize;
 
 use crate::config::{Budget, Ignore, Settings, Word};
+use crate::finding::Severity;
 use crate::unit::shown_line;
 
 /// The version of the JSON.
@@ -154,8 +155,10 @@ fn rules(settings: &Settings) -> Vec<Rule> {
     let rule = |decision: &crate::config::Decision| {
         let (level, origin) = match (&decision.level, decision.runs.value) {
             (_, false) => ("off", &decision.runs.origin),
-            (Some(level), true) => (level.value.name(), &level.origin),
-            (None, true) => (decision.rule.level.name(), &decision.runs.origin),
+            (Some(level), true) if decision.rule.level > Severity::Info || decision.raises_notes() => {
+                (level.value.name(), &level.origin)
+            }
+            (_, true) => (decision.rule.level.name(), &decision.runs.origin),
         };
         Rule {
             name: decision.rule.name.clone(),

@@ -12,7 +12,7 @@ use crate::config::{Amount, Budget, Metric, Scope};
 use crate::facts::Facts;
 use crate::finding::{Finding, Group, Impact, Measure, Related, Severity, Skipped, Value};
 use crate::rules::{place, shown};
-use crate::unit::{AllocationId, Bytes, Confidence, FrameId, Index, StackId, percent};
+use crate::unit::{AllocationId, Bytes, Confidence, FrameId, Index, StackId, count, percent};
 
 /// Lines that are named beside the largest.
 const BESIDE: usize = 2;
@@ -89,7 +89,8 @@ fn message(budget: &Budget, bytes: Bytes, limit: Bytes) -> String {
     };
     // Where both look alike, the difference says by how much.
     let above = if bytes.to_string() == limit.to_string() {
-        format!("is {} bytes above", (bytes - limit).get())
+        let excess = usize::try_from((bytes - limit).get()).unwrap_or(usize::MAX);
+        format!("is {} above", count(excess, "byte"))
     } else {
         "is above".to_owned()
     };

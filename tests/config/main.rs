@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod budgets;
+mod suppressions;
+
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -62,11 +65,11 @@ tolerance = "5%"
 memory = "80GiB"
 "#;
 
-fn read(text: &str) -> Result<Configuration, ConfigError> {
+pub(crate) fn read(text: &str) -> Result<Configuration, ConfigError> {
     Configuration::of(Path::new("ci/memlint.toml"), text.to_owned()).map(Option::unwrap)
 }
 
-fn settings(text: &str, overrides: Overrides) -> Settings {
+pub(crate) fn settings(text: &str, overrides: Overrides) -> Settings {
     Settings::of(read(text).unwrap(), overrides).unwrap()
 }
 
@@ -77,7 +80,7 @@ fn shown(error: &ConfigError) -> String {
     drawn
 }
 
-fn folder(name: &str) -> PathBuf {
+pub(crate) fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();
@@ -271,7 +274,6 @@ fn what_cannot_be_merged_is_refused() {
             Settings::of(read(share).unwrap(), Overrides::default()).unwrap_err(),
         ),
         ("a misspelt rule", flags(Overrides { ignore: names(&["ooom"]), ..Overrides::default() })),
-        ("nothing like it", flags(Overrides { select: Some(names(&["qqq"])), ..Overrides::default() })),
         ("nothing selected", flags(Overrides { select: Some(names(&["budget"])), ..Overrides::default() })),
         (
             "two levels",
@@ -296,6 +298,17 @@ fn what_cannot_be_merged_is_refused() {
         .iter()
         .fold(String::new(), |told, (what, error)| told + &format!("# {what}\n{}\n", shown(error)));
     golden("config-unmergeable", &told);
+}
+
+#[test]
+fn where_no_name_is_alike_all_are_listed() {
+    let select = Some(names(&["qqq"]));
+    let error = Settings::of(read("").unwrap(), Overrides { select, ..Overrides::default() }).unwrap_err();
+    let told = shown(&error);
+    assert!(
+        told.contains("help: the names are: growing-residency, ") && told.contains("budget, all"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -365,6 +378,14 @@ fn the_schema_is_the_one_in_the_repository() {
 }
 
 #[test]
+fn the_example_is_understood() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/configuration/memlint.toml");
+    let settings = Settings::of(Configuration::read(&example).unwrap(), Overrides::default()).unwrap();
+    assert_eq!(settings.budgets.len(), 4);
+    assert!(settings.selection.runs("unchunked-loss") && !settings.selection.runs("lazy-optimizer-init"));
+}
+
+#[test]
 fn an_editors_byte_order_mark_is_no_fault() {
     let settings = settings("\u{feff}[lint]\nfail-on = \"never\"\n", Overrides::default());
     assert_eq!(settings.fail_on.origin.to_string(), "ci/memlint.toml:2");
@@ -372,7 +393,7 @@ fn an_editors_byte_order_mark_is_no_fault() {
 
 fn golden(name: &str, text: &str) {
     let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path("expected");
+    settings.set_snapshot_path("../expected");
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
     settings.bind(|| insta::assert_snapshot!(name, text));
