@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(levels.highest(0..3 * BLOCK + 100), Bytes(160));
         assert_eq!(levels.highest(2000..2000), Bytes::ZERO);
         assert_eq!(levels.reaching(7..5000, Bytes(150), |_| true), Some(12));
-        assert_eq!(levels.reaching(7..5000, Bytes(150), |at| at > 2100), Some(2104));
+        assert_eq!(levels.reaching(7..5000, Bytes(150), |at| at > 2100), Some(2105));
         assert_eq!(levels.reaching(0..5000, Bytes(161), |_| true), None);
     }
 
