@@ -1,5 +1,7 @@
 //! Recordings that are large in one way: whoever works in the square of something would not end here.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use memlint::engine::{self, Input};
 use memlint::snapshot::{Action, DeviceTrace, Event, Frame, Snapshot};
 use memlint::unit::{Bytes, FrameId, Micros, StackId};
@@ -11,7 +13,8 @@ fn stack(snapshot: &mut Snapshot, functions: &[&str]) -> Option<StackId> {
         .rev()
         .map(|name| {
             let file = if name.contains("::") { "libtorch.so" } else { "/home/me/train.py" };
-            let (name, file) = (snapshot.strings.intern(name).unwrap(), snapshot.strings.intern(file).unwrap());
+            let (name, file) =
+                (snapshot.strings.intern(name).unwrap(), snapshot.strings.intern(file).unwrap());
             snapshot.stacks.intern_frame(Frame { name, file, line: 7 }).unwrap()
         })
         .collect();

@@ -285,7 +285,8 @@ mod tests {
     #[test]
     fn very_many_segments_take_no_square() {
         let all = |action, size| (0..100_000).map(move |at| event(action, at << 22, size));
-        let mut events: Vec<Event> = all(Action::SegmentAlloc, 2 * MIB).chain(all(Action::Alloc, MIB)).collect();
+        let mut events: Vec<Event> =
+            all(Action::SegmentAlloc, 2 * MIB).chain(all(Action::Alloc, MIB)).collect();
         let cut = events.len();
         events.extend(all(Action::FreeRequested, MIB).chain(all(Action::FreeCompleted, MIB)));
         events.extend(all(Action::SegmentFree, 2 * MIB));

@@ -222,9 +222,8 @@ mod tests {
         let mut snapshot = Snapshot::default();
         let mut text = |name: &str| snapshot.strings.intern(name).unwrap();
         let (name, file) = (text("step"), text("/home/me/train.py"));
-        let frames: Vec<FrameId> = (0..17)
-            .map(|line| snapshot.stacks.intern_frame(Frame { name, file, line }).unwrap())
-            .collect();
+        let frames: Vec<FrameId> =
+            (0..17).map(|line| snapshot.stacks.intern_frame(Frame { name, file, line }).unwrap()).collect();
         // Every subset of 16 lines under one: each line carries half of the weight, no two paths are equal.
         let guilty: Vec<Guilty> = (0..1_u32 << 16)
             .map(|set| {

@@ -56,7 +56,9 @@ use crate::replay::Replay;
 use crate::role::{Role, Roles};
 use crate::snapshot::{DeviceTrace, Snapshot};
 use crate::timeline::{Allocation, Timeline};
-use crate::unit::{AllocationId, Bytes, DeviceIndex, EventIndex, FrameId, Index, IterationIndex, Ranks, StackId};
+use crate::unit::{
+    AllocationId, Bytes, DeviceIndex, EventIndex, FrameId, Index, IterationIndex, Ranks, StackId,
+};
 
 /// One device, as far as it was worked out before the rules run.
 #[derive(Debug, Clone, Copy)]

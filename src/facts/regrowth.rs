@@ -77,7 +77,8 @@ impl Parameters {
 
     /// The bytes of those born after an event and before another.
     fn between(&self, after: Option<EventIndex>, before: Option<EventIndex>) -> Bytes {
-        let up_to = |count: usize| count.checked_sub(1).and_then(|last| self.0.get(last)).map_or(0, |(_, sum)| *sum);
+        let up_to =
+            |count: usize| count.checked_sub(1).and_then(|last| self.0.get(last)).map_or(0, |(_, sum)| *sum);
         let first = self.0.partition_point(|(born, _)| Some(*born) <= after);
         let last = self.0.partition_point(|(born, _)| Some(*born) < before);
         Bytes(u64::try_from(up_to(last).saturating_sub(up_to(first))).unwrap_or(u64::MAX))
@@ -123,7 +124,10 @@ mod tests {
         let between = |after: Option<usize>, before: Option<usize>| {
             parameters.between(after.map(event), before.map(event)).get()
         };
-        assert_eq!((between(None, Some(9)), between(Some(3), Some(9)), between(Some(3), Some(10))), (30, 20, 90));
+        assert_eq!(
+            (between(None, Some(9)), between(Some(3), Some(9)), between(Some(3), Some(10))),
+            (30, 20, 90)
+        );
         assert_eq!((between(Some(5), Some(5)), between(Some(9), Some(4)), between(None, None)), (0, 0, 0));
     }
 

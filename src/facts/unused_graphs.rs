@@ -227,7 +227,8 @@ struct Alike(FxHashMap<(Option<StackId>, Bytes), Vec<usize>>);
 
 impl Alike {
     fn of<'a>(facts: &Facts, sought: impl Iterator<Item = &'a Allocation>) -> Alike {
-        let mut births: FxHashMap<_, Vec<usize>> = sought.map(|one| ((one.stack, one.bytes), Vec::new())).collect();
+        let mut births: FxHashMap<_, Vec<usize>> =
+            sought.map(|one| ((one.stack, one.bytes), Vec::new())).collect();
         if !births.is_empty() {
             for (position, event) in facts.trace.events.iter().enumerate() {
                 if event.action == Action::Alloc

@@ -76,7 +76,11 @@ pub(super) fn feed<C: Consumer>(mut source: impl Read, consumer: &mut C) -> Step
 }
 
 /// Reads on this thread and consumes on another; gives the first window back where the system has no thread to give.
-fn feed_ahead<C: Consumer>(first: Vec<u8>, mut source: impl Read, consumer: &mut C) -> Result<Step<()>, Vec<u8>> {
+fn feed_ahead<C: Consumer>(
+    first: Vec<u8>,
+    mut source: impl Read,
+    consumer: &mut C,
+) -> Result<Step<()>, Vec<u8>> {
     thread::scope(|scope| {
         let (sender, receiver) = sync_channel(AHEAD);
         let (back, spent) = sync_channel(AHEAD);

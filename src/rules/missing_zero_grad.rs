@@ -284,7 +284,8 @@ mod tests {
         let event = |at| EventIndex::at(at).unwrap();
         let step = |at: usize| Step { start: event(10 * at + 5), end: event(10 * at + 8) };
         let steps: Vec<Step> = (0..500_000).map(step).collect();
-        let found = |born: usize, end| last_step_between(&steps, event(born), end).map(|step| step.start.position());
+        let found =
+            |born: usize, end| last_step_between(&steps, event(born), end).map(|step| step.start.position());
         assert!((0..500_000).all(|at| found(10 * at, 10 * at + 10) == Some(10 * at + 5)));
         assert_eq!((found(6, 10), found(0, 5), found(0, 26)), (None, None, Some(25)));
     }

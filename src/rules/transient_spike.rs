@@ -149,7 +149,8 @@ fn in_the_loop(facts: &Facts) -> Vec<Spike> {
             // The gradient of a large tensor is as large, and is made and dropped on the engine's thread.
             let sizes: BTreeSet<Bytes> = all.iter().map(|id| facts.bytes(&[*id])).collect();
             let counterparts = backward.iter().filter(|(bytes, _)| is_one_of(&sizes, **bytes));
-            let mut counterparts: Vec<AllocationId> = counterparts.flat_map(|(_, ids)| ids).copied().collect();
+            let mut counterparts: Vec<AllocationId> =
+                counterparts.flat_map(|(_, ids)| ids).copied().collect();
             counterparts.sort_unstable();
             all.extend(counterparts);
             let at_peak = all.iter().copied().filter(is_at_peak).collect();
