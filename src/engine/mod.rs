@@ -3,6 +3,7 @@
 //! In: snapshots with their names. Out: a [`Report`], everything that a format may show. Always: no file is opened, and
 //! equal snapshots give equal reports.
 
+mod forecast;
 mod profile;
 mod recording;
 mod report;
@@ -103,9 +104,9 @@ pub fn examine(input: &Input, rules: &[&dyn Rule]) -> Examination {
     Examination { recording: input.recording(), findings, skipped }
 }
 
-/// Runs every rule on every input.
+/// Runs the rules that nobody has to ask for on every input.
 pub fn check(inputs: Vec<Input>) -> Report {
-    check_with(inputs, rules::RULES)
+    check_with(inputs, &rules::by_default())
 }
 
 /// Runs some rules on every input.
@@ -157,7 +158,7 @@ mod tests {
         snapshot.segments.push(Segment { total_size: Bytes::MIB, ..Segment::default() });
         let report = check(vec![Input::of("bare".to_owned(), snapshot)]);
         assert!(report.findings.is_empty());
-        let asking = rules::RULES.iter().filter(|rule| !rule.meta().needs.is_empty()).count();
+        let asking = rules::by_default().into_iter().filter(|rule| !rule.meta().needs.is_empty()).count();
         assert_eq!(report.skipped.len(), asking);
         assert!(report.skipped.iter().all(|skipped| skipped.reason.contains("no events")));
     }

@@ -270,6 +270,12 @@ impl<'a> Facts<'a> {
         self.steady.get_or_init(|| Steady::of(self))
     }
 
+    /// What of a role is alive at the peak of the steady part, oldest first.
+    pub fn at_steady_peak(&self, role: Role) -> Vec<AllocationId> {
+        let Some(at) = self.steady().peak_event else { return Vec::new() };
+        self.with_role(role).filter(|(_, one)| one.alive_after(at)).map(|(id, _)| id).collect()
+    }
+
     /// The outermost calls of modules, in order.
     pub fn module_calls(&self) -> &[ModuleCall] {
         self.module_calls.get_or_init(|| module_calls::module_calls(self))

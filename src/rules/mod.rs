@@ -11,8 +11,10 @@ mod cross_stream_pending;
 mod delayed_free_cycle;
 mod duplicate_weights;
 mod fragmentation;
+mod full_precision_activations;
 mod growing_reallocation;
 mod growing_residency;
+mod large_optimizer_state;
 mod late_zero_grad;
 mod lazy_optimizer_init;
 mod missing_zero_grad;
@@ -28,9 +30,11 @@ mod retained_graph;
 mod skipped_optimizer_step;
 mod transient_spike;
 mod truncated_history;
+mod uncheckpointed_activations;
+mod unchunked_loss;
 mod varying_shapes;
 
-use crate::facts::Facts;
+use crate::facts::{Facts, Guilty};
 use crate::finding::{Finding, Group, Location, Measure, Severity, StackFrame, Value};
 use crate::program::FoundBy;
 use crate::unit::{FrameId, StackId};
@@ -114,6 +118,12 @@ fn place(facts: &Facts, frame: FrameId) -> Option<Location> {
     Some(Location { file: text(frame.file), line: frame.line, function: text(frame.name) })
 }
 
+/// The narrowest line that carries most of the guilty weight; where no line does, the heaviest allocation's own.
+fn responsible(facts: &Facts, guilty: &[Guilty]) -> Option<Location> {
+    let heaviest = || guilty.iter().max_by_key(|one| one.weight).and_then(|one| facts.site(one.stack));
+    place(facts, facts.blame().narrowest(guilty).or_else(heaviest)?)
+}
+
 /// A stack as a finding shows it: Python frames, innermost first.
 fn shown(facts: &Facts, stack: StackId) -> Vec<StackFrame> {
     let one = |frame: &FrameId| {
@@ -190,7 +200,16 @@ pub static RULES: &[&dyn Rule] = &[
     &truncated_history::TruncatedHistory,
     &no_stacks::NoStacks,
     &no_iterations::NoIterations,
+    &uncheckpointed_activations::UncheckpointedActivations,
+    &large_optimizer_state::LargeOptimizerState,
+    &unchunked_loss::UnchunkedLoss,
+    &full_precision_activations::FullPrecisionActivations,
 ];
+
+/// The rules that run unless somebody says otherwise: all but advice.
+pub fn by_default() -> Vec<&'static dyn Rule> {
+    RULES.iter().copied().filter(|rule| rule.meta().group.is_default()).collect()
+}
 
 /// The rule of a name.
 pub fn named(name: &str) -> Option<&'static dyn Rule> {
