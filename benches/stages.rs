@@ -34,7 +34,7 @@ impl Laps {
         let (start, busy) = (Instant::now(), busy());
         let made = work();
         let elapsed = start.elapsed();
-        let spent = busy.zip(self::busy()).map_or(elapsed, |(before, after)| after - before);
+        let spent = busy.zip(self::busy()).map_or(elapsed, |(before, after)| after.saturating_sub(before));
         self.0.push((stage, elapsed, spent));
         made
     }
