@@ -9,17 +9,18 @@ use super::{file, print, terminal};
 use crate::engine::{self, Input, Report};
 use crate::gate::Gate;
 use crate::report::{Detail, Look};
-use crate::rules::RULES;
+use crate::rules;
 use crate::snapshot::{Action, DeviceTrace, Gap, Snapshot};
 use crate::source::{self, SourceMap};
 
 pub(super) fn run(check: &Check, color: Color) -> Result<ExitCode, CliError> {
     let sources = sources(&check.paths)?;
+    let rules = rules::by_default();
     let examinations = read_all(&sources, &check.reading, check.jobs, |input| {
         refuse_what_cannot_be_judged(input)?;
-        Ok(engine::examine(input, RULES))
+        Ok(engine::examine(input, &rules))
     })?;
-    let mut report = engine::conclude(examinations, RULES);
+    let mut report = engine::conclude(examinations, &rules);
     let files = source_map(&check.reading, &sources);
     source::settle(&mut report.findings, &files);
     Gate { fail_on: check.fail_on.severity() }.judge(&mut report);
