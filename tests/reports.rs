@@ -250,7 +250,7 @@ fn a_finding_of_several_places_says_in_how_many() {
     };
     report.recordings = vec![of_job(Some(3), 1), of_job(Some(0), 1), of_job(Some(1), 1), of_job(Some(0), 2)];
     report.findings[0].also = vec![sighting(1, 0, 24_000), sighting(3, 0, 24_000)];
-    assert_eq!(places(&report, "ranks"), "2 of 3 alike, shown of rank 3", "no spread where there is none");
+    assert_eq!(places(&report, "ranks"), "2 of 3 alike, shown for rank 3", "no spread where there is none");
     report.findings[0].also.clear();
     assert_eq!(places(&report, "ranks"), "1 of 3: rank 3");
     report.recordings = vec![of_job(None, 1), of_job(None, 2), recording()];

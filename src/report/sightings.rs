@@ -47,7 +47,7 @@ fn counted(finding: &Finding, seen: usize, all: usize, own: &str) -> String {
     let alike = finding.also.iter().all(|one| one.impact == finding.impact);
     match (seen, alike) {
         (1, _) => format!("1 of {all}: {own}"),
-        (_, true) => format!("{seen} of {all} alike, shown of {own}"),
+        (_, true) => format!("{seen} of {all} alike, shown for {own}"),
         (_, false) => format!("{seen} of {all}, worst on {own}"),
     }
 }

@@ -193,7 +193,8 @@ impl<'a> Outlier<'a> {
         let (here, elsewhere) = (growth(self.rank), self.typical(growth));
         let share = (here - elsewhere).times(self.rank.resident.len() as u64).share_of(self.excess());
         (share >= NAMED).then(|| {
-            let text = format!("it grows by {here} in each iteration, the others by {elsewhere}");
+            let others = if elsewhere == Bytes::ZERO { "nothing".to_owned() } else { elsewhere.to_string() };
+            let text = format!("it grows by {here} in each iteration, the others by {others}");
             measure("growth", Value::Bytes(here), text)
         })
     }

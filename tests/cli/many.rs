@@ -137,7 +137,7 @@ fn ranks_and_moments_of_a_job_show_a_fault_once_and_other_programs_their_own() {
     };
     assert_eq!(growth(findings(&folder, &["out"])), [&*of_job[2]], "of equals the newest");
     let text = memlint_in(&folder, &["check", "out"]);
-    assert!(stdout(&text).contains("  ranks       2 of 2 alike, shown of rank 0\n"), "{}", stdout(&text));
+    assert!(stdout(&text).contains("  ranks       2 of 2 alike, shown for rank 0\n"), "{}", stdout(&text));
     copy("seed-leak-list", &folder, &["one/snapshot.pickle", "two/snapshot.pickle", "two/b.pickle"]);
     assert_eq!(growth(findings(&folder, &["one", "two"])).len(), 3, "nothing says that these are one job");
 }
