@@ -7,12 +7,11 @@ use clap::ArgMatches;
 
 use super::arguments::{Check, Color};
 use super::error::CliError;
-use super::reading::{read, source_map};
+use super::reading::{read_all, source_map, sources};
 use super::{file, print, terminal};
 use crate::config::{Date, Settings};
-use crate::engine::{self, Examination, Input, Plan, Report};
+use crate::engine::{self, Input, Plan, Report};
 use crate::gate::{self, Gate, Suppressions};
-use crate::input::Source;
 use crate::report::{Detail, Look};
 use crate::snapshot::{Action, DeviceTrace, Gap, Snapshot};
 use crate::source::{self, SourceMap};
@@ -21,14 +20,13 @@ use crate::unit::count;
 pub(super) fn run(check: &Check, matches: &ArgMatches, color: Color) -> Result<ExitCode, CliError> {
     // What is wrong with the settings is said before anything large is read.
     let settings = check.configuring.settings(&check.reading.sources, matches)?;
-    let mut sources = Vec::new();
-    for path in &check.paths {
-        sources.extend(Source::named(path).expand()?);
-    }
     let plan = Plan::of(&settings);
-    let examinations: Result<Vec<Examination>, CliError> =
-        sources.iter().map(|source| examine(source, check, &plan)).collect();
-    let mut report = Report::of(examinations?);
+    let sources = sources(&check.paths)?;
+    let examinations = read_all(&sources, &check.reading.limits, check.jobs, |input| {
+        refuse_what_cannot_be_judged(input)?;
+        Ok(engine::examine(input, &plan))
+    })?;
+    let mut report = engine::conclude(examinations, &plan);
     let files = source_map(&settings.source_roots, &settings.path_map, &sources);
     source::settle(&mut report.findings, &files);
     if let Some(memory) = &settings.device_memory {
@@ -37,13 +35,6 @@ pub(super) fn run(check: &Check, matches: &ArgMatches, color: Color) -> Result<E
     judge(&mut report, &settings, &files);
     write(check, &report, &files, color)?;
     exit_code(check, &report)
-}
-
-/// Reads a snapshot and runs the rules; what is not needed afterwards goes before the next one is read.
-fn examine(source: &Source, check: &Check, plan: &Plan) -> Result<Examination, CliError> {
-    let input = read(source, &check.reading.limits)?;
-    refuse_what_cannot_be_judged(&input)?;
-    Ok(engine::examine(&input, plan))
 }
 
 /// Decides what counts.

@@ -7,6 +7,7 @@
 mod arguments;
 mod check;
 mod config;
+mod crew;
 mod edit;
 mod error;
 mod explain;

@@ -5,6 +5,8 @@
 
 mod budget;
 mod forecast;
+mod job;
+mod merged;
 mod plan;
 mod profile;
 mod recording;
@@ -16,23 +18,26 @@ pub use profile::{IterationMemory, Line, Profile};
 pub use recording::{MainLoop, RecordedDevice, Recording};
 pub use report::{Report, Verdict};
 
+use std::borrow::Cow;
+
 use crate::facts::{Code, Facts, Inputs};
 use crate::finding::{Finding, Fingerprint, Skipped};
+use crate::input::Origin;
 use crate::program::Program;
 use crate::replay::Replay;
 use crate::role::Roles;
 use crate::rules::{self, Need, Rule};
 use crate::snapshot::Snapshot;
 use crate::timeline::Timeline;
-use crate::unit::DeviceIndex;
+use crate::unit::{DeviceIndex, Index};
 
 /// One snapshot, read and understood.
 #[derive(Debug)]
 pub struct Input {
     /// What messages call it: the path as given, or `<stdin>`.
     pub name: String,
-    /// The rank of the process that wrote it, where that is known.
-    pub rank: Option<u32>,
+    /// Where it belongs: of which job, by which rank, when.
+    pub origin: Origin,
     /// The snapshot.
     pub snapshot: Snapshot,
     /// Whose code its frames are: one table for all devices.
@@ -59,12 +64,12 @@ pub struct Device {
 }
 
 impl Input {
-    /// Understands a snapshot; of which rank, it does not know.
+    /// Understands a snapshot; where it belongs, it does not know.
     pub fn of(name: String, snapshot: Snapshot) -> Input {
         let code = Code::of(&snapshot);
         let device = |(device, _)| Device::of(&snapshot, &code, device);
         let devices = snapshot.active_devices().map(device).collect();
-        Input { name, rank: None, snapshot, code, devices }
+        Input { name, origin: Origin::default(), snapshot, code, devices }
     }
 
     /// What a report shows of it.
@@ -88,7 +93,10 @@ pub struct Examination {
 pub fn examine(input: &Input, plan: &Plan) -> Examination {
     let (mut findings, mut skipped) = (Vec::new(), Vec::new());
     for device in &input.devices {
-        let Some(facts) = device.facts(&input.snapshot, &input.code) else { continue };
+        let Some(facts) = device.facts(&input.snapshot, &input.code) else {
+            skipped.extend(plan.names().map(|rule| unseen(rule, device.device)));
+            continue;
+        };
         for (rule, outcome) in plan.rules.iter().zip(threads::each(&plan.rules, |rule| run(*rule, &facts))) {
             match outcome {
                 Ok(found) => findings.extend(found),
@@ -107,11 +115,41 @@ pub fn examine(input: &Input, plan: &Plan) -> Examination {
             }
         }
     }
-    for finding in &mut findings {
+    finish(&mut findings, plan);
+    Examination { recording: input.recording(), findings, skipped }
+}
+
+/// Puts what was found in the inputs together, in their order: compares the ranks of each job, makes one finding of what
+/// several of them show, and says which ranks are missing.
+pub fn conclude(mut examinations: Vec<Examination>, plan: &Plan) -> Report {
+    let recordings: Vec<&Recording> = examinations.iter().map(|one| &one.recording).collect();
+    let mut differences = job::differences(&recordings, &plan.rules);
+    let notices = job::missing_ranks(&recordings);
+    finish(&mut differences, plan);
+    for finding in differences {
+        if let Some(examination) = examinations.get_mut(finding.input) {
+            examination.findings.push(finding);
+        }
+    }
+    Report { notices, ..Report::of(examinations) }
+}
+
+/// Gives every finding its identity and the level that was chosen for its rule.
+fn finish(findings: &mut [Finding], plan: &Plan) {
+    for finding in findings {
         finding.fingerprint = Fingerprint::of(finding);
         plan.level(finding);
     }
-    Examination { recording: input.recording(), findings, skipped }
+}
+
+/// A rule that could not look at a device, because the snapshot lists no trace of it.
+fn unseen(rule: Cow<'static, str>, device: DeviceIndex) -> Skipped {
+    Skipped {
+        input: 0,
+        rule,
+        reason: format!("the snapshot lists no trace of device {}", device.position()),
+        blind: true,
+    }
 }
 
 /// Runs the rules that nobody has to ask for on every input.
@@ -122,7 +160,7 @@ pub fn check(inputs: Vec<Input>) -> Report {
 /// Runs some rules on every input.
 pub fn check_with(inputs: Vec<Input>, rules: &[&dyn Rule]) -> Report {
     let plan = Plan::of_rules(rules);
-    Report::of(inputs.into_iter().map(|input| examine(&input, &plan)).collect())
+    conclude(inputs.into_iter().map(|input| examine(&input, &plan)).collect(), &plan)
 }
 
 /// What a rule finds, or why it cannot tell.
@@ -161,6 +199,18 @@ mod tests {
     use super::*;
     use crate::snapshot::{DeviceTrace, Segment};
     use crate::unit::Bytes;
+
+    #[test]
+    fn a_device_without_a_trace_is_not_passed_over() {
+        let mut snapshot = Snapshot::default();
+        snapshot.devices.push(DeviceTrace::default());
+        snapshot.segments.push(Segment { total_size: Bytes::MIB, ..Segment::default() });
+        let mut input = Input::of("bare".to_owned(), snapshot);
+        input.snapshot.devices.clear();
+        let examination = examine(&input, &Plan::of_rules(rules::RULES));
+        assert_eq!(examination.skipped.len(), rules::RULES.len());
+        assert!(examination.skipped.iter().all(|one| one.blind && one.reason.ends_with("of device 0")));
+    }
 
     #[test]
     fn a_snapshot_without_events_skips_with_a_reason() {

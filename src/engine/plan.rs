@@ -1,5 +1,7 @@
 //! What is asked of every device.
 
+use std::borrow::Cow;
+
 use crate::config::{Budget, Selection, Settings};
 use crate::finding::Finding;
 use crate::rules::{RULES, Rule};
@@ -32,6 +34,12 @@ impl<'a> Plan<'a> {
             capacity: settings.device_memory.as_ref().map(|memory| memory.value),
             selection: Some(selection),
         }
+    }
+
+    /// The names of all that runs.
+    pub(super) fn names(&self) -> impl Iterator<Item = Cow<'static, str>> {
+        let rules = self.rules.iter().map(|rule| Cow::Borrowed(rule.meta().name));
+        rules.chain(self.budgets.iter().map(|budget| Cow::Owned(budget.rule.clone())))
     }
 
     /// Gives a finding the level that was chosen for its rule.

@@ -10,6 +10,7 @@ pub mod json;
 mod look;
 mod place;
 pub mod settings;
+mod sightings;
 pub mod stats;
 pub mod text;
 
