@@ -33,11 +33,8 @@ pub(super) fn discover(start: &Path) -> Result<Option<Found>, ConfigError> {
         let mut held = Vec::new();
         for name in OWN.iter().chain([&SHARED]) {
             let path = if here == Path::new(".") { PathBuf::from(name) } else { here.join(name) };
-            if let Some(text) = read(&path)? {
-                if *name != SHARED || speaks_of_memlint(&text) {
-                    held.push((path, text));
-                }
-            }
+            let text = read(&path)?.filter(|text| *name != SHARED || speaks_of_memlint(text));
+            held.extend(text.map(|text| (path, text)));
         }
         let mut held = held.into_iter();
         if let Some((path, text)) = held.next() {

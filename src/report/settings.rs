@@ -18,15 +18,15 @@ struct Shown {
     schema: &'static str,
     file: Option<String>,
     passed_over: Vec<String>,
-    settings: Vec<Value>,
+    settings: Vec<Entry>,
     rules: Vec<Rule>,
-    budgets: Vec<Limit>,
+    budgets: Vec<Capped>,
     ignores: Vec<Ignored>,
 }
 
 /// A value under its key.
 #[derive(Debug, Serialize)]
-struct Value {
+struct Entry {
     key: &'static str,
     value: String,
     origin: String,
@@ -41,7 +41,7 @@ struct Rule {
 }
 
 #[derive(Debug, Serialize)]
-struct Limit {
+struct Capped {
     rule: String,
     metric: &'static str,
     of: Option<String>,
@@ -73,7 +73,7 @@ pub fn text(settings: &Settings) -> String {
     }
     table(&mut out, "", shown.settings.iter().map(|one| [one.key, &one.value, &one.origin]));
     table(&mut out, "rules", shown.rules.iter().map(|one| [&*one.name, one.level, &one.origin]));
-    let limits: Vec<(String, &Limit)> = shown.budgets.iter().map(|one| (one.words(), one)).collect();
+    let limits: Vec<(String, &Capped)> = shown.budgets.iter().map(|one| (one.words(), one)).collect();
     table(&mut out, "budgets", limits.iter().map(|(words, one)| [&*one.rule, words, &one.origin]));
     let ignores: Vec<(String, &Ignored)> = shown.ignores.iter().map(|one| (one.words(), one)).collect();
     table(&mut out, "ignores", ignores.iter().map(|(words, one)| [&*one.rule, words, &one.origin]));
@@ -113,15 +113,15 @@ impl Shown {
             passed_over: settings.passed_over.iter().map(|path| path.display().to_string()).collect(),
             settings: values(settings),
             rules: rules(settings),
-            budgets: settings.budgets.iter().map(Limit::of).collect(),
+            budgets: settings.budgets.iter().map(Capped::of).collect(),
             ignores: settings.ignores.iter().map(Ignored::of).collect(),
         }
     }
 }
 
-fn values(settings: &Settings) -> Vec<Value> {
+fn values(settings: &Settings) -> Vec<Entry> {
     let value =
-        |key, value: String, origin: &crate::config::Origin| Value { key, value, origin: origin.to_string() };
+        |key, value: String, origin: &crate::config::Origin| Entry { key, value, origin: origin.to_string() };
     let mut values = vec![
         value("fail-on", settings.fail_on.value.word().to_owned(), &settings.fail_on.origin),
         value(
@@ -170,9 +170,9 @@ fn rules(settings: &Settings) -> Vec<Rule> {
     settings.selection.decisions().iter().map(rule).collect()
 }
 
-impl Limit {
-    fn of(budget: &Budget) -> Limit {
-        Limit {
+impl Capped {
+    fn of(budget: &Budget) -> Capped {
+        Capped {
             rule: budget.rule.clone(),
             metric: budget.metric.value.name(),
             of: budget.metric.value.subject().map(str::to_owned),

@@ -93,15 +93,20 @@ mod tests {
         asked(comment).map(|words| parse(words).map(|asked| (asked.rules.join("+"), asked.reason)))
     }
 
-    fn ok(rules: &str, reason: &str) -> Option<Result<(String, String), Malformed>> {
-        Some(Ok((rules.to_owned(), reason.to_owned())))
-    }
-
     #[test]
     fn rules_are_named_and_reasons_given() {
-        assert_eq!(rules_and_reason("# memlint: ignore[oom] known"), ok("oom", "known"));
-        assert_eq!(rules_and_reason("#memlint:ignore[a,b ,c] - see #12"), ok("a+b+c", "see #12"));
-        assert_eq!(rules_and_reason("# noqa: E501  # memlint: ignore[oom]: fits"), ok("oom", "fits"));
+        assert_eq!(
+            rules_and_reason("# memlint: ignore[oom] known"),
+            Some(Ok(("oom".to_owned(), "known".to_owned())))
+        );
+        assert_eq!(
+            rules_and_reason("#memlint:ignore[a,b ,c] - see #12"),
+            Some(Ok(("a+b+c".to_owned(), "see #12".to_owned())))
+        );
+        assert_eq!(
+            rules_and_reason("# noqa: E501  # memlint: ignore[oom]: fits"),
+            Some(Ok(("oom".to_owned(), "fits".to_owned())))
+        );
         for (wrong, why) in [
             ("# memlint: ignore", Malformed::NoRule),
             ("# memlint: ignore because", Malformed::NoRule),

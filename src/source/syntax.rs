@@ -72,7 +72,7 @@ impl Syntax {
         }
         let parsed = ruff_python_parser::parse_module(text).ok()?;
         let comments = parsed.tokens().iter().filter(|token| token.kind() == TokenKind::Comment);
-        let comments = comments.map(|token| Span::of(token)).collect();
+        let comments = comments.map(Span::of).collect();
         Some(Syntax { body: parsed.into_suite().into_iter().collect(), comments })
     }
 

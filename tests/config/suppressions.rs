@@ -175,7 +175,7 @@ fn what_was_not_judged_is_not_called_unused() {
     let selection: &Selection = &without.selection;
     Suppressions { ignores: &[], selection, today: "2027-01-01".parse().unwrap() }
         .apply(&mut skipped, &files);
-    assert_eq!(unused(&skipped), [String::new(); 0]);
+    assert!(unused(&skipped).is_empty(), "{:?}", skipped.notices);
 }
 
 #[test]
