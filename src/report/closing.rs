@@ -7,7 +7,7 @@ use super::gap;
 use super::look::{Detail, Ink, Look};
 use super::place::MainLoop;
 use crate::engine::{RecordedDevice, Recording, Report};
-use crate::finding::{Finding, Severity, Skipped};
+use crate::finding::{Finding, Severity, Standing};
 use crate::program::{FoundBy, Phase};
 use crate::role::Role;
 use crate::source::SourceMap;
@@ -102,7 +102,7 @@ fn gaps(out: &mut String, recording: &Recording, look: &Look) {
 
 /// `1 error, 1 note (lazy-optimizer-init; -v shows it)`.
 fn verdict(report: &Report, look: &Look) -> String {
-    let of = |severity| report.findings.iter().filter(move |finding| finding.severity == severity);
+    let of = |severity| report.open().filter(move |finding| finding.severity == severity);
     let (errors, warnings) = (of(Severity::Error).count(), of(Severity::Warning).count());
     let notes: Vec<&Finding> = of(Severity::Info).collect();
     let mut parts = Vec::new();
@@ -132,20 +132,34 @@ fn verdict(report: &Report, look: &Look) -> String {
             }
         });
     }
+    parts.extend(uncounted(report));
     parts.join(", ")
+}
+
+/// What was found and does not count: `1 ignored, 2 not sure enough`. Nothing is hidden without a word.
+fn uncounted(report: &Report) -> Vec<String> {
+    let ignored = |finding: &&Finding| matches!(finding.standing, Standing::Ignored { .. });
+    let baselined = |finding: &&Finding| finding.standing == Standing::Baselined;
+    let counted = [
+        (report.findings.iter().filter(ignored).count(), "ignored"),
+        (report.findings.iter().filter(baselined).count(), "in the baseline"),
+        (report.unsure, "not sure enough"),
+    ];
+    let some = counted.into_iter().filter(|(number, _)| *number > 0);
+    some.map(|(number, why)| format!("{number} {why}")).collect()
 }
 
 /// What it means that nothing was found: less, where rules could not see.
 fn silence(report: &Report) -> String {
-    match skipped_rules(report, |skipped| skipped.blind).len() {
-        0 => "no findings".to_owned(),
+    match report.blind_rules().len() {
+        0 if uncounted(report).is_empty() => "no findings".to_owned(),
+        0 => "no open findings".to_owned(),
         blind => format!("nothing found, but {} could not judge this recording", count(blind, "rule")),
     }
 }
 
-fn skipped_rules(report: &Report, counts: impl Fn(&Skipped) -> bool) -> Vec<&str> {
-    let mut rules: Vec<&str> =
-        report.skipped.iter().filter(|one| counts(one)).map(|one| &*one.rule).collect();
+fn skipped_rules(report: &Report) -> Vec<&str> {
+    let mut rules: Vec<&str> = report.skipped.iter().map(|one| &*one.rule).collect();
     rules.sort_unstable();
     rules.dedup();
     rules
@@ -163,14 +177,14 @@ fn skipped(out: &mut String, report: &Report, look: &Look) {
         }
         return;
     }
-    let rules = skipped_rules(report, |_| true);
+    let rules = skipped_rules(report);
     let line = format!("{} skipped ({}; -v says why)", count(rules.len(), "rule"), rules.join(", "));
     let _ = writeln!(out, "{}", look.wrap(&line, 2));
 }
 
 /// The first finding that is more than a note.
 fn worst(report: &Report) -> Option<&Finding> {
-    report.findings.iter().find(|finding| finding.severity > Severity::Info)
+    report.open().find(|finding| finding.severity > Severity::Info)
 }
 
 /// The evidence for iterations, after "found by".

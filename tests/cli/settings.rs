@@ -132,6 +132,18 @@ fn a_comment_with_a_reason_opens_the_gate() {
     };
     assert_eq!(with(""), 1);
     assert_eq!(with("  # memlint: ignore[missing-zero-grad] the loop is five steps long"), 0);
+    let shown = memlint_in(&folder, &["check", &buggy]);
+    assert!(
+        stdout(&shown).contains("no open findings, ") && stdout(&shown).contains("1 ignored"),
+        "{}",
+        stdout(&shown)
+    );
+    let unsure = memlint_in(&folder, &["check", &path("seed-linear"), "--min-confidence", "high"]);
+    assert!(
+        stdout(&unsure).contains("1 not sure enough"),
+        "what is left out is counted: {}",
+        stdout(&unsure)
+    );
     assert_eq!(with("  # memlint: ignore[missing-zero-grad]"), 1);
     assert_eq!(with("  # memlint: ignore"), 1);
     assert_eq!(with("  # memlint: ignore[late-zero-grad] another rule"), 1);

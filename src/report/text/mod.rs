@@ -34,7 +34,7 @@ pub fn render(report: &Report, sources: &SourceMap, look: &Look) -> String {
 /// The findings that are shown in full: notes only where they are asked for.
 fn shown<'a>(report: &'a Report, look: &Look) -> impl Iterator<Item = &'a Finding> {
     let least = if look.detail == Detail::Verbose { Severity::Info } else { Severity::Warning };
-    report.findings.iter().filter(move |finding| finding.severity >= least)
+    report.open().filter(move |finding| finding.severity >= least)
 }
 
 /// One finding to be drawn.
