@@ -1,5 +1,6 @@
 //! Snapshots and sources, as the command line names them.
 
+use std::env;
 use std::path::Path;
 
 use super::arguments::{Limits, Reading};
@@ -8,7 +9,7 @@ use super::progress::Progress;
 use crate::engine::Input;
 use crate::input::Source;
 use crate::snapshot::Snapshot;
-use crate::source::SourceMap;
+use crate::source::{Checkout, SourceMap};
 
 /// Reads and understands one snapshot.
 pub(super) fn read(source: &Source, reading: &Reading) -> Result<Input, CliError> {
@@ -29,12 +30,13 @@ pub(super) fn read_snapshot(source: &Source, limits: &Limits) -> Result<Snapshot
 /// Where the program's source is looked for.
 pub(super) fn source_map(reading: &Reading, snapshots: &[Source]) -> SourceMap {
     let maps = reading.path_map.clone();
+    let checkout = env::current_dir().map(|folder| Checkout::around(&folder)).unwrap_or_default();
     if !reading.source_root.is_empty() {
-        return SourceMap::new(reading.source_root.iter().cloned(), maps);
+        return SourceMap::new(reading.source_root.iter().cloned(), maps).within(checkout);
     }
     let folders = snapshots.iter().filter_map(|snapshot| match snapshot {
         Source::File(path) => path.parent().map(Path::to_owned),
         Source::Stdin => None,
     });
-    SourceMap::unasked(folders, maps)
+    SourceMap::unasked(folders, maps).within(checkout)
 }

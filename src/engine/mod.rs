@@ -60,7 +60,7 @@ impl Input {
         Input { name, rank: None, snapshot, devices }
     }
 
-    /// What a report shows of it.
+    /// What a report shows of it whatever the rules say; no rule was asked yet.
     pub fn recording(&self) -> Recording {
         Recording::of(self)
     }
@@ -97,7 +97,8 @@ pub fn examine(input: &Input, rules: &[&dyn Rule]) -> Examination {
     for finding in &mut findings {
         finding.fingerprint = Fingerprint::of(finding);
     }
-    Examination { recording: input.recording(), findings, skipped }
+    let rules = rules.iter().map(|rule| rule.meta().name.into()).collect();
+    Examination { recording: Recording { rules, ..input.recording() }, findings, skipped }
 }
 
 /// Runs every rule on every input.
