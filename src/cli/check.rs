@@ -1,9 +1,12 @@
 //! `memlint check`: the gate.
 
+use std::fs;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
 use clap::ArgMatches;
+use miette::Diagnostic;
 
 use super::arguments::{Check, Color};
 use super::error::CliError;
@@ -12,12 +15,13 @@ use super::{file, print, terminal};
 use crate::config::{Date, Settings};
 use crate::engine::{self, Input, Plan, Report};
 use crate::gate::{self, Gate, Suppressions};
-use crate::report::{Detail, Look};
+use crate::report::{Detail, Failure, Look};
 use crate::snapshot::{Action, DeviceTrace, Gap, Snapshot};
 use crate::source::{self, SourceMap};
 use crate::unit::count;
 
 pub(super) fn run(check: &Check, matches: &ArgMatches, color: Color) -> Result<ExitCode, CliError> {
+    permit_outputs(check)?;
     // What is wrong with the settings is said before anything large is read.
     let settings = check.configuring.settings(&check.reading.sources, matches)?;
     let plan = Plan::of(&settings);
@@ -63,6 +67,28 @@ fn exit_code(check: &Check, report: &Report) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Refuses, before anything is read or written, what would lose a snapshot or one of two reports.
+fn permit_outputs(check: &Check) -> Result<(), CliError> {
+    let taken = |path: &Path, why| Err(CliError::OutputTaken { name: path.display().to_string(), why });
+    for (position, output) in check.output_file.iter().enumerate() {
+        let path = &output.path;
+        let same = |other: &Path| other == path || same_file(other, path);
+        if check.paths.iter().any(|input| same(input)) {
+            return taken(path, "it is a snapshot to be checked");
+        }
+        if check.output_file.iter().take(position).any(|other| same(&other.path)) {
+            return taken(path, "it is given twice");
+        }
+    }
+    Ok(())
+}
+
+/// Whether two paths name one regular file; devices such as `/dev/stderr` may be written more than once.
+fn same_file(one: &Path, other: &Path) -> bool {
+    let file = |path: &Path| fs::canonicalize(path).ok().filter(|path| path.is_file());
+    file(one).is_some_and(|one| Some(one) == file(other))
+}
+
 /// A snapshot in which nothing can be found wrong must not pass.
 fn refuse_what_cannot_be_judged(input: &Input) -> Result<(), CliError> {
     let name = || input.name.clone();
@@ -91,6 +117,19 @@ fn write(check: &Check, report: &Report, files: &SourceMap, color: Color) -> Res
     }
     let look = terminal::look(color, detail(check));
     print(|out| check.output_format.write(report, files, &look, out))
+}
+
+/// Tells whoever reads the files later that there is no verdict: an older report must not pass for this one's.
+pub(super) fn write_failure(check: &Check, error: &CliError) {
+    if matches!(error, CliError::OutputTaken { .. }) {
+        return;
+    }
+    let help = error.help().map(|help| help.to_string());
+    let failure = Failure { message: error.to_string(), help };
+    for output in &check.output_file {
+        // The error itself is being reported; that a file cannot even say so adds nothing to it.
+        let _ = file::replace(&output.path, |out| output.format.write_failure(&failure, out));
+    }
 }
 
 fn detail(check: &Check) -> Detail {

@@ -15,6 +15,7 @@ mod fault;
 mod file;
 mod progress;
 mod reading;
+mod schema;
 mod stats;
 mod terminal;
 
@@ -50,8 +51,12 @@ pub fn run() -> ExitCode {
         Command::Config(config) => config::run(config, matches),
         Command::Slice(slice) => edit::run_slice(slice),
         Command::Anonymize(anonymize) => edit::run_anonymize(anonymize),
+        Command::Schema(schema) => schema::run(schema),
     });
     outcome.unwrap_or_else(|error| {
+        if let Command::Check(check) = &arguments.command {
+            check::write_failure(check, &error);
+        }
         terminal::show_error(&error, arguments.color);
         ExitCode::from(NO_VERDICT)
     })

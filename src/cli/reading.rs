@@ -1,6 +1,7 @@
 //! Snapshots and sources, as the command line names them.
 
 use std::collections::BTreeSet;
+use std::env;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -13,7 +14,7 @@ use crate::config::{PathMapping, Setting};
 use crate::engine::Input;
 use crate::input::{self, InputError, Origin, Source};
 use crate::snapshot::Snapshot;
-use crate::source::{PathMap, SourceMap};
+use crate::source::{Checkout, PathMap, SourceMap};
 
 /// About how many bytes of pickles are read at a time where there are several: the tables of a snapshot take about half of
 /// its bytes (benches/reader.rs), and a job of large ones should not need more memory than the largest alone. A larger snapshot
@@ -91,12 +92,13 @@ pub(super) fn source_map(
 ) -> SourceMap {
     let map = |map: &Setting<PathMapping>| PathMap { from: map.value.from.clone(), to: map.value.to.clone() };
     let maps = maps.iter().map(map).collect();
+    let checkout = env::current_dir().map(|folder| Checkout::around(&folder)).unwrap_or_default();
     if !roots.is_empty() {
-        return SourceMap::new(roots.iter().map(|root| root.value.clone()), maps);
+        return SourceMap::new(roots.iter().map(|root| root.value.clone()), maps).within(checkout);
     }
     let folders = snapshots.iter().filter_map(|snapshot| match snapshot {
         Source::File(path) => path.parent().map(Path::to_owned),
         Source::Stdin => None,
     });
-    SourceMap::unasked(folders, maps)
+    SourceMap::unasked(folders, maps).within(checkout)
 }

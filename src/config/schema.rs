@@ -12,12 +12,10 @@ use super::word::Word;
 use crate::rules::RULES;
 
 /// The schema as the repository holds it: `schemas/memlint.schema.json`.
-pub fn schema() -> String {
+pub fn schema() -> Schema {
     let mut schema = SchemaSettings::draft07().into_generator().into_root_schema_for::<File>();
     schema.insert("title".to_owned(), "memlint's configuration".into());
-    // A schema holds strings, numbers and lists of them: it can always be written.
-    let text = serde_json::to_string_pretty(&schema).unwrap_or_default();
-    text + "\n"
+    schema
 }
 
 /// One of a closed set of words.

@@ -1,5 +1,6 @@
 //! What a report shows of one snapshot, whatever the rules say: small enough to keep for many.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::{Device, Input, Profile};
@@ -32,6 +33,8 @@ pub struct Recording {
     pub files: Vec<Location>,
     /// Every device that did something, by ordinal.
     pub devices: Vec<RecordedDevice>,
+    /// The rules that were asked of it, in their order, whether they could run or not.
+    pub rules: Vec<Cow<'static, str>>,
 }
 
 /// One device of a snapshot.
@@ -87,6 +90,7 @@ impl Recording {
             gaps: input.snapshot.gaps.clone(),
             files: files(&input.snapshot, &input.code),
             devices: input.devices.iter().map(|device| RecordedDevice::of(input, device)).collect(),
+            rules: Vec::new(),
         }
     }
 

@@ -369,12 +369,40 @@ fn a_broken_file_on_the_way_is_not_passed_by() {
 
 #[test]
 fn the_schema_is_the_one_in_the_repository() {
+    let written = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
     let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/memlint.schema.json");
-    if std::env::var_os("UPDATE_SCHEMAS").is_some() {
-        fs::write(&committed, schema()).unwrap();
+    if std::env::var_os("MEMLINT_UPDATE_SCHEMAS").is_some() {
+        fs::write(&committed, &written).unwrap();
     }
     let committed = fs::read_to_string(committed).unwrap();
-    assert_eq!(committed, schema(), "UPDATE_SCHEMAS=1 cargo test --test config writes it anew");
+    assert_eq!(committed, written, "MEMLINT_UPDATE_SCHEMAS=1 cargo test --test config writes it anew");
+}
+
+#[test]
+fn the_schema_accepts_what_is_read_and_refuses_what_is_misspelt() {
+    let schema = serde_json::to_value(schema()).unwrap();
+    let valid = |text: &str| {
+        let document: toml::Table = text.parse().unwrap();
+        jsonschema::is_valid(&schema, &serde_json::to_value(document).unwrap())
+    };
+    assert!(valid("") && valid(&FULL.replace("until = 2027-02-01", "until = \"2027-02-01\"")));
+    let seen_by_schema = [
+        "a misspelt table",
+        "a misspelt key",
+        "a text for a list",
+        "a misspelt group",
+        "a misspelt rule of a table",
+        "a misspelt level",
+        "a misspelt threshold",
+        "no reason",
+        "a budget's name",
+        "a budget without a limit",
+        "a misspelt metric",
+        "a decimal unit",
+    ];
+    for (what, text) in REFUSED.iter().filter(|(what, _)| seen_by_schema.contains(what)) {
+        assert!(!valid(text), "{what}");
+    }
 }
 
 #[test]
