@@ -20,11 +20,13 @@
 //! | [`rules`] | the rules, each with its specification |
 //! | [`engine`] | runs the rules over the snapshots and sorts what they find |
 //! | [`source`] | from recorded paths to local files; the expression to underline |
+//! | [`comparison`] | two recordings of one program, side by side |
 //! | [`gate`] | which findings count, and the verdict |
 //! | [`report`] | one file a format |
 //! | [`cli`] | arguments, exit codes, errors |
 
 pub mod cli;
+pub mod comparison;
 pub mod edit;
 pub mod engine;
 pub mod facts;

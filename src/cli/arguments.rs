@@ -6,6 +6,8 @@ use std::str::FromStr;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::diff::Diff;
+use super::known::Known;
 use crate::edit::Iterations;
 use crate::finding::Severity;
 use crate::input;
@@ -31,6 +33,8 @@ pub(super) enum Command {
     Check(Check),
     /// Show what a snapshot holds, without a verdict.
     Stats(Stats),
+    /// Compare two snapshots: what needs more memory, what needs less, which findings are new.
+    Diff(Diff),
     /// Explain a rule.
     Explain(Explain),
     /// Cut a few iterations out of a snapshot: a small file that shows the same.
@@ -109,6 +113,9 @@ pub(super) struct Check {
     /// Exit with 0 whatever is found; what cannot be read is still an error.
     #[arg(long)]
     pub(super) exit_zero: bool,
+
+    #[command(flatten)]
+    pub(super) known: Known,
 
     /// Show notes, stacks and skipped rules in full.
     #[arg(short, long, conflicts_with = "quiet")]

@@ -2,10 +2,12 @@
 
 use std::process::ExitCode;
 
+use super::against::Base;
 use super::arguments::{Check, Color};
 use super::error::CliError;
 use super::reading::{read, source_map};
 use super::{file, print, terminal};
+use crate::comparison::Measured;
 use crate::engine::{self, Input, Report};
 use crate::gate::Gate;
 use crate::input::Source;
@@ -14,26 +16,34 @@ use crate::snapshot::{Action, DeviceTrace, Gap, Snapshot};
 use crate::source::{self, SourceMap};
 
 pub(super) fn run(check: &Check, color: Color) -> Result<ExitCode, CliError> {
+    let known = check.known.read()?;
     let mut sources = Vec::new();
     for path in &check.paths {
         sources.extend(Source::named(path).expand()?);
     }
+    let files = source_map(&check.reading, &sources);
+    let base =
+        check.known.against.as_deref().map(|path| Base::read(path, &check.reading, &files)).transpose()?;
     let mut inputs = Vec::new();
     for source in &sources {
         let input = read(source, &check.reading)?;
         refuse_what_cannot_be_judged(&input)?;
         inputs.push(input);
     }
+    let measured: Vec<Measured> = base.iter().flat_map(|_| inputs.iter().map(Measured::of)).collect();
     let mut report = engine::check(inputs);
-    let files = source_map(&check.reading, &sources);
     source::settle(&mut report.findings, &files);
+    known.settle(&mut report, check.quiet)?;
+    if let Some(base) = &base {
+        base.settle(&mut report, &measured)?;
+    }
     Gate { fail_on: check.fail_on.severity() }.judge(&mut report);
     write(check, &report, &files, color)?;
     Ok(ExitCode::from(u8::from(report.verdict.fails() && !check.exit_zero)))
 }
 
 /// A snapshot in which nothing can be found wrong must not pass.
-fn refuse_what_cannot_be_judged(input: &Input) -> Result<(), CliError> {
+pub(super) fn refuse_what_cannot_be_judged(input: &Input) -> Result<(), CliError> {
     let name = || input.name.clone();
     if !input.snapshot.devices.iter().any(DeviceTrace::has_history) {
         return Err(CliError::NoHistory { name: name() });

@@ -3,13 +3,16 @@
 //! Always: 0 is a clean verdict, 1 one with findings at or above `--fail-on`, 2 no trustworthy verdict, be it for a
 //! fault of memlint itself. Nothing else is written to standard output than what was asked for, and a reader who closes the pipe is no error.
 
+mod against;
 mod arguments;
 mod check;
+mod diff;
 mod edit;
 mod error;
 mod explain;
 mod fault;
 mod file;
+mod known;
 mod progress;
 mod reading;
 mod stats;
@@ -39,6 +42,7 @@ pub fn run() -> ExitCode {
     let outcome = fault::caught(|| match &arguments.command {
         Command::Check(check) => check::run(check, arguments.color),
         Command::Stats(stats) => stats::run(stats, arguments.color),
+        Command::Diff(diff) => diff::run(diff, arguments.color),
         Command::Explain(explain) => explain::run(explain),
         Command::Slice(slice) => edit::run_slice(slice),
         Command::Anonymize(anonymize) => edit::run_anonymize(anonymize),

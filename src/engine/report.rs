@@ -52,6 +52,14 @@ impl Report {
         report
     }
 
+    /// Adds findings that were not made by examining one input, in their place.
+    pub fn add(&mut self, findings: Vec<Finding>) {
+        if !findings.is_empty() {
+            self.findings.extend(findings);
+            self.findings.sort_by(worst_first);
+        }
+    }
+
     /// The findings that count for the verdict.
     pub fn open(&self) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(|finding| finding.is_open())

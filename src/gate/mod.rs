@@ -3,6 +3,12 @@
 //! In: the engine's report, settled with the sources. Out: the same report with the standing of every finding and a
 //! verdict. Always: a finding that does not count stays in the report and says why.
 
+mod against;
+mod baseline;
+
+pub use against::inherit;
+pub use baseline::{Baseline, BaselineError, Changes, Terms};
+
 use crate::engine::{Report, Verdict};
 use crate::finding::Severity;
 

@@ -203,7 +203,7 @@ pub(super) const fn phase(phase: Phase) -> Option<&'static str> {
 }
 
 /// A role in the plural.
-const fn roles(role: Role) -> &'static str {
+pub(super) const fn roles(role: Role) -> &'static str {
     match role {
         Role::Parameter => "parameters",
         Role::Buffer => "buffers",

@@ -4,6 +4,7 @@
 //! the engine decided, their data types are their own, and equal reports give equal bytes.
 
 mod closing;
+pub mod diff;
 mod format;
 mod gap;
 pub mod json;

@@ -40,19 +40,19 @@ pub fn stats(
     write(&stats::Stats::of(input, sources, allocations), out)
 }
 
-fn write(document: &impl Serialize, out: &mut dyn io::Write) -> io::Result<()> {
+pub(super) fn write(document: &impl Serialize, out: &mut dyn io::Write) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, document)?;
     out.write_all(b"\n")
 }
 
 /// Who wrote a document.
 #[derive(Serialize)]
-struct Tool {
+pub(super) struct Tool {
     name: &'static str,
     version: &'static str,
 }
 
-const TOOL: Tool = Tool { name: "memlint", version: env!("CARGO_PKG_VERSION") };
+pub(super) const TOOL: Tool = Tool { name: "memlint", version: env!("CARGO_PKG_VERSION") };
 
 /// A loop's header.
 #[derive(Serialize)]

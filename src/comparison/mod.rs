@@ -1,0 +1,125 @@
+//! Two recordings of one program compared: what needs more, what needs less, which findings came and went.
+//!
+//! In: two recordings, each measured, with what the rules say of it. Out: a [`Comparison`]. Iterations are aligned by their
+//! number, up to the shorter recording, and the first is left out of what is called steady; call sites are followed
+//! through moved lines and files. Always: a difference within what the iterations of either recording vary by is no change.
+
+mod device;
+mod findings;
+mod measured;
+mod regression;
+mod sites;
+mod spread;
+
+pub use device::{DeviceComparison, PeakAt, RoleChange, SiteChange};
+pub use findings::{FindingChange, Turn};
+pub use measured::Measured;
+pub use regression::{REGRESSIONS, Threshold, regressions};
+pub use spread::{Change, Direction};
+
+use crate::engine::Report;
+use crate::finding::{Skipped, Tolerance};
+use crate::unit::Index;
+
+/// One of two recordings.
+#[derive(Debug, Clone, Copy)]
+pub struct Side<'a> {
+    /// Its memory.
+    pub measured: &'a Measured,
+    /// What the rules say of it.
+    pub report: &'a Report,
+}
+
+/// How a recording, the head, differs from another, the base.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Comparison {
+    /// What messages call the base.
+    pub base: String,
+    /// What messages call the head.
+    pub head: String,
+    /// The devices that both have, by ordinal.
+    pub devices: Vec<DeviceComparison>,
+    /// The findings that differ, what came or grew first.
+    pub findings: Vec<FindingChange>,
+    /// How many findings are the same.
+    pub same_findings: usize,
+    /// What could not be compared, in words for a person.
+    pub doubts: Vec<String>,
+}
+
+impl Comparison {
+    /// Compares two recordings.
+    pub fn of(base: Side, head: Side) -> Comparison {
+        let (findings, same_findings) = findings::changes(base.report, head.report, &Tolerance::default());
+        let devices = shared_devices(base.measured, head.measured)
+            .map(|(one, other)| DeviceComparison::of(one, other))
+            .collect();
+        Comparison {
+            base: base.measured.name.clone(),
+            head: head.measured.name.clone(),
+            doubts: doubts(base, head),
+            devices,
+            findings,
+            same_findings,
+        }
+    }
+
+    /// How many findings took a turn.
+    pub fn turned(&self, turn: Turn) -> usize {
+        self.findings.iter().filter(|change| change.turn == turn).count()
+    }
+}
+
+/// The devices that both recordings have, by ordinal.
+fn shared_devices<'a>(
+    base: &'a Measured,
+    head: &'a Measured,
+) -> impl Iterator<Item = (&'a measured::MeasuredDevice, &'a measured::MeasuredDevice)> {
+    let beside =
+        |device: &measured::MeasuredDevice| base.devices.iter().find(|other| other.device == device.device);
+    head.devices.iter().filter_map(move |device| Some((beside(device)?, device)))
+}
+
+/// What keeps the two from being compared in full.
+fn doubts(base: Side, head: Side) -> Vec<String> {
+    let mut doubts = Vec::new();
+    for (side, other, name) in [(base, head, "base"), (head, base, "head")] {
+        for device in &side.measured.devices {
+            if !other.measured.devices.iter().any(|one| one.device == device.device) {
+                doubts.push(format!("device {} is in the {name} alone", device.device.position()));
+            }
+            if device.iterations == 0 {
+                doubts.push(format!(
+                    "no iterations were found on device {} of the {name}, so nothing is aligned",
+                    device.device.position()
+                ));
+            }
+        }
+    }
+    for (side, other, name) in [(base, head, "base"), (head, base, "head")] {
+        doubts.extend(
+            unjudged(side.report, other.report)
+                .map(|skipped| format!("{} could not look at the {name}: {}", skipped.rule, skipped.reason)),
+        );
+    }
+    let unlike = |(one, other): (&measured::MeasuredDevice, &measured::MeasuredDevice)| {
+        device::are_strangers(one, other).then(|| {
+            format!(
+                "no call site of device {} is the same in both: are they recordings of one program?",
+                one.device.position()
+            )
+        })
+    };
+    doubts.extend(shared_devices(base.measured, head.measured).filter_map(unlike));
+    doubts
+}
+
+/// The rules that could not look at one recording, and could at the other.
+pub fn unjudged<'a>(one: &'a Report, other: &'a Report) -> impl Iterator<Item = &'a Skipped> {
+    let mut said: Vec<&str> = Vec::new();
+    one.skipped.iter().filter(move |skipped| {
+        let first = !said.contains(&&*skipped.rule);
+        said.push(&skipped.rule);
+        first && !other.skipped.iter().any(|beside| beside.rule == skipped.rule)
+    })
+}

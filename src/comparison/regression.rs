@@ -1,0 +1,193 @@
+//! What is worse than in the base although no rule says why: a higher peak, or faster growth.
+//!
+//! In: a comparison, and the head's findings that the base does not have. Out: findings of rules that need two recordings.
+//! Always: what such a finding accounts for is not reported twice.
+
+use super::Comparison;
+use super::device::{DeviceComparison, SiteChange};
+use super::spread::{Change, Direction};
+use crate::engine::Report;
+use crate::finding::{Finding, Fingerprint, Group, Impact, Measure, Severity, StackFrame, Value};
+use crate::rules::Meta;
+use crate::unit::{Bytes, Confidence, DeviceIndex, percent};
+
+const PEAK: Meta = Meta {
+    name: "peak-regression",
+    group: Group::Peak,
+    level: Severity::Error,
+    summary: "the peak is higher than in the base recording",
+    needs: &[],
+    page: include_str!("../../rules/peak-regression.md"),
+};
+
+const GROWTH: Meta = Meta {
+    name: "growth-regression",
+    group: Group::Leak,
+    level: Severity::Error,
+    summary: "memory grows faster than in the base recording",
+    needs: &[],
+    page: include_str!("../../rules/growth-regression.md"),
+};
+
+/// The rules that need two recordings.
+pub static REGRESSIONS: [&Meta; 2] = [&PEAK, &GROWTH];
+
+/// From where on more is worse.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Threshold {
+    /// Of the base's peak, or of its growth.
+    pub share: f64,
+    /// Of a peak, whatever the share.
+    pub peak: Bytes,
+    /// Of growth with every iteration, whatever the share.
+    pub growth: Bytes,
+}
+
+impl Default for Threshold {
+    fn default() -> Threshold {
+        Threshold { share: 0.05, peak: Bytes(4 << 20), growth: Bytes(64 << 10) }
+    }
+}
+
+impl Threshold {
+    fn passed(&self, change: &Change, least: Bytes) -> bool {
+        let share = Bytes::rounded(change.base.get() as f64 * self.share);
+        change.direction() == Direction::Up && change.growth() > share.max(least)
+    }
+}
+
+/// What is worse in one input of the head, and not accounted for by a finding that counts.
+pub fn regressions(
+    comparison: &Comparison,
+    head: &Report,
+    input: usize,
+    threshold: &Threshold,
+) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for device in &comparison.devices {
+        let here = |at: usize, on: Option<DeviceIndex>| at == input && on == Some(device.device);
+        let open: Vec<&Finding> = head
+            .open()
+            .filter(|finding| finding.severity > Severity::Info)
+            .filter(|finding| {
+                here(finding.input, finding.device)
+                    || finding.also.iter().any(|other| here(other.input, other.device))
+            })
+            .collect();
+        let growth = growth(device, &open, threshold);
+        let peak = peak(device, &open, growth.is_some(), threshold);
+        found.extend(growth.into_iter().chain(peak).map(|finding| Finding {
+            device: Some(device.device),
+            help: help(&comparison.base, &comparison.head),
+            ..finding
+        }));
+    }
+    for finding in &mut found {
+        finding.fingerprint = Fingerprint::of(finding);
+    }
+    found
+}
+
+fn help(base: &str, head: &str) -> String {
+    format!(
+        "look at what this line allocates now, and at what else has changed:\n  memlint diff {} {}",
+        crate::unit::shown_name(base),
+        crate::unit::shown_name(head)
+    )
+}
+
+fn growth(device: &DeviceComparison, open: &[&Finding], threshold: &Threshold) -> Option<Finding> {
+    let change = device.growth.filter(|change| threshold.passed(change, threshold.growth))?;
+    if open.iter().any(|finding| finding.group == Group::Leak) {
+        return None;
+    }
+    let worst = device.sites.iter().filter(|site| site.growth.direction() == Direction::Up);
+    let worst = worst.max_by_key(|site| site.growth.growth());
+    let more = change.growth();
+    let finding = Finding {
+        message: format!("{more} more stays behind in every iteration than in the base"),
+        label: worst.map_or_else(String::new, |site| {
+            format!("{} of it in every iteration is allocated here", site.growth.growth())
+        }),
+        evidence: vec![
+            bytes("base-bytes-per-iteration", change.base, "grew by {} per iteration in the base"),
+            bytes("bytes-per-iteration", change.head, "now by {}"),
+            noise(&change),
+            aligned(device),
+        ],
+        impact: Impact { per_iteration: Some(more), ..Impact::default() },
+        ..Finding::of(GROWTH.name, GROWTH.group, GROWTH.level)
+    };
+    Some(at(finding, worst))
+}
+
+fn peak(device: &DeviceComparison, open: &[&Finding], grows: bool, threshold: &Threshold) -> Option<Finding> {
+    let requested = threshold.passed(&device.peak, threshold.peak).then_some((device.peak, "peak"));
+    let reserved =
+        || threshold.passed(&device.reserved, threshold.peak).then_some((device.reserved, "reserved peak"));
+    let (change, what) = requested.or_else(reserved)?;
+    let more = change.growth();
+    let of_allocator = what != "peak";
+    let saved: Bytes = open
+        .iter()
+        .filter(|finding| (finding.group == Group::Allocator) == of_allocator)
+        .filter_map(|finding| finding.impact.peak)
+        .sum();
+    let grown = device.growth.filter(|_| grows).map_or(Bytes::ZERO, |growth| growth.growth());
+    if (saved + grown.times(device.aligned as u64)).times(2) >= more {
+        return None;
+    }
+    let share = percent(more.share_of(change.base));
+    let worst = device.grown().max_by_key(|site| site.bytes.growth());
+    let mut evidence = vec![
+        bytes("base-peak-bytes", change.base, "{} in the base"),
+        bytes("peak-bytes", change.head, "{} now"),
+        noise(&change),
+        aligned(device),
+    ];
+    let roles = device.roles.iter().filter(|role| role.bytes.direction() == Direction::Up).take(2);
+    evidence.extend(roles.map(|role| Measure {
+        name: role.role.name(),
+        value: Value::Bytes(role.bytes.growth()),
+        text: format!("{} more of role {}", role.bytes.growth(), role.role.name()),
+    }));
+    let finding = Finding {
+        message: format!("the {what} is {more} higher than in the base ({share})"),
+        label: worst
+            .map_or_else(String::new, |site| format!("{} more from here at the peak", site.bytes.growth())),
+        evidence,
+        impact: Impact { peak: Some(more), ..Impact::default() },
+        ..Finding::of(PEAK.name, PEAK.group, PEAK.level)
+    };
+    Some(at(finding, worst))
+}
+
+/// Puts a finding at the call site that grew most.
+fn at(finding: Finding, site: Option<&SiteChange>) -> Finding {
+    let Some((site, line)) = site.and_then(|site| Some((site, site.line()?))) else { return finding };
+    let stack = std::iter::once(line).chain(&site.callers);
+    Finding {
+        confidence: Confidence::High,
+        phase: site.phase,
+        location: Some(line.clone()),
+        stack: stack.map(|location| StackFrame { location: location.clone(), user: true }).collect(),
+        ..finding
+    }
+}
+
+fn bytes(name: &'static str, value: Bytes, words: &str) -> Measure {
+    Measure { name, value: Value::Bytes(value), text: words.replace("{}", &value.to_string()) }
+}
+
+fn noise(change: &Change) -> Measure {
+    let text = format!("iterations alone differ by up to {}", change.noise);
+    Measure { name: "noise-bytes", value: Value::Bytes(change.noise), text }
+}
+
+fn aligned(device: &DeviceComparison) -> Measure {
+    let text = match device.aligned {
+        0 => "no iterations to align".to_owned(),
+        number => format!("{} compared", crate::unit::count(number, "iteration")),
+    };
+    Measure { name: "iterations-compared", value: Value::Count(device.aligned as u64), text }
+}
