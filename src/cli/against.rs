@@ -11,7 +11,7 @@ use crate::engine::{self, Report};
 use crate::finding::{Finding, Notice, Severity, Tolerance};
 use crate::gate::inherit;
 use crate::input::Source;
-use crate::rules::RULES;
+use crate::rules;
 use crate::source::{self, SourceMap};
 
 /// What is left of the base when it was read: its memory, and what the rules say of it.
@@ -29,7 +29,7 @@ impl Base {
             let input = read(&source, reading)?;
             refuse_what_cannot_be_judged(&input)?;
             measured.push(Measured::of(&input));
-            examined.push(engine::examine(&input, RULES));
+            examined.push(engine::examine(&input, &rules::by_default()));
         }
         let mut report = Report::of(examined);
         source::settle(&mut report.findings, files);

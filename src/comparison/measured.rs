@@ -108,7 +108,7 @@ impl Measured {
     /// Measures an input.
     pub fn of(input: &Input) -> Measured {
         let devices = input.devices.iter().filter_map(|device| {
-            let facts = device.facts(&input.snapshot)?;
+            let facts = device.facts(&input.snapshot, &input.code)?;
             Some(MeasuredDevice::of(device, &facts))
         });
         Measured { name: input.name.clone(), rank: input.rank, devices: devices.collect() }

@@ -11,11 +11,12 @@ use crate::unit::Bytes;
 
 /// From a median absolute deviation to three standard deviations.
 const NOISE: f64 = 3.0 * 1.4826;
-/// A change below this share of the larger peak is none, whatever the noise. Of the twenty recordings of the corpus
-/// that hold twelve steady iterations or more, cut into halves, those that do not grow differ by less.
+/// A change below this share of the larger peak is none, whatever the noise: segments come and go in steps of that size.
 const SMALLEST: f64 = 0.001;
 /// The chance of so steady a rise in a series without trend, at most, for it to be a rise.
 const P_VALUE: f64 = 0.05;
+/// From the distance between the highest and the third to what the highest may be off by.
+const TOP: f64 = 5.0;
 
 /// What a series is like.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -63,7 +64,7 @@ impl Spread {
             // The standard errors of a median, and of a slope over evenly spaced values: sigma * sqrt(pi / 2n) and
             // sigma * sqrt(12 / n^3).
             middle_noise: noise * (std::f64::consts::FRAC_PI_2 / number).sqrt(),
-            high_noise: noise.min(3.0 * apart),
+            high_noise: noise.min(TOP * apart),
             slope,
             slope_noise: noise * (12.0 / number.powi(3)).sqrt(),
         }

@@ -16,7 +16,7 @@ use std::str::FromStr;
 
 use super::error::SliceError;
 use super::state;
-use crate::program::{Iteration, Program};
+use crate::program::{Iteration, Program, Vocabulary};
 use crate::snapshot::{Event, Gap, Snapshot};
 use crate::timeline::Timeline;
 use crate::unit::{DeviceIndex, Index, Micros};
@@ -129,7 +129,9 @@ impl Window {
         timelines: &[Timeline],
         iterations: Iterations,
     ) -> Result<Window, SliceError> {
-        let programs = timelines.iter().map(|timeline| (timeline.device, Program::of(snapshot, timeline)));
+        let vocabulary = Vocabulary::of(snapshot);
+        let program = |timeline: &Timeline| Program::with(snapshot, timeline, &vocabulary);
+        let programs = timelines.iter().map(|timeline| (timeline.device, program(timeline)));
         // Of several with equally many the first.
         let most = programs
             .reduce(|best, next| if next.1.iterations.len() > best.1.iterations.len() { next } else { best });

@@ -3,17 +3,17 @@
 //! In: snapshots with their names. Out: a [`Report`], everything that a format may show. Always: no file is opened, and
 //! equal snapshots give equal reports.
 
+mod forecast;
 mod profile;
 mod recording;
 mod report;
+mod threads;
 
 pub use profile::{IterationMemory, Line, Profile};
 pub use recording::{MainLoop, RecordedDevice, Recording};
 pub use report::{Report, Verdict};
 
-use std::thread;
-
-use crate::facts::{Facts, Inputs};
+use crate::facts::{Code, Facts, Inputs};
 use crate::finding::{Finding, Fingerprint, Skipped};
 use crate::program::Program;
 use crate::replay::Replay;
@@ -32,6 +32,8 @@ pub struct Input {
     pub rank: Option<u32>,
     /// The snapshot.
     pub snapshot: Snapshot,
+    /// Whose code its frames are: one table for all devices.
+    pub code: Code,
     /// Every device that did something, by ordinal.
     pub devices: Vec<Device>,
 }
@@ -56,8 +58,10 @@ pub struct Device {
 impl Input {
     /// Understands a snapshot; of which rank, it does not know.
     pub fn of(name: String, snapshot: Snapshot) -> Input {
-        let devices = snapshot.active_devices().map(|(device, _)| Device::of(&snapshot, device)).collect();
-        Input { name, rank: None, snapshot, devices }
+        let code = Code::of(&snapshot);
+        let device = |(device, _)| Device::of(&snapshot, &code, device);
+        let devices = snapshot.active_devices().map(device).collect();
+        Input { name, rank: None, snapshot, code, devices }
     }
 
     /// What a report shows of it.
@@ -81,9 +85,9 @@ pub struct Examination {
 pub fn examine(input: &Input, rules: &[&dyn Rule]) -> Examination {
     let (mut findings, mut skipped) = (Vec::new(), Vec::new());
     for device in &input.devices {
-        let Some(facts) = device.facts(&input.snapshot) else { continue };
-        for rule in rules {
-            match run(*rule, &facts) {
+        let Some(facts) = device.facts(&input.snapshot, &input.code) else { continue };
+        for (rule, outcome) in rules.iter().zip(threads::each(rules, |rule| run(*rule, &facts))) {
+            match outcome {
                 Ok(found) => findings.extend(found),
                 Err((need, reason)) => skipped.push(Skipped {
                     input: 0,
@@ -100,9 +104,9 @@ pub fn examine(input: &Input, rules: &[&dyn Rule]) -> Examination {
     Examination { recording: input.recording(), findings, skipped }
 }
 
-/// Runs every rule on every input.
+/// Runs the rules that nobody has to ask for on every input.
 pub fn check(inputs: Vec<Input>) -> Report {
-    check_with(inputs, rules::RULES)
+    check_with(inputs, &rules::by_default())
 }
 
 /// Runs some rules on every input.
@@ -119,29 +123,25 @@ fn run(rule: &dyn Rule, facts: &Facts) -> Result<Vec<Finding>, (Need, &'static s
 }
 
 impl Device {
-    /// Understands one device. The allocator's replay needs nothing of the program's inference and runs beside it, or
-    /// after it where the system has no thread to give.
-    fn of(snapshot: &Snapshot, device: DeviceIndex) -> Device {
+    /// Understands one device. The allocator's replay needs nothing of the program's inference and runs beside it.
+    fn of(snapshot: &Snapshot, code: &Code, device: DeviceIndex) -> Device {
         let timeline = Timeline::of(snapshot, device);
-        let (replay, (program, roles, profile)) = thread::scope(|scope| {
-            let work = || Replay::of(snapshot, &timeline);
-            let beside = thread::Builder::new().spawn_scoped(scope, work).ok();
-            let program = Program::of(snapshot, &timeline);
-            let roles = Roles::infer(snapshot, &timeline, &program);
-            let profile = Profile::of(snapshot, &timeline, &program, &roles);
-            let replay = match beside {
-                Some(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                None => work(),
-            };
-            (replay, (program, roles, profile))
-        });
+        let (replay, (program, roles, profile)) = threads::both(
+            || Replay::of(snapshot, &timeline),
+            || {
+                let program = Program::with(snapshot, &timeline, &code.vocabulary);
+                let roles = Roles::infer(snapshot, &timeline, &program);
+                let profile = Profile::of((snapshot, code), &timeline, &program, &roles);
+                (program, roles, profile)
+            },
+        );
         Device { device, timeline, replay, program, roles, profile }
     }
 
-    /// What rules may ask of this device; `snapshot` is the one that it was made from.
-    pub fn facts<'a>(&'a self, snapshot: &'a Snapshot) -> Option<Facts<'a>> {
+    /// What rules may ask of this device; `snapshot` is the one that it was made from, `code` its table.
+    pub fn facts<'a>(&'a self, snapshot: &'a Snapshot, code: &'a Code) -> Option<Facts<'a>> {
         let Device { timeline, replay, program, roles, .. } = self;
-        Facts::of(Inputs { snapshot, timeline, replay, program, roles })
+        Facts::of(Inputs { snapshot, code, timeline, replay, program, roles })
     }
 }
 
@@ -158,7 +158,7 @@ mod tests {
         snapshot.segments.push(Segment { total_size: Bytes::MIB, ..Segment::default() });
         let report = check(vec![Input::of("bare".to_owned(), snapshot)]);
         assert!(report.findings.is_empty());
-        let asking = rules::RULES.iter().filter(|rule| !rule.meta().needs.is_empty()).count();
+        let asking = rules::by_default().into_iter().filter(|rule| !rule.meta().needs.is_empty()).count();
         assert_eq!(report.skipped.len(), asking);
         assert!(report.skipped.iter().all(|skipped| skipped.reason.contains("no events")));
     }

@@ -49,20 +49,21 @@ pub struct IterationMemory {
 
 impl Profile {
     /// Measures a device.
-    pub fn of(snapshot: &Snapshot, timeline: &Timeline, program: &Program, roles: &Roles) -> Profile {
+    pub fn of(
+        (snapshot, code): (&Snapshot, &Code),
+        timeline: &Timeline,
+        program: &Program,
+        roles: &Roles,
+    ) -> Profile {
         let peak_event = timeline.peak_requested.event;
-        let levels = levels(timeline);
-        let level_after = |count: usize| levels.get(count).copied().unwrap_or_default();
+        let levels = &timeline.levels;
         let iterations = program
             .iterations
             .iter()
             .map(|iteration| {
                 let (start, end) = (iteration.start.position(), iteration.end.position());
-                let within = levels.get(start..=end).unwrap_or_default();
-                IterationMemory {
-                    peak: within.iter().copied().max().unwrap_or_default(),
-                    resident: level_after(end),
-                }
+                let peak = levels.before(start).max(levels.highest(start..end));
+                IterationMemory { peak, resident: levels.before(end) }
             })
             .collect();
         Profile {
@@ -72,34 +73,10 @@ impl Profile {
                 .copied()
                 .unwrap_or_default(),
             peak_iteration: peak_event.and_then(|event| program.iteration_of(event)),
-            lines_at_peak: lines_at_peak(snapshot, timeline),
+            lines_at_peak: lines_at_peak(snapshot, code, timeline),
             iterations,
         }
     }
-}
-
-/// Requested bytes before the first event and after each: one more entry than there are events.
-fn levels(timeline: &Timeline) -> Vec<Bytes> {
-    let mut changes = vec![0_i128; timeline.allocation_of.len()];
-    let mut change = |at: Option<EventIndex>, by: i128| {
-        if let Some(place) = at.and_then(|event| changes.get_mut(event.position())) {
-            *place += by;
-        }
-    };
-    for allocation in &timeline.allocations {
-        let bytes = i128::from(allocation.bytes.get());
-        change(allocation.alloc, bytes);
-        change(allocation.free, -bytes);
-    }
-    let mut level = i128::from(timeline.requested_at_start.get());
-    let bytes = |level: i128| Bytes(u64::try_from(level.max(0)).unwrap_or(u64::MAX));
-    let mut levels = Vec::with_capacity(changes.len() + 1);
-    levels.push(bytes(level));
-    for by in changes {
-        level += by;
-        levels.push(bytes(level));
-    }
-    levels
 }
 
 /// What is alive just after an event, or before the first.
@@ -128,8 +105,7 @@ fn by_role<'a>(
     by_role
 }
 
-fn lines_at_peak(snapshot: &Snapshot, timeline: &Timeline) -> Vec<Line> {
-    let code = Code::of(snapshot);
+fn lines_at_peak(snapshot: &Snapshot, code: &Code, timeline: &Timeline) -> Vec<Line> {
     let mut sums: BTreeMap<FrameId, (Bytes, usize)> = BTreeMap::new();
     for (_, allocation) in alive_at(timeline, timeline.peak_requested.event) {
         let Some(frame) = allocation.stack.and_then(|stack| code.user(stack).next()) else { continue };
@@ -154,7 +130,7 @@ fn lines_at_peak(snapshot: &Snapshot, timeline: &Timeline) -> Vec<Line> {
 mod tests {
     use super::*;
     use crate::program::Iteration;
-    use crate::timeline::Peak;
+    use crate::timeline::{Levels, Peak};
     use crate::unit::{DeviceIndex, Micros};
 
     fn event(position: usize) -> EventIndex {
@@ -184,6 +160,7 @@ mod tests {
                 allocation(1, Some(3), None),
             ],
             allocation_of: vec![None; 4],
+            levels: Levels::of(Bytes(10), vec![5, 0, 7, 8]),
             requested_at_start: Bytes(10),
             reserved_at_start: Bytes::ZERO,
             peak_requested: Peak { bytes: Bytes(18), event: Some(event(3)) },
@@ -208,7 +185,8 @@ mod tests {
             of: vec![Role::Parameter, Role::Activation, Role::Gradient, Role::Parameter],
             ..Roles::default()
         };
-        let profile = Profile::of(&Snapshot::default(), &timeline, &program, &roles);
+        let snapshot = Snapshot::default();
+        let profile = Profile::of((&snapshot, &Code::of(&snapshot)), &timeline, &program, &roles);
         let memory = |peak, resident| IterationMemory { peak: Bytes(peak), resident: Bytes(resident) };
         assert_eq!(profile.iterations, [memory(15, 10), memory(18, 18)]);
         assert_eq!(profile.peak_by_role, [(Role::Parameter, Bytes(11)), (Role::Gradient, Bytes(7))]);

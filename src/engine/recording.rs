@@ -82,6 +82,26 @@ impl Recording {
 }
 
 impl RecordedDevice {
+    /// A device of which nothing was recorded.
+    pub fn of_ordinal(device: DeviceIndex) -> RecordedDevice {
+        RecordedDevice {
+            device,
+            events: 0,
+            allocations: 0,
+            duration: None,
+            main_loop: None,
+            found_by: FoundBy::Nothing,
+            confidence: Confidence::Low,
+            peak_requested: Bytes::ZERO,
+            peak_allocated: Bytes::ZERO,
+            peak_reserved: Bytes::ZERO,
+            requested_at_end: Bytes::ZERO,
+            reserved_at_end: Bytes::ZERO,
+            profile: Profile::default(),
+            agreement: Agreement::default(),
+        }
+    }
+
     fn of(input: &Input, device: &Device) -> RecordedDevice {
         let Device { timeline, program, replay, profile, .. } = device;
         let trace = input.snapshot.devices.get(device.device.position());

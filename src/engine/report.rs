@@ -2,8 +2,10 @@
 
 use std::cmp::Ordering;
 
+use super::forecast::forecast;
 use super::{Examination, Recording};
 use crate::finding::{Finding, Notice, Severity, Skipped};
+use crate::unit::Bytes;
 
 /// Everything that a format may show.
 #[derive(Debug, Default)]
@@ -60,6 +62,11 @@ impl Report {
         }
     }
 
+    /// Adds to every finding that grows in which iteration a device of this capacity is full.
+    pub fn forecast(&mut self, capacity: Bytes) {
+        forecast(&mut self.findings, &self.recordings, capacity);
+    }
+
     /// The findings that count for the verdict.
     pub fn open(&self) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(|finding| finding.is_open())
@@ -83,7 +90,6 @@ fn worst_first(a: &Finding, b: &Finding) -> Ordering {
 mod tests {
     use super::*;
     use crate::finding::{Group, Impact};
-    use crate::unit::Bytes;
 
     fn finding(rule: &'static str, severity: Severity, peak: Option<u64>) -> Finding {
         let impact = Impact { peak: peak.map(Bytes), ..Impact::default() };

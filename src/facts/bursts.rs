@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::facts::Facts;
-use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index, IterationIndex};
+use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index, IterationIndex, Ranks};
 
 /// Iterations whose tensors have to go together.
 const ITERATIONS: usize = 3;
@@ -33,21 +33,20 @@ pub struct Burst {
 
 /// The bursts of a device, by line, then by time.
 pub(super) fn bursts(facts: &Facts) -> Vec<Burst> {
-    let mut births: Vec<usize> =
-        facts.timeline.iter().filter_map(|(_, one)| Some(one.alloc?.position())).collect();
-    births.sort_unstable();
+    // Allocations stand in the order of their birth.
+    let births = Ranks::of(facts.timeline.iter().filter_map(|(_, one)| Some(one.alloc?.position())));
     let mut groups: BTreeMap<(FrameId, usize), Vec<(AllocationId, usize)>> = BTreeMap::new();
     for (id, one) in facts.timeline.iter() {
         let (Some(freed), Some(born)) = (one.free_requested.or(one.free), facts.born_in(one)) else {
             continue;
         };
-        let Some(dies) = facts.program.iteration_of(freed) else { continue };
+        let Some(dies) = facts.iteration_of(freed) else { continue };
         let stack = one.alloc.and_then(|event| facts.seen_stack(event));
         let Some(site) = stack.and_then(|stack| facts.user_frame(stack)) else { continue };
         if dies.position() < born.position() + 1 {
             continue;
         }
-        let moment = births.partition_point(|birth| *birth < freed.position());
+        let moment = births.before(freed.position());
         groups.entry((site, moment)).or_default().push((id, born.position()));
     }
     groups.into_iter().filter_map(|((site, _), group)| burst(facts, site, &group)).collect()
@@ -60,7 +59,7 @@ fn burst(facts: &Facts, site: FrameId, group: &[(AllocationId, usize)]) -> Optio
         one.free_requested.or(one.free)
     };
     let event = group.iter().filter_map(|(id, _)| freed(*id)).min()?;
-    let iteration = facts.program.iteration_of(event)?;
+    let iteration = facts.iteration_of(event)?;
     let bytes = |id: AllocationId| facts.timeline.allocation(id).map_or(Bytes::ZERO, |one| one.bytes);
     let mut shares: BTreeMap<usize, Bytes> = BTreeMap::new();
     for (id, born) in group {

@@ -6,14 +6,16 @@
 use crate::facts::code::Code;
 use crate::program::Meaning;
 use crate::snapshot::{DeviceTrace, Snapshot};
-use crate::unit::{EventIndex, Index, StackId};
+use crate::unit::{EventIndex, Index, Ranks, StackId};
 
 /// What is known of the calls that frame an iteration.
 #[derive(Debug, Default)]
 pub struct Calls {
     /// Whether the file annotates optimizers (PyTorch 2.5 and later), so that a missing call is known to be missing.
     pub annotated: bool,
-    backwards: Vec<(EventIndex, StackId)>,
+    /// The stacks under which it was entered, in order, and where.
+    entered_under: Vec<StackId>,
+    entries: Ranks,
 }
 
 impl Calls {
@@ -27,15 +29,16 @@ impl Calls {
         let entering: Vec<bool> = snapshot.stacks.ids().map(enters).collect();
         let entry = |(position, stack): (usize, Option<StackId>)| {
             let stack = stack.filter(|stack| entering.get(stack.position()) == Some(&true))?;
-            Some((EventIndex::at(position)?, stack))
+            Some((position, stack))
         };
         let stacks = trace.events.iter().map(|event| event.stack);
-        Calls { annotated, backwards: stacks.enumerate().filter_map(entry).collect() }
+        let (at, entered_under): (Vec<usize>, _) = stacks.enumerate().filter_map(entry).unzip();
+        Calls { annotated, entered_under, entries: Ranks::of(at) }
     }
 
     /// The stack under which the backward pass was entered that an event belongs to: the last one before it.
     pub fn backward_before(&self, event: EventIndex) -> Option<StackId> {
-        let after = self.backwards.partition_point(|(entry, _)| *entry <= event);
-        after.checked_sub(1).and_then(|last| self.backwards.get(last)).map(|(_, stack)| *stack)
+        let last = self.entries.up_to(event.position()).checked_sub(1)?;
+        self.entered_under.get(last).copied()
     }
 }

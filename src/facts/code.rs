@@ -16,6 +16,8 @@ pub struct Code {
     /// Whether a frame is the user's, by its id.
     own: Vec<bool>,
     python: Vec<Vec<FrameId>>,
+    /// The line that stands for each stack.
+    sites: Vec<Option<FrameId>>,
 }
 
 impl Code {
@@ -29,14 +31,20 @@ impl Code {
             let kept = !is_temporary(file) || folder(file).is_some_and(|one| homes.contains(&one));
             vocabulary.origin(id) == Origin::User && kept
         };
-        let own = snapshot.stacks.frame_ids().map(is_own).collect();
+        let own: Vec<bool> = snapshot.stacks.frame_ids().map(is_own).collect();
         let is_python = |id: &FrameId| vocabulary.origin(*id) != Origin::Native;
-        let python = snapshot
+        let python: Vec<Vec<FrameId>> = snapshot
             .stacks
             .ids()
             .map(|stack| snapshot.stacks.get(stack).iter().rev().copied().filter(is_python).collect())
             .collect();
-        Code { vocabulary, own, python }
+        let site = |frames: &Vec<FrameId>| {
+            let inner = |is: &dyn Fn(FrameId) -> bool| frames.iter().rev().copied().find(|frame| is(*frame));
+            let users = inner(&|frame| own.get(frame.position()) == Some(&true));
+            users.or_else(|| inner(&|frame| vocabulary.origin(frame) == Origin::Library))
+        };
+        let sites = python.iter().map(site).collect();
+        Code { vocabulary, own, python, sites }
     }
 
     /// Whether a frame is the user's own code.
@@ -57,8 +65,7 @@ impl Code {
     /// The line that stands for a stack: the user's innermost, or, where a packaged program runs without any file of the
     /// user's, the innermost outside PyTorch.
     pub fn site(&self, stack: StackId) -> Option<FrameId> {
-        let packaged = |frame: &FrameId| self.vocabulary.origin(*frame) == Origin::Library;
-        self.user(stack).next().or_else(|| self.python(stack).iter().rev().copied().find(packaged))
+        self.sites.get(stack.position()).copied().flatten()
     }
 }
 

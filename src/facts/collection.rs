@@ -94,7 +94,7 @@ fn is_beside(facts: &Facts, run: &LoopRun) -> bool {
 
 /// Whether a loop runs in more than half of the main loop's iterations.
 fn is_part_of_iterations(facts: &Facts, runs: &[&LoopRun]) -> bool {
-    let within = |run: &&LoopRun| facts.program.iteration_of(*run.starts.first()?);
+    let within = |run: &&LoopRun| facts.iteration_of(*run.starts.first()?);
     let mut iterations: Vec<_> = runs.iter().filter_map(within).collect();
     iterations.dedup();
     iterations.len() * 2 > facts.program.iterations.len()

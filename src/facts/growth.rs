@@ -15,8 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::facts::Facts;
 use crate::facts::trend::{Trend, trend};
-use crate::timeline::Allocation;
-use crate::unit::{AllocationId, Bytes, FrameId, Index, StackId};
+use crate::unit::{AllocationId, Bytes, FrameId, StackId};
 
 /// Series are thinned to this many values before they are tested; the test takes quadratic time.
 const LONGEST_SERIES: usize = 1000;
@@ -62,7 +61,7 @@ fn series(facts: &Facts, least: Outlives) -> Vec<Growth> {
     if ends.len() < 3 {
         return Vec::new();
     }
-    let survivors = Survivors::of(facts, ends, least);
+    let survivors = Survivors::of(facts, ends.len(), least);
     let skipped = usize::from(ends.len() >= 5);
     let stride = ends.len().saturating_sub(skipped).div_ceil(LONGEST_SERIES).max(1);
     let thinned = |series: Vec<f64>| series.into_iter().skip(skipped).step_by(stride).collect::<Vec<f64>>();
@@ -177,8 +176,7 @@ struct Survivors {
 }
 
 impl Survivors {
-    fn of(facts: &Facts, ends: &[usize], least: Outlives) -> Survivors {
-        let count = ends.len();
+    fn of(facts: &Facts, count: usize, least: Outlives) -> Survivors {
         let mut this = Survivors {
             sites: FxHashMap::default(),
             total: Series::flat(count),
@@ -188,7 +186,7 @@ impl Survivors {
         let mut long_lived: FxHashSet<StackId> = FxHashSet::default();
         let mut young: Vec<(AllocationId, Option<StackId>, usize)> = Vec::new();
         for (id, allocation) in facts.timeline.iter() {
-            let (first, last) = ends_of(allocation, ends);
+            let (first, last) = facts.ends_of(allocation);
             if first >= last {
                 continue;
             }
@@ -244,17 +242,10 @@ impl Survivors {
     }
 }
 
-/// The ends that an allocation outlives: the first, and the first that it does not.
-fn ends_of(allocation: &Allocation, ends: &[usize]) -> (usize, usize) {
-    let born = allocation.alloc.map_or(0, |event| event.position() + 1);
-    let given_back = allocation.free_requested.or(allocation.free).map(Index::position);
-    let first = ends.partition_point(|end| *end < born);
-    (first, given_back.map_or(ends.len(), |event| ends.partition_point(|end| *end <= event)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::unit::Index;
 
     #[test]
     fn a_series_costs_by_its_changes_and_not_by_the_ends() {

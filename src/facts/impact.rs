@@ -5,9 +5,7 @@
 
 use std::ops::Range;
 
-use rustc_hash::FxHashMap;
-
-use crate::timeline::{Allocation, Timeline};
+use crate::timeline::{Allocation, Shift, Timeline};
 use crate::unit::{AllocationId, Bytes, EventIndex, Index};
 
 /// What is to become of a lifetime.
@@ -19,16 +17,16 @@ pub enum Change {
     EndAt(EventIndex),
 }
 
-/// Changed lifetimes; each allocation at most once.
+/// Changed lifetimes; of several changes of one allocation the last counts.
 #[derive(Debug, Clone, Default)]
 pub struct Changes {
-    of: FxHashMap<AllocationId, Change>,
+    of: Vec<(AllocationId, Change)>,
 }
 
 impl Changes {
     /// Notes a change; a later one for the same allocation counts.
     pub fn set(&mut self, allocation: AllocationId, change: Change) {
-        self.of.insert(allocation, change);
+        self.of.push((allocation, change));
     }
 
     /// Whether nothing is changed.
@@ -44,42 +42,28 @@ impl Changes {
     /// The highest requested bytes after any event of a range of positions, with the changes made. A range from 0 on
     /// counts what stands before the first event, too.
     pub fn peak_within(&self, timeline: &Timeline, range: Range<usize>) -> Bytes {
-        let events = timeline.allocation_of.len();
-        let mut steps = vec![0_i128; events];
-        let mut level: i128 = 0;
-        for (id, allocation) in timeline.iter() {
-            let change = self.of.get(&id).copied();
-            if change == Some(Change::Remove) {
-                continue;
-            }
-            let bytes = i128::from(allocation.bytes.get());
-            match allocation.alloc.and_then(|born| steps.get_mut(born.position())) {
-                Some(step) => *step += bytes,
-                None => level += bytes,
-            }
-            if let Some(step) = end(allocation, change).and_then(|died| steps.get_mut(died.position())) {
-                *step -= bytes;
+        let mut changes = self.of.clone();
+        // Stable, so that the last change of an allocation stays last.
+        changes.sort_by_key(|(id, _)| *id);
+        let mut shifts = Vec::with_capacity(2 * changes.len());
+        let nexts = changes.iter().skip(1).map(|(next, _)| Some(*next)).chain([None]);
+        for ((id, change), next) in changes.iter().zip(nexts) {
+            if let Some(allocation) = timeline.allocation(*id).filter(|_| next != Some(*id)) {
+                shift(allocation, *change, &mut shifts);
             }
         }
-        let mut peak = if range.start == 0 { level } else { 0 };
-        for (at, step) in steps.into_iter().enumerate().take(range.end) {
-            level += step;
-            if at >= range.start {
-                peak = peak.max(level);
-            }
-        }
-        Bytes(u64::try_from(peak).unwrap_or(0))
+        timeline.levels.highest_with(range, &shifts)
     }
 
     /// How far the peak falls within a range of positions.
     pub fn saving_within(&self, timeline: &Timeline, range: Range<usize>) -> Bytes {
-        Changes::default().peak_within(timeline, range.clone()) - self.peak_within(timeline, range)
+        timeline.levels.highest_with(range.clone(), &[]) - self.peak_within(timeline, range)
     }
 
     /// The changes of both; those of `other` count where both change the same allocation.
     #[must_use]
     pub fn and(mut self, other: &Changes) -> Changes {
-        self.of.extend(other.of.iter().map(|(id, change)| (*id, *change)));
+        self.of.extend_from_slice(&other.of);
         self
     }
 
@@ -89,17 +73,22 @@ impl Changes {
     }
 }
 
-fn end(allocation: &Allocation, change: Option<Change>) -> Option<EventIndex> {
-    match change {
-        Some(Change::EndAt(event)) => Some(allocation.alloc.map_or(event, |born| born.max(event))),
-        _ => allocation.free,
-    }
+/// What a change does to the curve: the bytes are back from the old end on, and gone from the new one.
+fn shift(allocation: &Allocation, change: Change, shifts: &mut Vec<Shift>) {
+    let born = allocation.alloc;
+    let from = match change {
+        Change::Remove => born,
+        Change::EndAt(event) => Some(born.map_or(event, |born| born.max(event))),
+    };
+    let bytes = allocation.bytes;
+    shifts.push(Shift { from: from.map(Index::position), bytes, more: false });
+    shifts.extend(allocation.free.map(|old| Shift { from: Some(old.position()), bytes, more: true }));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timeline::Peak;
+    use crate::timeline::{Levels, Peak};
     use crate::unit::DeviceIndex;
 
     fn event(position: usize) -> EventIndex {
@@ -124,6 +113,7 @@ mod tests {
             device: DeviceIndex::at(0).unwrap(),
             allocations: vec![allocation(10, 0, None), allocation(4, 1, Some(2)), allocation(8, 3, Some(4))],
             allocation_of: vec![None; 5],
+            levels: Levels::of(Bytes::ZERO, vec![10, 14, 10, 18, 10]),
             requested_at_start: Bytes::ZERO,
             reserved_at_start: Bytes::ZERO,
             peak_requested: Peak { bytes: Bytes(18), event: Some(event(3)) },

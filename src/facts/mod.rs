@@ -27,7 +27,7 @@ mod trend;
 mod unscalings;
 mod unused_graphs;
 
-use std::cell::OnceCell;
+use std::sync::OnceLock;
 
 pub use blame::{Blame, Guilty};
 pub use bursts::Burst;
@@ -56,13 +56,17 @@ use crate::replay::Replay;
 use crate::role::{Role, Roles};
 use crate::snapshot::{DeviceTrace, Snapshot};
 use crate::timeline::{Allocation, Timeline};
-use crate::unit::{AllocationId, Bytes, DeviceIndex, EventIndex, FrameId, Index, IterationIndex, StackId};
+use crate::unit::{
+    AllocationId, Bytes, DeviceIndex, EventIndex, FrameId, Index, IterationIndex, Ranks, StackId,
+};
 
 /// One device, as far as it was worked out before the rules run.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a> {
     /// The file.
     pub snapshot: &'a Snapshot,
+    /// Whose code its frames are.
+    pub code: &'a Code,
     /// The device's lifetimes and curves.
     pub timeline: &'a Timeline,
     /// The device's allocator.
@@ -89,32 +93,35 @@ pub struct Facts<'a> {
     /// Loops, iterations and phases.
     pub program: &'a Program,
     /// Whose code is whose.
-    pub code: Code,
+    pub code: &'a Code,
     /// Entries to the backward pass.
     pub calls: Calls,
     roles: &'a Roles,
+    starts: Ranks,
     ends: Vec<usize>,
-    default_pool: OnceCell<PoolPeaks>,
-    growth: OnceCell<Vec<Growth>>,
-    replaced_sets: OnceCell<Vec<Growth>>,
-    collections: OnceCell<Vec<Collection>>,
-    retentions: OnceCell<Vec<Retention>>,
-    reallocations: OnceCell<Vec<Reallocation>>,
-    makings: OnceCell<Vec<StateMaking>>,
-    bursts: OnceCell<Vec<Burst>>,
-    steady: OnceCell<Steady>,
-    module_calls: OnceCell<Vec<ModuleCall>>,
-    unused_graphs: OnceCell<Vec<UnusedGraph>>,
+    end_ranks: Ranks,
+    default_pool: OnceLock<PoolPeaks>,
+    growth: OnceLock<Vec<Growth>>,
+    replaced_sets: OnceLock<Vec<Growth>>,
+    collections: OnceLock<Vec<Collection>>,
+    retentions: OnceLock<Vec<Retention>>,
+    reallocations: OnceLock<Vec<Reallocation>>,
+    makings: OnceLock<Vec<StateMaking>>,
+    bursts: OnceLock<Vec<Burst>>,
+    steady: OnceLock<Steady>,
+    module_calls: OnceLock<Vec<ModuleCall>>,
+    unused_graphs: OnceLock<Vec<UnusedGraph>>,
 }
 
 impl<'a> Facts<'a> {
     /// Gathers what is cheap; `None` where the snapshot has no such device.
     pub fn of(inputs: Inputs<'a>) -> Option<Facts<'a>> {
-        let Inputs { snapshot, timeline, replay, program, roles } = inputs;
+        let Inputs { snapshot, code, timeline, replay, program, roles } = inputs;
         let trace = snapshot.devices.get(timeline.device.position())?;
-        let code = Code::of(snapshot);
-        let calls = Calls::of(snapshot, trace, &code);
-        let ends = program.iterations.iter().map(|iteration| iteration.end.position()).collect();
+        let calls = Calls::of(snapshot, trace, code);
+        let iterations = program.iterations.iter();
+        let starts = Ranks::of(iterations.clone().map(|iteration| iteration.start.position()));
+        let ends: Vec<usize> = iterations.map(|iteration| iteration.end.position()).collect();
         Some(Facts {
             snapshot,
             device: timeline.device,
@@ -125,18 +132,20 @@ impl<'a> Facts<'a> {
             code,
             calls,
             roles,
+            starts,
+            end_ranks: Ranks::of(ends.iter().copied()),
             ends,
-            default_pool: OnceCell::new(),
-            growth: OnceCell::new(),
-            replaced_sets: OnceCell::new(),
-            collections: OnceCell::new(),
-            retentions: OnceCell::new(),
-            reallocations: OnceCell::new(),
-            makings: OnceCell::new(),
-            bursts: OnceCell::new(),
-            steady: OnceCell::new(),
-            module_calls: OnceCell::new(),
-            unused_graphs: OnceCell::new(),
+            default_pool: OnceLock::new(),
+            growth: OnceLock::new(),
+            replaced_sets: OnceLock::new(),
+            collections: OnceLock::new(),
+            retentions: OnceLock::new(),
+            reallocations: OnceLock::new(),
+            makings: OnceLock::new(),
+            bursts: OnceLock::new(),
+            steady: OnceLock::new(),
+            module_calls: OnceLock::new(),
+            unused_graphs: OnceLock::new(),
         })
     }
 
@@ -160,26 +169,39 @@ impl<'a> Facts<'a> {
         &self.ends
     }
 
+    /// The iteration that holds an event: [`Program::iteration_of`] without a search.
+    pub fn iteration_of(&self, event: EventIndex) -> Option<IterationIndex> {
+        let position = self.starts.up_to(event.position()).checked_sub(1)?;
+        let inside = self.ends.get(position).is_some_and(|end| event.position() < *end);
+        inside.then(|| IterationIndex::at(position)).flatten()
+    }
+
     /// The iteration in which an allocation was made.
     pub fn born_in(&self, allocation: &Allocation) -> Option<IterationIndex> {
-        self.program.iteration_of(allocation.alloc?)
+        self.iteration_of(allocation.alloc?)
     }
 
     /// At how many ends of iterations an allocation is alive.
     pub fn ends_outlived(&self, allocation: &Allocation) -> usize {
-        let born = allocation.alloc.map_or(0, |event| event.position() + 1);
-        let first = self.ends.partition_point(|end| *end < born);
-        let last = allocation
-            .free
-            .map_or(self.ends.len(), |event| self.ends.partition_point(|end| *end <= event.position()));
+        let (first, last) = self.ends_between(allocation.alloc, allocation.free);
         last.saturating_sub(first)
     }
 
     /// At how many ends of iterations the program holds an allocation: as [`Facts::ends_outlived`], but until the
     /// program gives it back, not until a stream is done with it.
     pub fn ends_held(&self, allocation: &Allocation) -> usize {
-        let given_back = allocation.free_requested.or(allocation.free);
-        self.ends_outlived(&Allocation { free: given_back, ..*allocation })
+        let (first, last) = self.ends_of(allocation);
+        last.saturating_sub(first)
+    }
+
+    /// The ends at which the program holds an allocation: the first, and the first at which it no longer does.
+    pub fn ends_of(&self, allocation: &Allocation) -> (usize, usize) {
+        self.ends_between(allocation.alloc, allocation.free_requested.or(allocation.free))
+    }
+
+    fn ends_between(&self, born: Option<EventIndex>, dies: Option<EventIndex>) -> (usize, usize) {
+        let first = born.map_or(0, |event| self.end_ranks.before(event.position() + 1));
+        (first, dies.map_or(self.ends.len(), |event| self.end_ranks.up_to(event.position())))
     }
 
     /// Lets some allocations die with the iterations in which they were made, in the changes.
@@ -246,6 +268,12 @@ impl<'a> Facts<'a> {
     /// The loop without its first iteration, and the peak in it.
     pub fn steady(&self) -> &Steady {
         self.steady.get_or_init(|| Steady::of(self))
+    }
+
+    /// What of a role is alive at the peak of the steady part, oldest first.
+    pub fn at_steady_peak(&self, role: Role) -> Vec<AllocationId> {
+        let Some(at) = self.steady().peak_event else { return Vec::new() };
+        self.with_role(role).filter(|(_, one)| one.alive_after(at)).map(|(id, _)| id).collect()
     }
 
     /// The outermost calls of modules, in order.
@@ -331,7 +359,7 @@ impl<'a> Facts<'a> {
 
     /// The finder of responsible lines.
     pub fn blame(&self) -> Blame<'_> {
-        Blame { snapshot: self.snapshot, trace: self.trace, code: &self.code }
+        Blame { snapshot: self.snapshot, trace: self.trace, code: self.code }
     }
 
     /// Allocations as guilty stacks, weighed by their bytes.

@@ -45,7 +45,7 @@ pub(super) fn module_calls(facts: &Facts) -> Vec<ModuleCall> {
         let Some(stack) = event.stack.filter(|stack| told && !facts.code.python(*stack).is_empty()) else {
             continue;
         };
-        let iteration = facts.event(position).and_then(|event| facts.program.iteration_of(event));
+        let iteration = facts.event(position).and_then(|event| facts.iteration_of(event));
         let here = caller_of(stack).map(|caller| (caller, iteration));
         if here != open {
             if let Some(last) = calls.last_mut().filter(|_| open.is_some()) {

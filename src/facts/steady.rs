@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::facts::{Changes, Facts};
+use crate::facts::Facts;
 use crate::unit::{Bytes, EventIndex, Index};
 
 /// The steady part of a recording.
@@ -27,26 +27,10 @@ impl Steady {
             (Some(first), Some(last)) => first.start.position()..last.end.position(),
             _ => 0..facts.trace.events.len(),
         };
-        let peak = Changes::default().peak_within(facts.timeline, events.clone());
-        let peak_event = reaching(facts, &events, peak);
+        let levels = &facts.timeline.levels;
+        let peak = levels.highest(events.clone());
+        let moves = |at: usize| facts.timeline.allocation_of.get(at).is_some_and(Option::is_some);
+        let peak_event = levels.reaching(events.clone(), peak, moves).and_then(EventIndex::at);
         Steady { events, peak, peak_event }
     }
-}
-
-/// The first event of a range after which so many bytes are in use.
-fn reaching(facts: &Facts, events: &Range<usize>, peak: Bytes) -> Option<EventIndex> {
-    let mut level = facts.timeline.requested_at_start;
-    for (at, id) in facts.timeline.allocation_of.iter().enumerate().take(events.end) {
-        let Some(one) = id.and_then(|id| facts.timeline.allocation(id)) else { continue };
-        let here = EventIndex::at(at);
-        if one.alloc == here {
-            level += one.bytes;
-        } else if one.free == here {
-            level -= one.bytes;
-        }
-        if at >= events.start && level >= peak {
-            return here;
-        }
-    }
-    None
 }

@@ -41,6 +41,8 @@ pub enum Group {
     Amp,
     /// What the recording itself lacks.
     Input,
+    /// Trades that a program in order may make: asked for, never volunteered.
+    Advice,
 }
 
 impl Severity {
@@ -55,7 +57,12 @@ impl Severity {
 }
 
 impl Group {
-    /// `leak`, `peak`, `allocator`, `amp`, `input`.
+    /// Whether its rules run unless somebody asks for less. Advice has to be asked for.
+    pub const fn is_default(self) -> bool {
+        !matches!(self, Group::Advice)
+    }
+
+    /// `leak`, `peak`, `allocator`, `amp`, `input`, `advice`.
     pub const fn name(self) -> &'static str {
         match self {
             Group::Leak => "leak",
@@ -63,6 +70,7 @@ impl Group {
             Group::Allocator => "allocator",
             Group::Amp => "amp",
             Group::Input => "input",
+            Group::Advice => "advice",
         }
     }
 }

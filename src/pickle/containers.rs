@@ -1,9 +1,10 @@
 //! Dicts, lists and tuples: made empty, filled, and folded by the caller as soon as they are.
 
 use super::Fold;
-use super::cursor::Step;
+use super::cursor::{Cursor, Step};
 use super::heap::{Content, Node, Value};
 use super::machine::Machine;
+use super::opcode;
 
 impl<F: Fold> Machine<'_, F> {
     #[inline]
@@ -101,6 +102,52 @@ impl<F: Fold> Machine<'_, F> {
         Ok(())
     }
 
+    /// MARK. Where it begins the list on top of the stack and the list is written with GETs alone, the whole list, in
+    /// one step; and without a look at its items where one was written with the same bytes before.
+    #[inline]
+    pub(super) fn mark_or_list(&mut self, cursor: &mut Cursor<'_>) -> Step<()> {
+        let Some((node, written)) = self.empty_list().zip(cursor.written_list()) else { return self.mark() };
+        if written.is_empty() {
+            return self.mark();
+        }
+        if let Some(row) = self.lists.find(written) {
+            cursor.pass(written.len() as u64 + 1);
+            self.settle(node, Content::Folded(row), self.stack.len());
+            return Ok(());
+        }
+        self.write_list(node, written, cursor)
+    }
+
+    /// The list on top of the stack, if it is new.
+    #[inline]
+    fn empty_list(&self) -> Option<Node> {
+        let &Value::Container(node) = self.stack.last()? else { return None };
+        matches!(self.heap.contents.get(node.0 as usize)?, Content::NewList).then_some(node)
+    }
+
+    /// Fills a new list with what the GETs bring back. Where one of them cannot, all is left to the single steps.
+    #[cold]
+    fn write_list(&mut self, node: Node, written: &[u8], cursor: &mut Cursor<'_>) -> Step<()> {
+        let base = self.stack.len();
+        let mut gets = written;
+        while let Some((position, rest)) = get(gets) {
+            let pushed = self.recalled(position).is_some_and(|value| self.push(value).is_ok());
+            if !pushed {
+                self.stack.truncate(base);
+                return self.mark();
+            }
+            gets = rest;
+        }
+        cursor.pass(written.len() as u64 + 1);
+        self.append_items(base)?;
+        if let Some(&Content::Folded(row)) = self.heap.contents.get(node.0 as usize)
+            && self.fold.is_shared(row)
+        {
+            self.lists.remember(written, row);
+        }
+        Ok(())
+    }
+
     #[inline]
     pub(super) fn container_below(&self, base: usize) -> Option<Node> {
         match self.stack.get(base.checked_sub(1)?)? {
@@ -122,5 +169,16 @@ impl<F: Fold> Machine<'_, F> {
         let slot = u32::try_from(self.heap.kept.len()).unwrap_or(u32::MAX);
         self.heap.kept.push(items);
         Ok(slot)
+    }
+}
+
+/// The memo's entry that the first GET asks for, and what follows it.
+fn get(gets: &[u8]) -> Option<(usize, &[u8])> {
+    match gets {
+        &[opcode::BINGET, position, ref rest @ ..] => Some((usize::from(position), rest)),
+        &[opcode::LONG_BINGET, a, b, c, d, ref rest @ ..] => {
+            Some((u32::from_le_bytes([a, b, c, d]) as usize, rest))
+        }
+        _ => None,
     }
 }

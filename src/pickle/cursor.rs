@@ -1,6 +1,7 @@
 //! A position in a window of the stream; every read is checked.
 
 use super::error::PickleError;
+use super::opcode;
 
 /// The longest line that is read: far beyond any name that may be imported.
 const LONGEST_LINE: usize = 4096;
@@ -62,6 +63,20 @@ impl<'a> Cursor<'a> {
                 Ok(run)
             }
             None => Err(self.starved()),
+        }
+    }
+
+    /// The GETs that come next, where they are the whole of a list: APPENDS follows, and all of it is in the window.
+    #[inline]
+    pub(super) fn written_list(&self) -> Option<&'a [u8]> {
+        let mut length = 0;
+        loop {
+            match self.rest.get(length)? {
+                &opcode::BINGET => length += 2,
+                &opcode::LONG_BINGET => length += 5,
+                &opcode::APPENDS => return self.rest.get(..length),
+                _ => return None,
+            }
         }
     }
 

@@ -4,6 +4,7 @@
 use super::cursor::{Cursor, Step};
 use super::error::PickleError;
 use super::heap::{Heap, Value};
+use super::lists::WrittenLists;
 use super::memo::Memoised;
 use super::stream::Consumer;
 use super::{Fold, Limits, opcode};
@@ -20,6 +21,7 @@ pub(super) struct Machine<'a, F> {
     marks: Vec<u32>,
     memo: Vec<Memoised>,
     pub(super) heap: Heap,
+    pub(super) lists: WrittenLists,
     pub(super) text_bytes: u64,
 }
 
@@ -34,6 +36,7 @@ impl<'a, F: Fold> Machine<'a, F> {
             marks: Vec::new(),
             memo: Vec::new(),
             heap: Heap::default(),
+            lists: WrittenLists::default(),
             text_bytes: 0,
         }
     }
@@ -88,8 +91,13 @@ impl<'a, F: Fold> Machine<'a, F> {
     }
 
     #[inline]
+    pub(super) fn recalled(&self, position: usize) -> Option<Value> {
+        self.memo.get(position).and_then(|entry| entry.value())
+    }
+
+    #[inline]
     pub(super) fn recall(&mut self, position: usize) -> Step<()> {
-        match self.memo.get(position).and_then(|entry| entry.value()) {
+        match self.recalled(position) {
             Some(value) => self.push(value),
             None => Err(Self::damaged("a memo entry is asked for that was never made")),
         }
@@ -118,6 +126,7 @@ impl<'a, F: Fold> Machine<'a, F> {
         }
         if let Some(place) = self.memo.get_mut(position) {
             *place = entry;
+            self.lists.forget();
         }
         Ok(())
     }

@@ -14,6 +14,7 @@ mod containers;
 mod cursor;
 mod error;
 mod heap;
+mod lists;
 mod machine;
 mod memo;
 mod opcode;
@@ -72,6 +73,9 @@ pub trait Fold {
         items: &[Value],
         heap: &Heap,
     ) -> Result<Option<Row>, &'static str>;
+
+    /// Whether a folded list's row stands for every list of the same items: then equal lists need not be offered again.
+    fn is_shared(&self, list: Row) -> bool;
 
     /// The items of a folded list that must be kept after all.
     fn unfold(&self, list: Row) -> Result<Vec<Value>, &'static str>;

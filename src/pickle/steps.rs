@@ -58,7 +58,7 @@ impl<F: Fold> Machine<'_, F> {
                 let length = u64::from(cursor.byte()?);
                 self.push_text(length, cursor)
             }
-            opcode::MARK => self.mark(),
+            opcode::MARK => self.mark_or_list(cursor),
             opcode::EMPTY_DICT => self.push_new(Content::NewDict),
             opcode::EMPTY_LIST => self.push_new(Content::NewList),
             opcode::SETITEMS => {

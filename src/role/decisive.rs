@@ -19,7 +19,7 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
 }
 
 fn by_requester(life: &Life) -> Option<Verdict> {
-    let role = match life.made.requester {
+    let role = match life.made().requester {
         Requester::Vendor => Role::Workspace,
         Requester::Algorithm => Role::Temporary,
         Requester::Collective => Role::Communication,
@@ -31,16 +31,16 @@ fn by_requester(life: &Life) -> Option<Verdict> {
 /// DDP makes buckets. Of what FSDP and `DeepSpeed` make, the reduced gradient is what the backward pass leaves behind,
 /// the shard of a parameter what setup leaves behind; the rest is gathered parameters and buffers of collectives.
 fn by_wrapper(scene: &Scene<'_>, life: &Life) -> Option<Verdict> {
-    let sharded = match life.made.origin {
+    let sharded = match life.made().origin {
         Origin::Sharded => true,
         Origin::Replicated => false,
         _ => return None,
     };
-    let born = life.born?;
-    let outlives = !scene.same_stretch(born, life.died);
+    let born = life.born()?;
+    let outlives = !scene.same_stretch(born, life.died());
     let role = if life.cleared() || (sharded && scene.side(born) == Side::Backward && outlives) {
         Role::Gradient
-    } else if sharded && born < scene.first_work && life.died.is_none_or(|died| died > scene.first_work) {
+    } else if sharded && born < scene.first_work && life.died().is_none_or(|died| died > scene.first_work) {
         Role::Parameter
     } else {
         Role::Communication
@@ -52,26 +52,26 @@ fn by_clearing(life: &Life) -> Option<Verdict> {
     if !life.cleared() {
         return None;
     }
-    let role = if life.born_phase == Some(Phase::ZeroGrad) { Role::Temporary } else { Role::Gradient };
+    let role = if life.born_phase() == Some(Phase::ZeroGrad) { Role::Temporary } else { Role::Gradient };
     Some((role, Evidence::Release))
 }
 
 fn by_maker(scene: &Scene<'_>, life: &Life) -> Option<Verdict> {
-    let born = life.born?;
-    let brief = scene.same_stretch(born, life.died);
-    if life.made.origin == Origin::Optimizer || life.born_phase == Some(Phase::OptimizerStep) {
+    let born = life.born()?;
+    let brief = scene.same_stretch(born, life.died());
+    if life.made().origin == Origin::Optimizer || life.born_phase() == Some(Phase::OptimizerStep) {
         let role = if brief { Role::Temporary } else { Role::OptimizerState };
         return Some((role, Evidence::Frames));
     }
     // A batch that is read with `torch.load` is a batch.
-    if life.made.origin != Origin::Module || life.born_phase == Some(Phase::Input) {
+    if life.made().origin != Origin::Module || life.born_phase() == Some(Phase::Input) {
         return None;
     }
     // A first copy that a cast or a move replaces is gone before the work begins; later ones within their own lap.
     let replaced = if born < scene.first_work {
-        life.died.is_some_and(|died| died < scene.first_work)
+        life.died().is_some_and(|died| died < scene.first_work)
     } else {
-        brief && scene.laps_lived(born, life.died) == 0
+        brief && scene.laps_lived(born, life.died()) == 0
     };
     let role = if replaced { Role::Temporary } else { Role::Parameter };
     Some((role, Evidence::Frames))
@@ -79,13 +79,13 @@ fn by_maker(scene: &Scene<'_>, life: &Life) -> Option<Verdict> {
 
 /// Under activation checkpointing the backward pass makes activations itself; it lets go of them as of saved ones.
 fn within_backward(scene: &Scene<'_>, life: &Life) -> Option<Verdict> {
-    let born = life.born?;
-    if scene.side(born) != Side::Backward || !scene.same_stretch(born, life.died) {
+    let born = life.born()?;
+    if scene.side(born) != Side::Backward || !scene.same_stretch(born, life.died()) {
         return None;
     }
     let recomputed =
-        life.born_phase == Some(Phase::Recomputation) && life.died_phase == Some(Phase::Backward);
-    if life.was_saved() || (recomputed && !life.made.native) {
+        life.born_phase() == Some(Phase::Recomputation) && life.died_phase() == Some(Phase::Backward);
+    if life.was_saved() || (recomputed && !life.made().native) {
         Some((Role::Activation, Evidence::Release))
     } else {
         Some((Role::Temporary, Evidence::Lifetime))

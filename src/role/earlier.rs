@@ -19,24 +19,24 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
     let gradients = Gradients::of(scene, verdicts);
     let has_state = holds_state(scene, verdicts, &gradients);
     let held = Sizes::count(verdicts.lives(scene).filter(|(life, role)| {
-        life.died.is_none() && matches!(role, Some(Role::Activation | Role::Unknown))
+        life.died().is_none() && matches!(role, Some(Role::Activation | Role::Unknown))
     }));
     let mut handles = missing_handles(scene, verdicts);
     let mut seen = Sizes::default();
     let mut judge = |life: &Life| -> Verdict {
-        let parameters = gradients.of_size(life.bytes);
-        if !stays(scene, life) || (parameters == 0 && life.died.is_some()) {
+        let parameters = gradients.of_size(life.bytes());
+        if !stays(scene, life) || (parameters == 0 && life.died().is_some()) {
             return let_go(scene, life);
         }
-        let rank = seen.add(life.bytes);
-        let role = if rank > parameters && is_handle_workspace(life.bytes) && handles > 0 {
+        let rank = seen.add(life.bytes());
+        let role = if rank > parameters && is_handle_workspace(life.bytes()) && handles > 0 {
             handles -= 1;
             Role::Workspace
-        } else if parameters == 0 && held.of(life.bytes) > 1 {
+        } else if parameters == 0 && held.of(life.bytes()) > 1 {
             Role::Unknown
         } else if rank <= parameters || parameters == 0 {
             Role::Parameter
-        } else if rank <= parameters + gradients.standing(life.bytes) {
+        } else if rank <= parameters + gradients.standing(life.bytes()) {
             Role::Gradient
         } else if has_state {
             Role::OptimizerState
@@ -46,15 +46,14 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
         (role, Evidence::Sizes)
     };
     for at in open_by_age(scene, verdicts) {
-        let life = scene.timeline.allocations.get(at).map(|allocation| scene.life(allocation));
-        if let (Some(life), Some(verdict)) = (life, verdicts.0.get_mut(at)) {
+        if let (Some(life), Some(verdict)) = (scene.life(at), verdicts.0.get_mut(at)) {
             *verdict = Some(judge(&life));
         }
     }
 }
 
 fn let_go(scene: &Scene<'_>, life: &Life) -> Verdict {
-    let by_backward = life.died.is_some_and(|died| scene.side(died) == Side::Backward);
+    let by_backward = life.died().is_some_and(|died| scene.side(died) == Side::Backward);
     if by_backward || life.was_saved() {
         (Role::Activation, Evidence::Release)
     } else {
@@ -64,8 +63,8 @@ fn let_go(scene: &Scene<'_>, life: &Life) -> Verdict {
 
 /// Whether a block is there to stay: held to the end, or at least through a whole lap and not let go by a backward pass.
 fn stays(scene: &Scene<'_>, life: &Life) -> bool {
-    let Some(died) = life.died else { return true };
-    scene.laps_lived(0, life.died) > 1 && scene.side(died) != Side::Backward && !life.was_saved()
+    let Some(died) = life.died() else { return true };
+    scene.laps_lived(0, life.died()) > 1 && scene.side(died) != Side::Backward && !life.was_saved()
 }
 
 /// The open allocations, oldest first as far as addresses show: the driver hands out addresses downwards (on all
@@ -96,12 +95,12 @@ impl Gradients {
         let mut passes: FxHashMap<(usize, Bytes, bool), usize> = FxHashMap::default();
         for (life, role) in verdicts.lives(scene) {
             let made = role == Some(Role::Gradient);
-            if made || (life.was_added() && life.born.is_some()) {
-                let stretch = life.born.map_or(0, |born| scene.stretch(born) + 1);
-                let count = passes.entry((stretch, life.bytes, made)).or_default();
+            if made || (life.was_added() && life.born().is_some()) {
+                let stretch = life.born().map_or(0, |born| scene.stretch(born) + 1);
+                let count = passes.entry((stretch, life.bytes(), made)).or_default();
                 *count += 1;
                 let most = if made { &mut gradients.made } else { &mut gradients.added };
-                most.raise(life.bytes, *count);
+                most.raise(life.bytes(), *count);
             }
         }
         gradients
@@ -125,15 +124,15 @@ fn holds_state(scene: &Scene<'_>, verdicts: &Verdicts, gradients: &Gradients) ->
     let (mut made, mut parameters, mut surplus) = (Bytes::ZERO, Bytes::ZERO, Bytes::ZERO);
     let mut seen = Sizes::default();
     for (life, role) in verdicts.lives(scene) {
-        let expected = gradients.of_size(life.bytes);
+        let expected = gradients.of_size(life.bytes());
         match role {
-            Some(Role::OptimizerState) => made += life.bytes,
+            Some(Role::OptimizerState) => made += life.bytes(),
             None if expected > 0 && stays(scene, &life) => {
-                let rank = seen.add(life.bytes);
+                let rank = seen.add(life.bytes());
                 if rank <= expected {
-                    parameters += life.bytes;
-                } else if rank > expected + gradients.standing(life.bytes) {
-                    surplus += life.bytes;
+                    parameters += life.bytes();
+                } else if rank > expected + gradients.standing(life.bytes()) {
+                    surplus += life.bytes();
                 }
             }
             _ => {}
@@ -146,7 +145,7 @@ fn holds_state(scene: &Scene<'_>, verdicts: &Verdicts, gradients: &Gradients) ->
 /// pass, less those whose workspace is seen being made.
 fn missing_handles(scene: &Scene<'_>, verdicts: &Verdicts) -> usize {
     let made = verdicts.lives(scene).filter(|(life, role)| {
-        *role == Some(Role::Workspace) && life.born.is_some() && is_handle_workspace(life.bytes)
+        *role == Some(Role::Workspace) && life.born().is_some() && is_handle_workspace(life.bytes())
     });
     (1 + usize::from(scene.trains)).saturating_sub(made.count())
 }

@@ -18,26 +18,26 @@ use crate::unit::{Bytes, EventIndex, Index, StackId};
 /// left behind, too; they are told by their size, but only where sizes explain nearly all the rest (90 % of the bytes),
 /// so that a model whose parameters are not all known loses nothing.
 pub(super) fn settle_gradients(scene: &Scene<'_>, verdicts: &mut Verdicts) {
-    let left_behind = |life: &Life| life.born.is_some_and(|born| scene.side(born) == Side::Backward);
+    let left_behind = |life: &Life| life.born().is_some_and(|born| scene.side(born) == Side::Backward);
     let known = Sizes::count(verdicts.lives(scene).filter(|(life, role)| match role {
         Some(role) => matches!(role, Role::Parameter | Role::Gradient | Role::OptimizerState),
-        None => life.born.is_none(),
+        None => life.born().is_none(),
     }));
     let (mut total, mut explained) = (Bytes::ZERO, Bytes::ZERO);
     for (life, _) in verdicts.lives(scene).filter(|(life, role)| role.is_none() && left_behind(life)) {
-        total += life.bytes;
-        explained += if known.has(life.bytes) { life.bytes } else { Bytes::ZERO };
+        total += life.bytes();
+        explained += if known.has(life.bytes()) { life.bytes() } else { Bytes::ZERO };
     }
     let sizes_explain = explained.share_of(total) >= 0.9;
     verdicts.settle(scene, |life| {
         if !left_behind(life) {
             return None;
         }
-        let released_by_backward = life.died.is_some_and(|died| scene.side(died) == Side::Backward);
-        let stranger = !known.has(life.bytes);
+        let released_by_backward = life.died().is_some_and(|died| scene.side(died) == Side::Backward);
+        let stranger = !known.has(life.bytes());
         if released_by_backward && (life.was_saved() || stranger) {
             Some((Role::Activation, Evidence::Release))
-        } else if sizes_explain && stranger && life.died.is_some() {
+        } else if sizes_explain && stranger && life.died().is_some() {
             Some((Role::Temporary, Evidence::Sizes))
         } else {
             Some((Role::Gradient, Evidence::Lifetime))
@@ -49,21 +49,21 @@ pub(super) fn settle_gradients(scene: &Scene<'_>, verdicts: &mut Verdicts) {
 /// its own behind, although the buckets that stay hold half of the parameters' bytes or more.
 pub(super) fn settle_bucket_views(scene: &Scene<'_>, verdicts: &mut Verdicts) {
     let (mut parameters, mut gradients, mut buckets) = (Bytes::ZERO, Bytes::ZERO, Bytes::ZERO);
-    let is_bucket = |life: &Life| life.made.origin == Origin::Replicated && life.died.is_none();
+    let is_bucket = |life: &Life| life.made().origin == Origin::Replicated && life.died().is_none();
     for (life, role) in verdicts.lives(scene) {
         match role {
-            Some(Role::Parameter) => parameters += life.bytes,
-            Some(Role::Gradient) => gradients += life.bytes,
-            Some(Role::Communication) if is_bucket(&life) => buckets += life.bytes,
-            None if life.born.is_none() && life.died.is_none() => parameters += life.bytes,
+            Some(Role::Parameter) => parameters += life.bytes(),
+            Some(Role::Gradient) => gradients += life.bytes(),
+            Some(Role::Communication) if is_bucket(&life) => buckets += life.bytes(),
+            None if life.born().is_none() && life.died().is_none() => parameters += life.bytes(),
             _ => {}
         }
     }
     if !scene.trains || buckets.share_of(parameters) < 0.5 || gradients.share_of(buckets) > 0.1 {
         return;
     }
-    for (allocation, verdict) in scene.timeline.allocations.iter().zip(&mut verdicts.0) {
-        if scene.life(allocation).made.origin == Origin::Replicated {
+    for (life, verdict) in scene.lives().zip(&mut verdicts.0) {
+        if life.made().origin == Origin::Replicated {
             *verdict = Some((Role::Gradient, Evidence::Lifetime));
         }
     }
@@ -73,7 +73,7 @@ pub(super) fn settle_bucket_views(scene: &Scene<'_>, verdicts: &mut Verdicts) {
 pub(super) fn settle_rest(scene: &Scene<'_>, verdicts: &mut Verdicts) {
     let trained = Sizes::trained(scene, verdicts);
     verdicts.settle(scene, |life| {
-        let born = life.born?;
+        let born = life.born()?;
         by_release(scene, life)
             .or_else(|| from_setup(scene, life, born, &trained))
             .or_else(|| from_forward(scene, life, born))
@@ -82,24 +82,24 @@ pub(super) fn settle_rest(scene: &Scene<'_>, verdicts: &mut Verdicts) {
 }
 
 fn by_release(scene: &Scene<'_>, life: &Life) -> Option<Verdict> {
-    let by_backward = life.died.is_some_and(|died| scene.side(died) == Side::Backward);
+    let by_backward = life.died().is_some_and(|died| scene.side(died) == Side::Backward);
     (by_backward || life.was_saved()).then_some((Role::Activation, Evidence::Release))
 }
 
 /// Made before the work began, and kept: a weight if something of its size is trained, a module's buffer if a
 /// constructor ran, a weight if a package made it (a loader), else data.
 fn from_setup(scene: &Scene<'_>, life: &Life, born: usize, trained: &Sizes) -> Option<Verdict> {
-    let kept = match life.died {
+    let kept = match life.died() {
         None => true,
-        Some(died) => died > scene.first_work && scene.laps_lived(born, life.died) > 1,
+        Some(died) => died > scene.first_work && scene.laps_lived(born, life.died()) > 1,
     };
     if born >= scene.first_work || !kept {
         return None;
     }
-    if trained.has(life.bytes) {
+    if trained.has(life.bytes()) {
         return Some((Role::Parameter, Evidence::Sizes));
     }
-    let role = match life.made.maker {
+    let role = match life.made().maker {
         Maker::Constructor => Role::Buffer,
         Maker::Package => Role::Parameter,
         Maker::User => Role::Input,
@@ -111,13 +111,13 @@ fn from_setup(scene: &Scene<'_>, life: &Life, born: usize, trained: &Sizes) -> O
 /// to the next lap was still saved for a backward pass, if a forward pass made it in a program that has backward passes;
 /// otherwise it is a cache or a collection, which have no role of their own.
 fn from_forward(scene: &Scene<'_>, life: &Life, born: usize) -> Option<Verdict> {
-    let phase = life.born_phase?;
+    let phase = life.born_phase()?;
     let in_forward = is_forward(phase) || phase == Phase::Recomputation;
     if !in_forward && (phase == Phase::Input || !scene.forward_has_begun(born)) {
         return None;
     }
-    let laps = scene.laps_lived(born, life.died);
-    let role = if scene.same_stretch(born, life.died) && laps == 0 {
+    let laps = scene.laps_lived(born, life.died());
+    let role = if scene.same_stretch(born, life.died()) && laps == 0 {
         Role::Temporary
     } else if laps <= 1 || (in_forward && scene.trains) {
         Role::Activation
@@ -131,12 +131,12 @@ fn from_forward(scene: &Scene<'_>, life: &Life, born: usize) -> Option<Verdict> 
 fn from_elsewhere(scene: &Scene<'_>, life: &Life, born: usize) -> Verdict {
     let next = scene.next_forward(born);
     let seen = next
-        .is_some_and(|next| scene.lap(next) == scene.lap(born) && life.died.is_none_or(|died| died > next));
-    let fetched = life.born_phase == Some(Phase::Input) && !scene.same_stretch(born, life.died);
+        .is_some_and(|next| scene.lap(next) == scene.lap(born) && life.died().is_none_or(|died| died > next));
+    let fetched = life.born_phase() == Some(Phase::Input) && !scene.same_stretch(born, life.died());
     // Loaders fetch one batch ahead; what stays for longer is a collection.
-    if (seen || fetched) && scene.laps_lived(born, life.died) <= 2 {
+    if (seen || fetched) && scene.laps_lived(born, life.died()) <= 2 {
         (Role::Input, Evidence::Lifetime)
-    } else if life.died.is_some() && scene.laps_lived(born, life.died) == 0 {
+    } else if life.died().is_some() && scene.laps_lived(born, life.died()) == 0 {
         (Role::Temporary, Evidence::Lifetime)
     } else {
         (Role::Unknown, Evidence::Nothing)

@@ -202,16 +202,15 @@ impl Verdicts {
 
     /// Asks `judge` about every allocation that is still open.
     fn settle(&mut self, scene: &Scene<'_>, mut judge: impl FnMut(&Life) -> Option<Verdict>) {
-        for (allocation, verdict) in scene.timeline.allocations.iter().zip(&mut self.0) {
+        for (life, verdict) in scene.lives().zip(&mut self.0) {
             if verdict.is_none() {
-                *verdict = judge(&scene.life(allocation));
+                *verdict = judge(&life);
             }
         }
     }
 
     /// The lives of all allocations, with what is settled of each.
-    fn lives<'s>(&'s self, scene: &'s Scene<'_>) -> impl Iterator<Item = (Life, Option<Role>)> + 's {
-        let lives = scene.timeline.allocations.iter().map(|allocation| scene.life(allocation));
-        lives.zip(self.0.iter().map(|verdict| verdict.map(|(role, _)| role)))
+    fn lives<'s>(&'s self, scene: &'s Scene<'_>) -> impl Iterator<Item = (Life<'s>, Option<Role>)> + 's {
+        scene.lives().zip(self.0.iter().map(|verdict| verdict.map(|(role, _)| role)))
     }
 }

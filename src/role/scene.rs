@@ -10,7 +10,7 @@ use super::stacks::{Graph, Origin, StackTraits, TraitTable};
 use crate::program::{Phase, Program};
 use crate::snapshot::{Action, Event, Snapshot};
 use crate::timeline::{Allocation, Timeline};
-use crate::unit::{Bytes, Index};
+use crate::unit::{Bytes, EventIndex, Index, Ranks, StackId};
 
 /// The part of a training step that an event belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,36 +36,65 @@ impl Side {
     }
 }
 
-/// An allocation as the rules of this module see it. Events are positions in the trace.
+/// An allocation as the rules of this module see it. Events are positions in the trace. Nothing is looked up before it is
+/// asked for: most questions need a size and a date.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Life {
-    pub(super) bytes: Bytes,
-    pub(super) stream: u16,
-    pub(super) born: Option<usize>,
-    /// When the program gave it back; `None` while it is held at the end.
-    pub(super) died: Option<usize>,
-    pub(super) born_phase: Option<Phase>,
-    pub(super) died_phase: Option<Phase>,
-    /// What the stack says that asked for it.
-    pub(super) made: StackTraits,
-    /// What the stack says that gave it back.
-    pub(super) freed: StackTraits,
+pub(super) struct Life<'s> {
+    scene: &'s Scene<'s>,
+    allocation: &'s Allocation,
+    /// The allocation's position.
+    at: usize,
 }
 
-impl Life {
+impl Life<'_> {
+    pub(super) fn bytes(&self) -> Bytes {
+        self.allocation.bytes
+    }
+
+    pub(super) fn stream(&self) -> u16 {
+        self.allocation.stream
+    }
+
+    pub(super) fn born(&self) -> Option<usize> {
+        self.allocation.alloc.map(Index::position)
+    }
+
+    /// When the program gave it back; `None` while it is held at the end.
+    pub(super) fn died(&self) -> Option<usize> {
+        given_back(self.allocation).map(Index::position)
+    }
+
+    pub(super) fn born_phase(&self) -> Option<Phase> {
+        self.born().map(|at| self.scene.phase(at))
+    }
+
+    pub(super) fn died_phase(&self) -> Option<Phase> {
+        self.died().map(|at| self.scene.phase(at))
+    }
+
+    /// What the stack says that asked for it.
+    pub(super) fn made(&self) -> StackTraits {
+        self.scene.traits.get(self.allocation.stack)
+    }
+
+    /// What the stack says that gave it back.
+    fn freed(&self) -> StackTraits {
+        self.scene.traits.get(self.scene.freed_under.get(self.at).copied().flatten())
+    }
+
     /// Whether `zero_grad` gave it back.
     pub(super) fn cleared(&self) -> bool {
-        self.died_phase == Some(Phase::ZeroGrad) || self.freed.origin == Origin::ZeroGrad
+        self.died_phase() == Some(Phase::ZeroGrad) || self.freed().origin == Origin::ZeroGrad
     }
 
     /// Whether the autograd graph let it go as a saved tensor.
     pub(super) fn was_saved(&self) -> bool {
-        self.freed.graph == Graph::Releases
+        self.freed().graph == Graph::Releases
     }
 
     /// Whether it was a gradient that was added to one that was there.
     pub(super) fn was_added(&self) -> bool {
-        self.freed.graph == Graph::Accumulates
+        self.freed().graph == Graph::Accumulates
     }
 }
 
@@ -73,15 +102,16 @@ impl Life {
 #[derive(Debug)]
 pub(super) struct Scene<'a> {
     pub(super) timeline: &'a Timeline,
-    events: &'a [Event],
     phases: Cow<'a, [Phase]>,
     traits: TraitTable,
-    /// Whether free events carry the stack of their allocation (`context="alloc"`) and say nothing of the release.
-    borrowed: bool,
+    /// The stack under which each allocation was given back; none where free events carry the stack of their allocation
+    /// (`context="alloc"`) and say nothing of the release.
+    freed_under: Vec<Option<StackId>>,
     /// Where each stretch begins, and its side.
     stretches: Vec<(usize, Side)>,
+    stretch_starts: Ranks,
     /// The first event of each lap after the first: an iteration, or what stands in for it.
-    laps: Vec<usize>,
+    laps: Ranks,
     /// Runs of events of a forward pass: first and last.
     forwards: Vec<(usize, usize)>,
     /// The first addresses of the segments, ascending.
@@ -97,7 +127,11 @@ pub(super) struct Scene<'a> {
 impl<'a> Scene<'a> {
     pub(super) fn new(snapshot: &'a Snapshot, timeline: &'a Timeline, program: &'a Program) -> Scene<'a> {
         let events = snapshot.devices.get(timeline.device.position()).map_or(&[][..], |trace| &trace.events);
-        let borrowed = frees_borrow_stacks(snapshot, events, timeline);
+        let mut freed_under = stacks_of_frees(events, timeline);
+        let borrowed = frees_borrow_stacks(snapshot, timeline, &freed_under);
+        if borrowed {
+            freed_under.clear();
+        }
         let phases = if borrowed {
             Cow::Owned(phases_of_allocs(events, program))
         } else {
@@ -110,36 +144,29 @@ impl<'a> Scene<'a> {
         segments.sort_unstable();
         Scene {
             timeline,
-            events,
             traits: TraitTable::of(snapshot),
-            borrowed,
-            laps: laps(program, &stretches),
+            freed_under,
+            laps: Ranks::of(laps(program, &stretches)),
             forwards: forwards(&phases),
             first_work: phases.iter().position(is_work).unwrap_or_else(|| end_of_setup(events, &phases)),
             segments,
             trains: phases.contains(&Phase::Backward),
             has_stacks: snapshot.stacks.ids().any(|stack| !snapshot.stacks.get(stack).is_empty()),
+            stretch_starts: Ranks::of(stretches.iter().map(|&(start, _)| start)),
             stretches,
             phases,
         }
     }
 
-    /// The allocation as the rules see it.
-    pub(super) fn life(&self, allocation: &Allocation) -> Life {
-        let born = allocation.alloc.map(Index::position);
-        let died = allocation.free_requested.or(allocation.free).map(Index::position);
-        let freed =
-            died.filter(|_| !self.borrowed).and_then(|at| self.events.get(at)).and_then(|event| event.stack);
-        Life {
-            bytes: allocation.bytes,
-            stream: allocation.stream,
-            born,
-            died,
-            born_phase: born.map(|at| self.phase(at)),
-            died_phase: died.map(|at| self.phase(at)),
-            made: self.traits.get(allocation.stack),
-            freed: self.traits.get(freed),
-        }
+    /// The allocation at a position as the rules see it.
+    pub(super) fn life(&self, at: usize) -> Option<Life<'_>> {
+        self.timeline.allocations.get(at).map(|allocation| Life { scene: self, allocation, at })
+    }
+
+    /// All allocations, in their order.
+    pub(super) fn lives(&self) -> impl Iterator<Item = Life<'_>> {
+        let allocations = self.timeline.allocations.iter().enumerate();
+        allocations.map(|(at, allocation)| Life { scene: self, allocation, at })
     }
 
     fn phase(&self, at: usize) -> Phase {
@@ -154,7 +181,7 @@ impl<'a> Scene<'a> {
 
     /// The number of the stretch that holds an event.
     pub(super) fn stretch(&self, at: usize) -> usize {
-        self.stretches.partition_point(|&(start, _)| start <= at)
+        self.stretch_starts.up_to(at)
     }
 
     /// The side of an event.
@@ -164,7 +191,7 @@ impl<'a> Scene<'a> {
 
     /// The number of the lap that holds an event.
     pub(super) fn lap(&self, at: usize) -> usize {
-        self.laps.partition_point(|&start| start <= at)
+        self.laps.up_to(at)
     }
 
     /// The number of the last lap.
@@ -207,16 +234,23 @@ pub(super) fn is_forward(phase: Phase) -> bool {
     matches!(phase, Phase::Forward | Phase::Evaluation)
 }
 
+fn given_back(allocation: &Allocation) -> Option<EventIndex> {
+    allocation.free_requested.or(allocation.free)
+}
+
+fn stacks_of_frees(events: &[Event], timeline: &Timeline) -> Vec<Option<StackId>> {
+    let stack = |allocation| events.get(given_back(allocation)?.position())?.stack;
+    timeline.allocations.iter().map(stack).collect()
+}
+
 /// With `context="alloc"` a free event repeats the stack of its allocation. Otherwise nearly no release happens at the
 /// very stack that allocated (empty stacks apart: the autograd engine's thread has no others).
-fn frees_borrow_stacks(snapshot: &Snapshot, events: &[Event], timeline: &Timeline) -> bool {
+fn frees_borrow_stacks(snapshot: &Snapshot, timeline: &Timeline, freed_under: &[Option<StackId>]) -> bool {
     let (mut both, mut same) = (0_usize, 0_usize);
-    for allocation in &timeline.allocations {
-        let Some(made) = allocation.stack.filter(|&stack| !snapshot.stacks.get(stack).is_empty()) else {
-            continue;
-        };
-        let freed = allocation.free_requested.and_then(|at| events.get(at.position()));
-        if let Some(freed) = freed.and_then(|event| event.stack) {
+    for (allocation, freed) in timeline.allocations.iter().zip(freed_under) {
+        let asked = allocation.stack.filter(|_| allocation.free_requested.is_some());
+        let Some((made, freed)) = asked.zip(*freed) else { continue };
+        if !snapshot.stacks.get(made).is_empty() {
             both += 1;
             same += usize::from(made == freed);
         }

@@ -16,10 +16,10 @@ pub(super) struct Sizes(FxHashMap<Bytes, usize>);
 
 impl Sizes {
     /// Counts the given lives.
-    pub(super) fn count<R>(lives: impl Iterator<Item = (Life, R)>) -> Sizes {
+    pub(super) fn count<'s, R>(lives: impl Iterator<Item = (Life<'s>, R)>) -> Sizes {
         let mut sizes = Sizes::default();
         for (life, _) in lives {
-            sizes.add(life.bytes);
+            sizes.add(life.bytes());
         }
         sizes
     }
@@ -77,16 +77,17 @@ pub(super) fn settle_workspaces(scene: &Scene<'_>, verdicts: &mut Verdicts) {
     let mut found: FxHashMap<(Bytes, bool, u16), usize> = FxHashMap::default();
     let gradients = GradientCounts::of(scene, verdicts);
     verdicts.settle(scene, |life| {
-        let born = life.born.filter(|_| life.died.is_none() && BLAS_WORKSPACES.contains(&life.bytes))?;
+        let born =
+            life.born().filter(|_| life.died().is_none() && BLAS_WORKSPACES.contains(&life.bytes()))?;
         let in_backward = scene.side(born) == Side::Backward;
-        let computing = !matches!(life.born_phase?, Phase::Setup | Phase::Input);
-        if life.made.native || (scene.has_stacks && !computing) {
+        let computing = !matches!(life.born_phase()?, Phase::Setup | Phase::Input);
+        if life.made().native || (scene.has_stacks && !computing) {
             return None;
         }
-        if in_backward && !gradients.leave_one_over(scene.stretch(born), life.bytes) {
+        if in_backward && !gradients.leave_one_over(scene.stretch(born), life.bytes()) {
             return None;
         }
-        let count = found.entry((life.bytes, in_backward, life.stream)).or_default();
+        let count = found.entry((life.bytes(), in_backward, life.stream())).or_default();
         *count += 1;
         (*count <= threads).then_some((Role::Workspace, Evidence::Sizes))
     });
@@ -95,8 +96,7 @@ pub(super) fn settle_workspaces(scene: &Scene<'_>, verdicts: &mut Verdicts) {
 /// How many blocks of the workspaces' sizes each backward pass leaves behind.
 #[derive(Default)]
 struct GradientCounts {
-    /// By size: each backward pass (its stretch) and how many blocks it leaves, in order.
-    left: FxHashMap<Bytes, Vec<(usize, usize)>>,
+    left: FxHashMap<Bytes, Passes>,
     /// The parameters that could have a gradient of that size.
     parameters: Sizes,
 }
@@ -104,12 +104,13 @@ struct GradientCounts {
 impl GradientCounts {
     fn of(scene: &Scene<'_>, verdicts: &Verdicts) -> GradientCounts {
         let mut counts = GradientCounts::default();
-        for (life, role) in verdicts.lives(scene).filter(|(life, _)| BLAS_WORKSPACES.contains(&life.bytes)) {
-            let by_backward = life.born.filter(|&born| scene.side(born) == Side::Backward);
+        for (life, role) in verdicts.lives(scene).filter(|(life, _)| BLAS_WORKSPACES.contains(&life.bytes()))
+        {
+            let by_backward = life.born().filter(|&born| scene.side(born) == Side::Backward);
             match (by_backward, role) {
-                (Some(born), None | Some(Role::Gradient)) => counts.add(scene.stretch(born), life.bytes),
-                (None, Some(Role::Parameter)) => _ = counts.parameters.add(life.bytes),
-                (None, None) if life.born.is_none() => _ = counts.parameters.add(life.bytes),
+                (Some(born), None | Some(Role::Gradient)) => counts.add(scene.stretch(born), life.bytes()),
+                (None, Some(Role::Parameter)) => _ = counts.parameters.add(life.bytes()),
+                (None, None) if life.born().is_none() => _ = counts.parameters.add(life.bytes()),
                 _ => {}
             }
         }
@@ -117,20 +118,56 @@ impl GradientCounts {
     }
 
     fn add(&mut self, stretch: usize, bytes: Bytes) {
-        let passes = self.left.entry(bytes).or_default();
-        match passes.last_mut() {
-            Some((last, count)) if *last == stretch => *count += 1,
-            _ => passes.push((stretch, 1)),
-        }
+        self.left.entry(bytes).or_default().add(stretch);
     }
 
     /// Whether a backward pass leaves more blocks of a size than there are gradients of it. Other passes show how many
     /// those are, where they make their gradients anew; otherwise there are at most as many as parameters.
     fn leave_one_over(&self, stretch: usize, bytes: Bytes) -> bool {
-        let passes = self.left.get(&bytes).map_or(&[][..], Vec::as_slice);
-        let most = |own: bool| passes.iter().filter(|(at, _)| (*at == stretch) == own).map(|&(_, n)| n).max();
-        let here = most(true).unwrap_or(0);
-        here > most(false).unwrap_or_else(|| self.parameters.of(bytes))
+        let (here, others) =
+            self.left.get(&bytes).map_or((0, None), |passes| passes.here_and_elsewhere(stretch));
+        here > others.unwrap_or_else(|| self.parameters.of(bytes))
+    }
+}
+
+/// How many blocks of one size each backward pass leaves.
+#[derive(Default)]
+struct Passes {
+    /// Each pass (its stretch) with its count, in order.
+    counts: Vec<(usize, usize)>,
+    /// The pass that leaves most, and how many.
+    most: (usize, usize),
+    /// The most that another one leaves.
+    next: Option<usize>,
+}
+
+impl Passes {
+    /// Counts a block; passes come in order.
+    fn add(&mut self, stretch: usize) {
+        match self.counts.last_mut() {
+            Some((last, count)) if *last == stretch => *count += 1,
+            _ => self.counts.push((stretch, 1)),
+        }
+        let (pass, count) = self.counts.last().copied().unwrap_or_default();
+        if self.counts.len() == 1 || pass == self.most.0 {
+            self.most = (pass, count);
+        } else if count > self.most.1 {
+            self.next = Some(self.most.1);
+            self.most = (pass, count);
+        } else {
+            self.next = self.next.max(Some(count));
+        }
+    }
+
+    /// How many blocks a pass leaves, and the most that any other does.
+    fn here_and_elsewhere(&self, stretch: usize) -> (usize, Option<usize>) {
+        let at = self.counts.binary_search_by_key(&stretch, |(pass, _)| *pass).ok();
+        let here = at.and_then(|at| self.counts.get(at)).map_or(0, |(_, count)| *count);
+        if self.most.0 == stretch || self.counts.is_empty() {
+            (here, self.next)
+        } else {
+            (here, Some(self.most.1))
+        }
     }
 }
 
@@ -140,11 +177,13 @@ pub(super) fn settle_weight_copies(scene: &Scene<'_>, verdicts: &mut Verdicts) {
     let is_parameter = |role: Option<Role>| role == Some(Role::Parameter);
     let parameters = Sizes::count(verdicts.lives(scene).filter(|(_, role)| is_parameter(*role)));
     let whole: Bytes =
-        verdicts.lives(scene).filter(|(_, role)| is_parameter(*role)).map(|(life, _)| life.bytes).sum();
+        verdicts.lives(scene).filter(|(_, role)| is_parameter(*role)).map(|(life, _)| life.bytes()).sum();
     let may_be = |life: &Life, role: Option<Role>| {
         matches!(role, Some(Role::Unknown | Role::Input | Role::Buffer))
-            && life.born_phase.is_some_and(|phase| !is_forward(phase))
-            && life.born.is_some_and(|born| life.died.is_none() || scene.laps_lived(born, life.died) > 1)
+            && life.born_phase().is_some_and(|phase| !is_forward(phase))
+            && life
+                .born()
+                .is_some_and(|born| life.died().is_none() || scene.laps_lived(born, life.died()) > 1)
     };
     // By stack: how many blocks, how many of them have a parameter's size, and their bytes.
     let mut sites: FxHashMap<StackId, (usize, usize, Bytes)> = FxHashMap::default();
@@ -153,21 +192,50 @@ pub(super) fn settle_weight_copies(scene: &Scene<'_>, verdicts: &mut Verdicts) {
         let Some(stack) = allocation.stack.filter(|_| may_be(&life, role)) else { continue };
         let (blocks, alike, bytes) = sites.entry(stack).or_default();
         *blocks += 1;
-        *alike += usize::from(parameters.has(life.bytes));
-        *bytes += life.bytes;
+        *alike += usize::from(parameters.has(life.bytes()));
+        *bytes += life.bytes();
     }
-    let chosen: FxHashSet<StackId> = allocations
-        .iter()
-        .filter_map(|allocation| allocation.stack)
-        .filter(|stack| {
-            let (blocks, alike, bytes) = sites.get(stack).copied().unwrap_or_default();
+    let chosen: FxHashSet<StackId> = sites
+        .into_iter()
+        .filter(|&(_, (blocks, alike, bytes))| {
             blocks >= 4 && alike * 10 >= blocks * 9 && bytes.times(2) >= whole && whole > Bytes::ZERO
         })
+        .map(|(stack, _)| stack)
         .collect();
-    for (allocation, verdict) in allocations.iter().zip(&mut verdicts.0) {
+    if chosen.is_empty() {
+        return;
+    }
+    for ((allocation, life), verdict) in allocations.iter().zip(scene.lives()).zip(&mut verdicts.0) {
         let at_site = allocation.stack.is_some_and(|stack| chosen.contains(&stack));
-        if at_site && may_be(&scene.life(allocation), verdict.map(|(role, _)| role)) {
+        if at_site && may_be(&life, verdict.map(|(role, _)| role)) {
             *verdict = Some((Role::Parameter, Evidence::Sizes));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pass_is_held_against_the_best_of_the_others() {
+        let mut passes = Passes::default();
+        assert_eq!(passes.here_and_elsewhere(3), (0, None));
+        for stretch in [3, 3, 5, 8, 8, 8, 9, 9] {
+            passes.add(stretch);
+        }
+        assert_eq!(passes.here_and_elsewhere(3), (2, Some(3)));
+        assert_eq!(passes.here_and_elsewhere(8), (3, Some(2)));
+        assert_eq!(passes.here_and_elsewhere(7), (0, Some(3)));
+    }
+
+    #[test]
+    fn many_workspaces_over_many_passes_take_no_square() {
+        let mut counts = GradientCounts::default();
+        let size = Bytes::MIB;
+        for stretch in 0..1_000_000 {
+            counts.add(stretch, size);
+        }
+        assert!(!(0..1_000_000).any(|stretch| counts.leave_one_over(stretch, size)));
     }
 }

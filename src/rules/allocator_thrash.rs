@@ -20,7 +20,7 @@ const SHARE: f64 = 0.1;
 
 impl AllocatorThrash {
     fn detect(facts: &Facts) -> Vec<Finding> {
-        let inside = |at: EventIndex| facts.program.iteration_of(at).is_some();
+        let inside = |at: EventIndex| facts.iteration_of(at).is_some();
         let turnover: Vec<Release> = facts
             .releases()
             .into_iter()

@@ -24,7 +24,7 @@ impl LazyOptimizerInit {
         let bytes: Bytes = state.iter().map(|(_, allocation)| allocation.bytes).sum();
         let Some(last) = state.last().and_then(|(_, allocation)| allocation.alloc) else { return Vec::new() };
         let ends = facts.iteration_ends();
-        let iteration = facts.program.iteration_of(last).map(Index::position);
+        let iteration = facts.iteration_of(last).map(Index::position);
         let followed = iteration.map_or(!ends.is_empty(), |iteration| iteration + 1 < ends.len())
             || facts.program.steps.iter().any(|step| step.start > last);
         let share = bytes.share_of(facts.peak());

@@ -105,7 +105,7 @@ fn backward_births(facts: &Facts) -> BTreeMap<(usize, Bytes), Vec<AllocationId>>
         let Some(event) = allocation.alloc.filter(|event| facts.phase(*event) == Phase::Backward) else {
             continue;
         };
-        if let Some(iteration) = facts.program.iteration_of(event) {
+        if let Some(iteration) = facts.iteration_of(event) {
             births.entry((iteration.position(), allocation.bytes)).or_default().push(id);
         }
     }
@@ -242,7 +242,7 @@ fn evidence(facts: &Facts, kept: &[Kept], steps: &[Step], zeroed: usize) -> Vec<
 /// temporary takes its place until that iteration's last step.
 fn cleared_after_each_step(facts: &Facts, kept: &[Kept], steps: &[Step]) -> Changes {
     let last_step = |born: EventIndex| {
-        let iteration = facts.program.iteration_of(born)?;
+        let iteration = facts.iteration_of(born)?;
         let end = facts.iteration_ends().get(iteration.position())?;
         let inside = steps.iter().filter(|step| step.start > born && step.start.position() < *end);
         let after = inside.map(|step| step.end.position()).max().unwrap_or(*end);

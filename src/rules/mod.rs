@@ -11,8 +11,10 @@ mod cross_stream_pending;
 mod delayed_free_cycle;
 mod duplicate_weights;
 mod fragmentation;
+mod full_precision_activations;
 mod growing_reallocation;
 mod growing_residency;
+mod large_optimizer_state;
 mod late_zero_grad;
 mod lazy_optimizer_init;
 mod missing_zero_grad;
@@ -28,6 +30,8 @@ mod retained_graph;
 mod skipped_optimizer_step;
 mod transient_spike;
 mod truncated_history;
+mod uncheckpointed_activations;
+mod unchunked_loss;
 mod varying_shapes;
 
 use crate::facts::Facts;
@@ -190,7 +194,16 @@ pub static RULES: &[&dyn Rule] = &[
     &truncated_history::TruncatedHistory,
     &no_stacks::NoStacks,
     &no_iterations::NoIterations,
+    &uncheckpointed_activations::UncheckpointedActivations,
+    &large_optimizer_state::LargeOptimizerState,
+    &unchunked_loss::UnchunkedLoss,
+    &full_precision_activations::FullPrecisionActivations,
 ];
+
+/// The rules that run unless somebody says otherwise: all but advice.
+pub fn by_default() -> Vec<&'static dyn Rule> {
+    RULES.iter().copied().filter(|rule| rule.meta().group.is_default()).collect()
+}
 
 /// The rule of a name.
 pub fn named(name: &str) -> Option<&'static dyn Rule> {

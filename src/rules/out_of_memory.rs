@@ -81,7 +81,7 @@ impl OutOfMemory {
         } else {
             format!(" ({})", phase.name().replace('-', " "))
         };
-        let when = facts.program.iteration_of(failure.event);
+        let when = facts.iteration_of(failure.event);
         finding.label = match when {
             Some(iteration) => format!("failed in iteration {}{during}", iteration.position() + 1),
             None => format!("failed here{during}"),

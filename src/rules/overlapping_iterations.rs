@@ -129,7 +129,7 @@ fn report(facts: &Facts, lines: &[Vec<AllocationId>], share: f64, saved: Bytes) 
     let at_peak = |id: &AllocationId| {
         let alive = facts.timeline.allocation(*id).zip(facts.steady().peak_event);
         alive.is_some_and(|(one, at)| {
-            let older = facts.born_in(one) < facts.program.iteration_of(at);
+            let older = facts.born_in(one) < facts.iteration_of(at);
             older && one.alive_after(at)
         })
     };

@@ -4,7 +4,10 @@
 //! the peaks, and how well the trace agrees with the final segments. Requested bytes count from `alloc` to
 //! `free_completed`, as PyTorch's `requested_bytes.all` does; reserved bytes are the driver's segments and mapped pages.
 
+mod levels;
 mod replayed;
+
+pub use levels::{Levels, Shift};
 
 use crate::snapshot::Snapshot;
 use crate::unit::{AllocationId, Bytes, DeviceIndex, EventIndex, Index, StackId};
@@ -18,6 +21,8 @@ pub struct Timeline {
     pub allocations: Vec<Allocation>,
     /// For each event of the trace the allocation that it begins or ends.
     pub allocation_of: Vec<Option<AllocationId>>,
+    /// Requested bytes after each event.
+    pub levels: Levels,
     /// Requested bytes before the first event.
     pub requested_at_start: Bytes,
     /// Reserved bytes before the first event.

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Agreement, Allocation, Peak, Timeline};
+use super::{Agreement, Allocation, Levels, Peak, Timeline};
 use crate::snapshot::{Action, BlockState, Event, Snapshot};
 use crate::unit::{AllocationId, Bytes, DeviceIndex, EventIndex, Index};
 
@@ -35,6 +35,10 @@ fn above(start: Bytes, difference: i128) -> Bytes {
     Bytes(u64::try_from((i128::from(start.get()) + difference).max(0)).unwrap_or(u64::MAX))
 }
 
+fn clamped(level: i128) -> i64 {
+    i64::try_from(level).unwrap_or(if level < 0 { i64::MIN } else { i64::MAX })
+}
+
 fn signed(bytes: Bytes) -> i128 {
     i128::from(bytes.get())
 }
@@ -45,6 +49,7 @@ pub(super) fn replay(snapshot: &Snapshot, device: DeviceIndex) -> Timeline {
     for (position, event) in events.iter().enumerate() {
         let Some(at) = EventIndex::at(position) else { break };
         replay.step(at, event);
+        replay.levels.push(clamped(replay.requested.level));
     }
     replay.finish(snapshot, device)
 }
@@ -55,6 +60,8 @@ struct Replay {
     allocations: Vec<Allocation>,
     allocation_of: Vec<Option<AllocationId>>,
     requested: Curve,
+    /// The level of requested bytes after each event so far.
+    levels: Vec<i64>,
     reserved: Curve,
     agreement: Agreement,
     /// Files recorded with `skip_actions` have only one kind of free; whichever there is ends a lifetime.
@@ -69,6 +76,7 @@ impl Replay {
             allocations: Vec::with_capacity(births),
             allocation_of: vec![None; events.len()],
             requested: Curve::default(),
+            levels: Vec::with_capacity(events.len()),
             reserved: Curve::default(),
             agreement: Agreement::default(),
             completes: events.iter().any(|event| event.action == Action::FreeCompleted),
@@ -193,6 +201,7 @@ impl Replay {
             above(held, -self.reserved.level).max(above(Bytes::ZERO, -self.reserved.lowest));
         Timeline {
             device,
+            levels: Levels::of(requested_at_start, self.levels),
             requested_at_start,
             reserved_at_start,
             peak_requested: self.requested.peak(requested_at_start),

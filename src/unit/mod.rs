@@ -7,10 +7,12 @@
 mod human;
 mod index;
 mod interner;
+mod ranks;
 
 pub use human::{count, percent, shown_line, shown_name};
 pub use index::{AllocationId, DeviceIndex, EventIndex, FrameId, Index, IterationIndex, StackId, StringId};
 pub use interner::{SequenceInterner, StringInterner};
+pub use ranks::Ranks;
 
 use std::fmt;
 use std::iter::Sum;

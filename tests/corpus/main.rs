@@ -3,6 +3,7 @@
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod advice;
 mod case;
 mod findings;
 mod programs;

@@ -19,6 +19,10 @@ impl Fold for KeepAll {
         Ok(None)
     }
 
+    fn is_shared(&self, _: Row) -> bool {
+        false
+    }
+
     fn unfold(&self, _: Row) -> Result<Vec<Value>, &'static str> {
         Err("nothing was folded")
     }

@@ -7,7 +7,7 @@
 //! annotations off          a file of PyTorch before 2.5: no Optimizer.step and zero_grad ranges
 //! setup @ train.py:4 main  what follows runs in this phase, under this line of the user's program; callers follow
 //!                          after `<`, and it may have a condition. Phases: setup, input, forward (a layer is called), operator (that line
-//!                          itself computes), backward, unscale (`GradScaler`), step, zero_grad, evaluation
+//!                          itself computes), loss (`cross_entropy`), backward, unscale (`GradScaler`), step, zero_grad, evaluation
 //! loop 4                   the lines up to `end` run four times
 //! alloc out# 8 MiB [2..]   allocates; `#` is the iteration's number, `#-1` the one before; `[…]` says when:
 //!                          [3], [2..], [..4], [2..4], [every 5]
@@ -54,6 +54,7 @@ pub(crate) enum Phase {
     Input,
     Forward,
     Operator,
+    Loss,
     Backward,
     Unscale,
     Step,
@@ -171,6 +172,7 @@ fn phase_of(word: &str) -> Result<Phase, String> {
         "input" => Phase::Input,
         "forward" => Phase::Forward,
         "operator" => Phase::Operator,
+        "loss" => Phase::Loss,
         "backward" => Phase::Backward,
         "unscale" => Phase::Unscale,
         "step" => Phase::Step,

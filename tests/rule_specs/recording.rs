@@ -286,6 +286,7 @@ impl Machine {
             Phase::Setup => self.frames(&SETUP),
             Phase::Input | Phase::Operator => self.frames(&[]),
             Phase::Forward | Phase::Evaluation => self.frames(&FORWARD),
+            Phase::Loss => self.frames(&[("nn/functional.py", 3494, "cross_entropy")]),
             Phase::Backward if self.stacks == Stacks::All => Machine::engine(),
             Phase::Backward => Vec::new(),
             Phase::Unscale => self.frames(&UNSCALE),

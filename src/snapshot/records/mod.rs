@@ -118,6 +118,10 @@ impl Fold for Records {
         }
     }
 
+    fn is_shared(&self, list: Row) -> bool {
+        list.table() == table::STACK
+    }
+
     fn unfold(&self, list: Row) -> Folded<Vec<Value>> {
         if list.table() == table::STACK {
             let id = StackId::at(list.index()).ok_or(TOO_MANY)?;

@@ -1,0 +1,68 @@
+//! When the device will be full, if memory goes on growing as it does.
+//!
+//! In: findings with a growth, their recordings, the device's capacity. Out: one more measure a finding. All growths of a
+//! device count together, and reserved memory is what fills it; what PyTorch does not manage is not known, so the true
+//! moment comes no later.
+
+use std::collections::BTreeMap;
+
+use super::Recording;
+use crate::finding::{Finding, Measure, Value};
+use crate::unit::{Bytes, DeviceIndex};
+
+/// Adds to every finding that grows in which iteration a device of this capacity is full.
+pub(super) fn forecast(findings: &mut [Finding], recordings: &[Recording], capacity: Bytes) {
+    let mut growth: BTreeMap<(usize, DeviceIndex), Bytes> = BTreeMap::new();
+    for (place, each) in findings.iter().filter_map(growing) {
+        *growth.entry(place).or_default() += each;
+    }
+    for finding in findings {
+        let Some((place, _)) = growing(finding) else { continue };
+        let each = growth.get(&place).copied().unwrap_or_default();
+        let device = recordings.get(place.0).and_then(|recording| recording.device(place.1));
+        let Some(device) = device.filter(|device| !device.profile.iterations.is_empty()) else { continue };
+        let left = capacity - device.peak_reserved;
+        let more = left.get().checked_div(each.get()).unwrap_or_default();
+        let iteration = device.profile.iterations.len() as u64 + more + 1;
+        finding.evidence.push(Measure {
+            name: "full-in-iteration",
+            value: Value::Count(iteration),
+            text: format!("at this rate a device of {capacity} is full in iteration {iteration}"),
+        });
+    }
+}
+
+/// The device on which a finding grows, and by how much in each iteration.
+fn growing(finding: &Finding) -> Option<((usize, DeviceIndex), Bytes)> {
+    let each = finding.impact.per_iteration.filter(|each| *each > Bytes::ZERO)?;
+    Some(((finding.input, finding.device?), each))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{IterationMemory, RecordedDevice};
+    use crate::finding::{Group, Impact, Severity};
+    use crate::unit::Index;
+
+    #[test]
+    fn all_growths_of_a_device_fill_it_together() {
+        let device = DeviceIndex::at(0).unwrap();
+        let grows = |mib: u64| Finding {
+            device: Some(device),
+            impact: Impact { per_iteration: Some(Bytes::MIB.times(mib)), ..Impact::default() },
+            ..Finding::of("growing-residency", Group::Leak, Severity::Error)
+        };
+        let mut recorded = RecordedDevice::of_ordinal(device);
+        recorded.peak_reserved = Bytes::GIB.times(4);
+        recorded.profile.iterations = vec![IterationMemory::default(); 10];
+        let recordings = [Recording { devices: vec![recorded], ..Recording::default() }];
+        let mut findings = [grows(64), grows(192), grows(0)];
+        forecast(&mut findings, &recordings, Bytes::GIB.times(80));
+        let last = |finding: &Finding| finding.evidence.last().map(|one| one.value.clone());
+        // 76 GiB left, 256 MiB an iteration: 304 more fit after the tenth, the next does not.
+        assert_eq!(last(&findings[0]), Some(Value::Count(315)));
+        assert_eq!(last(&findings[1]), Some(Value::Count(315)));
+        assert_eq!(last(&findings[2]), None);
+    }
+}

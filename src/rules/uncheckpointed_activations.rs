@@ -1,0 +1,100 @@
+//! Advice: activations make a good part of the peak, and no part of the forward pass is recomputed.
+
+use super::{declare_rule, measure, place, shown};
+use crate::facts::{Change, Changes, Facts};
+use crate::finding::{Finding, Impact, Value};
+use crate::program::Phase;
+use crate::role::Role;
+use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, Index, IterationIndex, count, percent};
+
+declare_rule! {
+    /// Activations make a good part of the peak, and nothing is recomputed.
+    UncheckpointedActivations = "uncheckpointed-activations", Advice, Info,
+    needs: [History, Stacks, Iterations],
+    summary: "activations make a good part of the peak, and nothing is recomputed",
+}
+
+/// The share of the peak that activations have to make.
+const SHARE: f64 = 0.4;
+/// Fewer tensors than this are too few to leave some out.
+const LEAST: usize = 16;
+/// The share of the peak that has to be saved: recomputing costs a forward pass.
+const SAVED: f64 = 0.2;
+
+impl UncheckpointedActivations {
+    fn detect(facts: &Facts) -> Vec<Finding> {
+        let at_peak = facts.at_steady_peak(Role::Activation);
+        let share = facts.bytes(&at_peak).share_of(facts.steady().peak);
+        if at_peak.len() < LEAST || share < SHARE || facts.program.phases.contains(&Phase::Recomputation) {
+            return Vec::new();
+        }
+        let segment = at_peak.len().isqrt() + usize::from(at_peak.len().isqrt().pow(2) < at_peak.len());
+        let (changes, recomputed) = checkpointed(facts, segment);
+        let saved = facts.peak() - (changes.peak(facts.timeline) + recomputed);
+        if saved.share_of(facts.peak()) < SAVED {
+            return Vec::new();
+        }
+        vec![report(facts, &at_peak, segment, saved)]
+    }
+}
+
+/// What becomes of the activations if each iteration keeps the first of every `segment` of them and makes the others
+/// again (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost"); and the bytes of the heaviest segment,
+/// which is there as a whole while its backward pass runs.
+fn checkpointed(facts: &Facts, segment: usize) -> (Changes, Bytes) {
+    let mut changes = Changes::default();
+    let mut heaviest = Bytes::ZERO;
+    let mut current = Bytes::ZERO;
+    let mut within: (Option<IterationIndex>, usize) = (None, 0);
+    for (id, one) in facts.with_role(Role::Activation) {
+        let kept = one.alloc.filter(|event| facts.phase(*event) == Phase::Forward);
+        let given_back = one.free.is_none_or(|event| facts.phase(event) != Phase::Forward);
+        let Some(born) = kept.filter(|_| given_back) else { continue };
+        let iteration = facts.born_in(one);
+        if within.0 != iteration {
+            within = (iteration, 0);
+        }
+        let first = within.1.is_multiple_of(segment);
+        within.1 += 1;
+        current = if first { one.bytes } else { current + one.bytes };
+        heaviest = heaviest.max(current);
+        if !first {
+            changes.set(id, Change::EndAt(shortly_after(facts, born)));
+        }
+    }
+    (changes, heaviest)
+}
+
+/// When the next layer has read what was made at an event: at the next allocation.
+fn shortly_after(facts: &Facts, born: EventIndex) -> EventIndex {
+    facts.event(born.position() + 1).unwrap_or(born)
+}
+
+fn report(facts: &Facts, at_peak: &[AllocationId], segment: usize, saved: Bytes) -> Finding {
+    let bytes = facts.bytes(at_peak);
+    let share = bytes.share_of(facts.steady().peak);
+    let message = format!("activations are {bytes}, {} of the peak, and none is recomputed", percent(share));
+    let help = "if memory is what limits you, recompute the repeated blocks in the backward pass:\n  x = \
+                torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)";
+    let mut finding = UncheckpointedActivations::META.finding(facts, message, help);
+    let guilty = facts.guilty(at_peak.iter().copied());
+    finding.location = facts.blame().narrowest(&guilty).and_then(|frame| place(facts, frame));
+    finding.label = format!("{} made under this line", count(at_peak.len(), "activation"));
+    finding.stack = guilty.first().map(|one| shown(facts, one.stack)).unwrap_or_default();
+    finding.phase = Phase::Forward;
+    finding.confidence = Confidence::Low;
+    finding.evidence = vec![
+        measure(
+            "activations",
+            Value::Bytes(bytes),
+            format!("{bytes} in {} at the peak", count(at_peak.len(), "activation")),
+        ),
+        measure(
+            "segment",
+            Value::Count(segment as u64),
+            format!("estimate: one in {segment} kept, the others made again, for some third more computing"),
+        ),
+    ];
+    finding.impact = Impact { peak: Some(saved), resident: None, per_iteration: None };
+    finding
+}
