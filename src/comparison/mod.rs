@@ -17,8 +17,10 @@ pub use measured::Measured;
 pub use regression::{REGRESSIONS, Threshold, regressions};
 pub use spread::{Change, Direction};
 
+use std::collections::BTreeMap;
+
 use crate::engine::Report;
-use crate::finding::{Skipped, Tolerance};
+use crate::finding::Tolerance;
 use crate::unit::Index;
 
 /// One of two recordings.
@@ -99,7 +101,8 @@ fn doubts(base: Side, head: Side) -> Vec<String> {
     for (side, other, name) in [(base, head, "base"), (head, base, "head")] {
         doubts.extend(
             unjudged(side.report, other.report)
-                .map(|skipped| format!("{} could not look at the {name}: {}", skipped.rule, skipped.reason)),
+                .into_iter()
+                .map(|(reason, rules)| format!("{} could not look at the {name}: {reason}", some_of(&rules))),
         );
     }
     let unlike = |(one, other): (&measured::MeasuredDevice, &measured::MeasuredDevice)| {
@@ -114,12 +117,26 @@ fn doubts(base: Side, head: Side) -> Vec<String> {
     doubts
 }
 
-/// The rules that could not look at one recording, and could at the other.
-pub fn unjudged<'a>(one: &'a Report, other: &'a Report) -> impl Iterator<Item = &'a Skipped> {
-    let mut said: Vec<&str> = Vec::new();
-    one.skipped.iter().filter(move |skipped| {
-        let first = !said.contains(&&*skipped.rule);
-        said.push(&skipped.rule);
-        first && !other.skipped.iter().any(|beside| beside.rule == skipped.rule)
-    })
+/// The rules that could not look at one recording, and could at the other, by the reason.
+fn unjudged<'a>(one: &'a Report, other: &Report) -> BTreeMap<&'a str, Vec<&'a str>> {
+    let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for skipped in &one.skipped {
+        if other.skipped.iter().all(|beside| beside.rule != skipped.rule) {
+            by_reason.entry(&skipped.reason).or_default().push(&skipped.rule);
+        }
+    }
+    for rules in by_reason.values_mut() {
+        rules.dedup();
+    }
+    by_reason
+}
+
+/// `late-zero-grad, oom and 3 more rules`.
+fn some_of(rules: &[&str]) -> String {
+    match rules {
+        [first, second, rest @ ..] if rest.len() > 1 => {
+            format!("{first}, {second} and {} more rules", rest.len())
+        }
+        _ => rules.join(", "),
+    }
 }

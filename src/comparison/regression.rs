@@ -7,7 +7,7 @@ use super::Comparison;
 use super::device::{DeviceComparison, SiteChange};
 use super::spread::{Change, Direction};
 use crate::engine::Report;
-use crate::finding::{Finding, Fingerprint, Group, Impact, Measure, Severity, StackFrame, Value};
+use crate::finding::{Finding, Fingerprint, Group, Impact, Measure, Severity, StackFrame, Standing, Value};
 use crate::rules::Meta;
 use crate::unit::{Bytes, Confidence, DeviceIndex, percent};
 
@@ -74,16 +74,18 @@ pub fn regressions(
     let mut found = Vec::new();
     for device in &comparison.devices {
         let here = |at: usize, on: Option<DeviceIndex>| at == input && on == Some(device.device);
-        let open: Vec<&Finding> = head
-            .open()
+        let new: Vec<&Finding> = head
+            .findings
+            .iter()
             .filter(|finding| finding.severity > Severity::Info)
+            .filter(|finding| !matches!(finding.standing, Standing::Inherited | Standing::Baselined))
             .filter(|finding| {
                 here(finding.input, finding.device)
                     || finding.also.iter().any(|other| here(other.input, other.device))
             })
             .collect();
-        let growth = growth(device, &open, threshold);
-        let peak = peak(device, &open, growth.is_some(), threshold);
+        let growth = growth(device, &new, threshold);
+        let peak = peak(device, &new, growth.is_some(), threshold);
         found.extend(growth.into_iter().chain(peak).map(|finding| Finding {
             device: Some(device.device),
             help: help(&comparison.base, &comparison.head),
@@ -104,10 +106,15 @@ fn help(base: &str, head: &str) -> String {
     )
 }
 
-fn growth(device: &DeviceComparison, open: &[&Finding], threshold: &Threshold) -> Option<Finding> {
+/// Whether a finding is reason enough to say nothing more: it is an error itself, or somebody said that it is meant.
+fn speaks_for_itself(finding: &Finding) -> bool {
+    finding.severity == Severity::Error || !finding.is_open()
+}
+
+fn growth(device: &DeviceComparison, new: &[&Finding], threshold: &Threshold) -> Option<Finding> {
     let change =
         device.growth.filter(|change| Threshold::passed(change, threshold.share, threshold.growth))?;
-    if open.iter().any(|finding| finding.group == Group::Leak) {
+    if new.iter().any(|finding| finding.group == Group::Leak && speaks_for_itself(finding)) {
         return None;
     }
     let worst = device.sites.iter().filter(|site| site.growth.direction() == Direction::Up);
@@ -130,18 +137,17 @@ fn growth(device: &DeviceComparison, open: &[&Finding], threshold: &Threshold) -
     Some(at(finding, worst))
 }
 
-fn peak(device: &DeviceComparison, open: &[&Finding], grows: bool, threshold: &Threshold) -> Option<Finding> {
+fn peak(device: &DeviceComparison, new: &[&Finding], grows: bool, threshold: &Threshold) -> Option<Finding> {
     let worse = |change: Change, share| Threshold::passed(&change, share, threshold.peak).then_some(change);
     let requested = worse(device.peak, threshold.share).map(|change| (change, "peak"));
     let reserved = || Some((worse(device.reserved, threshold.reserved)?, "reserved peak"));
     let (change, what) = requested.or_else(reserved)?;
     let more = change.growth();
     let of_allocator = what != "peak";
-    let saved: Bytes = open
-        .iter()
-        .filter(|finding| (finding.group == Group::Allocator) == of_allocator)
-        .filter_map(|finding| finding.impact.peak)
-        .sum();
+    let of_kind = new.iter().filter(|finding| (finding.group == Group::Allocator) == of_allocator);
+    let (enough, others): (Vec<&Finding>, Vec<&Finding>) =
+        of_kind.copied().partition(|finding| speaks_for_itself(finding));
+    let saved: Bytes = enough.iter().filter_map(|finding| finding.impact.peak).sum();
     let grown = device.growth.filter(|_| grows).map_or(Bytes::ZERO, |growth| growth.growth());
     if (saved + grown.times(device.aligned as u64)).times(2) >= more {
         return None;
@@ -159,6 +165,11 @@ fn peak(device: &DeviceComparison, open: &[&Finding], grows: bool, threshold: &T
         name: role.role.name(),
         value: Value::Bytes(role.bytes.growth()),
         text: format!("{} more of role {}", role.bytes.growth(), role.role.name()),
+    }));
+    evidence.extend(others.iter().filter_map(|finding| {
+        let bytes = finding.impact.peak.filter(|bytes| *bytes > Bytes::ZERO)?;
+        let text = format!("{} accounts for {bytes}", finding.rule);
+        Some(Measure { name: "accounted-for-bytes", value: Value::Bytes(bytes), text })
     }));
     let finding = Finding {
         message: format!("the {what} is {more} higher than in the base ({share})"),
@@ -199,4 +210,115 @@ fn aligned(device: &DeviceComparison) -> Measure {
         number => format!("{} compared", crate::unit::count(number, "iteration")),
     };
     Measure { name: "iterations-compared", value: Value::Count(device.aligned as u64), text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::PeakAt;
+    use crate::finding::Location;
+    use crate::program::Phase;
+    use crate::unit::Index;
+
+    const MIB: u64 = 1 << 20;
+
+    fn change(base: u64, head: u64, noise: u64) -> Change {
+        Change { base: Bytes(base * MIB), head: Bytes(head * MIB), noise: Bytes(noise * MIB) }
+    }
+
+    fn comparison(peak: Change, growth: Change) -> Comparison {
+        let line = |line| Location { file: "/a/train.py".to_owned(), line, function: "main".to_owned() };
+        let site = |at: u32, more: u64| SiteChange {
+            lines: (Some(line(at)), Some(line(at + 2))),
+            callers: vec![line(90)],
+            phase: Phase::Forward,
+            bytes: change(10, 10 + more, 0),
+            growth: change(0, more / 10, 0),
+            allocations: (1, 1),
+        };
+        let device = DeviceComparison {
+            device: DeviceIndex::at(0).unwrap(),
+            iterations: (8, 8),
+            aligned: 8,
+            warm_up: 1,
+            peak,
+            peak_at: (PeakAt::Iteration(2), PeakAt::Iteration(2)),
+            reserved: change(900, 900, 0),
+            resident: None,
+            growth: Some(growth),
+            allocations: None,
+            roles: Vec::new(),
+            sites: vec![site(3, 20), site(7, 80)],
+        };
+        Comparison { devices: vec![device], ..Comparison::default() }
+    }
+
+    fn found(comparison: &Comparison, new: &[(Group, Severity, Standing, u64)]) -> Vec<String> {
+        let finding = |(group, severity, standing, saved): &(Group, Severity, Standing, u64)| Finding {
+            device: DeviceIndex::at(0),
+            standing: standing.clone(),
+            impact: Impact { peak: Some(Bytes(saved * MIB)), ..Impact::default() },
+            ..Finding::of("rule", *group, *severity)
+        };
+        let head = Report { findings: new.iter().map(finding).collect(), ..Report::default() };
+        let found = regressions(comparison, &head, 0, &Threshold::default());
+        found.iter().map(|finding| format!("{}: {}", finding.rule, finding.message)).collect()
+    }
+
+    #[test]
+    fn a_higher_peak_is_found_where_most_was_added() {
+        let comparison = comparison(change(500, 600, 0), change(0, 0, 0));
+        let all = regressions(&comparison, &Report::default(), 0, &Threshold::default());
+        let [finding] = all.as_slice() else { panic!("{all:?}") };
+        assert_eq!(finding.message, "the peak is 100 MiB higher than in the base (20 %)");
+        assert_eq!(finding.location.as_ref().map(|location| location.line), Some(9));
+        assert_eq!(finding.stack.len(), 2);
+        assert_ne!(finding.fingerprint, Fingerprint::default());
+    }
+
+    #[test]
+    fn small_noisy_and_explained_changes_are_none() {
+        let none = change(0, 0, 0);
+        let peak = |base, head, noise| comparison(change(base, head, noise), none);
+        assert!(found(&peak(500, 520, 0), &[]).is_empty(), "4 %");
+        assert!(found(&peak(500, 600, 90), &[]).is_empty(), "noise and 5 %");
+        assert!(found(&peak(10, 13, 0), &[]).is_empty(), "3 MiB");
+        assert!(found(&peak(600, 500, 0), &[]).is_empty());
+        let new = |severity, standing, saved| (Group::Peak, severity, standing, saved);
+        assert!(found(&peak(500, 600, 0), &[new(Severity::Error, Standing::Open, 60)]).is_empty());
+        let meant = Standing::Ignored { reason: "meant".to_owned(), by: "a.py:1".to_owned() };
+        assert!(found(&peak(500, 600, 0), &[new(Severity::Warning, meant, 60)]).is_empty());
+        for not_enough in [
+            new(Severity::Error, Standing::Open, 20),
+            new(Severity::Error, Standing::Inherited, 60),
+            new(Severity::Warning, Standing::Open, 60),
+        ] {
+            assert_eq!(
+                found(&peak(500, 600, 0), &[not_enough]).len(),
+                1,
+                "a warning does not close the gate"
+            );
+        }
+    }
+
+    #[test]
+    fn growth_is_found_once() {
+        let growing = comparison(change(500, 564, 0), change(0, 8, 0));
+        assert_eq!(
+            found(&growing, &[]),
+            ["growth-regression: 8 MiB more stays behind in every iteration than in the base"],
+            "what grows explains the peak"
+        );
+        assert!(found(&growing, &[(Group::Leak, Severity::Error, Standing::Open, 64)]).is_empty());
+    }
+
+    #[test]
+    fn reserved_bytes_may_differ_by_more() {
+        let mut comparison = comparison(change(500, 500, 0), change(0, 0, 0));
+        comparison.devices[0].reserved = change(900, 1000, 0);
+        assert!(found(&comparison, &[]).is_empty());
+        comparison.devices[0].reserved = change(900, 1200, 0);
+        let holes = "peak-regression: the reserved peak is 300 MiB higher than in the base (33 %)";
+        assert_eq!(found(&comparison, &[]), [holes]);
+    }
 }

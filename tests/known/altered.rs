@@ -1,5 +1,7 @@
 //! The same program's recording as another run would give it.
 
+use memlint::edit::slice;
+use memlint::engine::Input;
 use memlint::snapshot::{Frame, Snapshot, Stacks};
 use memlint::unit::{Bytes, FrameId, Index, Micros, StackId};
 
@@ -150,4 +152,12 @@ pub(crate) fn larger(mut snapshot: Snapshot, times: u64) -> Snapshot {
         }
     }
     snapshot
+}
+
+/// The first three quarters of the iterations.
+pub(crate) fn shorter(snapshot: Snapshot) -> Snapshot {
+    let input = Input::of("snapshot".to_owned(), snapshot);
+    let iterations = input.devices[0].program.iterations.len();
+    let range = format!("1..{}", (iterations * 3).div_ceil(4)).parse().unwrap();
+    slice(input.snapshot, range).unwrap()
 }

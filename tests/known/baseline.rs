@@ -48,6 +48,7 @@ fn entries_survive_edits_checkouts_libraries_and_addresses() {
             ("another checkout", altered::elsewhere(snapshot(case))),
             ("a newer PyTorch", altered::newer_pytorch(snapshot(case))),
             ("another time", altered::at_another_time(snapshot(case))),
+            ("another length", altered::shorter(snapshot(case))),
         ] {
             assert_eq!(left(&baseline, altered), (0, 0), "{case}: {alteration}");
         }
@@ -74,13 +75,13 @@ fn a_finding_that_has_grown_is_open_and_one_that_has_shrunk_is_not() {
     let finding = &grown.findings[0];
     assert_eq!((&*finding.rule, &finding.standing), ("growing-residency", &Standing::Open));
     let text = &finding.evidence.last().unwrap().text;
-    assert_eq!(text, "27.6 MiB per iteration in the baseline, now 110.3 MiB");
+    assert_eq!(text, "27.6 MiB per iteration in the baseline, now 110.2 MiB");
 
     let mut shrunk = report(snapshot("grow-replay-bug"));
     baseline_of(&large()).settle(&mut shrunk, &terms());
     assert_eq!(shrunk.findings[0].standing, Standing::Baselined);
     let text = &shrunk.findings[0].evidence.last().unwrap().text;
-    assert!(text.starts_with("110.3 MiB per iteration in the baseline, now 27.6 MiB"), "{text}");
+    assert!(text.starts_with("110.2 MiB per iteration in the baseline, now 27.6 MiB"), "{text}");
     assert!(text.contains("--update-baseline"), "{text}");
     assert!(shrunk.notices.is_empty());
 }

@@ -5,6 +5,7 @@
 
 mod altered;
 mod baseline;
+mod comparison;
 
 use std::path::Path;
 
