@@ -34,7 +34,7 @@ mod uncheckpointed_activations;
 mod unchunked_loss;
 mod varying_shapes;
 
-use crate::facts::Facts;
+use crate::facts::{Facts, Guilty};
 use crate::finding::{Finding, Group, Location, Measure, Severity, StackFrame, Value};
 use crate::program::FoundBy;
 use crate::unit::{FrameId, StackId};
@@ -116,6 +116,12 @@ fn place(facts: &Facts, frame: FrameId) -> Option<Location> {
     let frame = facts.snapshot.stacks.frame(frame)?;
     let text = |id| facts.snapshot.text(id).to_owned();
     Some(Location { file: text(frame.file), line: frame.line, function: text(frame.name) })
+}
+
+/// The narrowest line that carries most of the guilty weight; where no line does, the heaviest allocation's own.
+fn responsible(facts: &Facts, guilty: &[Guilty]) -> Option<Location> {
+    let heaviest = || guilty.iter().max_by_key(|one| one.weight).and_then(|one| facts.site(one.stack));
+    place(facts, facts.blame().narrowest(guilty).or_else(heaviest)?)
 }
 
 /// A stack as a finding shows it: Python frames, innermost first.
