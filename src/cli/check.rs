@@ -1,5 +1,6 @@
 //! `memlint check`: the gate.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use super::against::Base;
@@ -22,6 +23,10 @@ pub(super) fn run(check: &Check, color: Color) -> Result<ExitCode, CliError> {
         sources.extend(Source::named(path).expand()?);
     }
     let files = source_map(&check.reading, &sources);
+    let reads_stdin = |source: &Source| matches!(source, Source::Stdin);
+    if sources.iter().any(reads_stdin) && check.known.against.as_deref() == Some(Path::new("-")) {
+        return Err(CliError::StdinTwice);
+    }
     let base =
         check.known.against.as_deref().map(|path| Base::read(path, &check.reading, &files)).transpose()?;
     let mut inputs = Vec::new();

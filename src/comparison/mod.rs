@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 use crate::engine::Report;
 use crate::finding::Tolerance;
 use crate::unit::Index;
+use measured::MeasuredDevice;
 
 /// One of two recordings.
 #[derive(Debug, Clone, Copy)]
@@ -72,14 +73,24 @@ impl Comparison {
     }
 }
 
-/// The devices that both recordings have, by ordinal.
+/// The devices that belong together: of the same ordinal, or the only ones of both, whatever their ordinals (another rank).
 fn shared_devices<'a>(
     base: &'a Measured,
     head: &'a Measured,
-) -> impl Iterator<Item = (&'a measured::MeasuredDevice, &'a measured::MeasuredDevice)> {
-    let beside =
-        |device: &measured::MeasuredDevice| base.devices.iter().find(|other| other.device == device.device);
-    head.devices.iter().filter_map(move |device| Some((beside(device)?, device)))
+) -> impl Iterator<Item = (&'a MeasuredDevice, &'a MeasuredDevice)> {
+    head.devices.iter().filter_map(move |device| Some((counterpart(device, head, base)?, device)))
+}
+
+/// The device of the other recording that belongs to one of this.
+fn counterpart<'a>(
+    device: &MeasuredDevice,
+    this: &Measured,
+    other: &'a Measured,
+) -> Option<&'a MeasuredDevice> {
+    match (this.devices.as_slice(), other.devices.as_slice()) {
+        ([_], [only]) => Some(only),
+        (_, several) => several.iter().find(|beside| beside.device == device.device),
+    }
 }
 
 /// What keeps the two from being compared in full.
@@ -87,7 +98,7 @@ fn doubts(base: Side, head: Side) -> Vec<String> {
     let mut doubts = Vec::new();
     for (side, other, name) in [(base, head, "base"), (head, base, "head")] {
         for device in &side.measured.devices {
-            if !other.measured.devices.iter().any(|one| one.device == device.device) {
+            if counterpart(device, side.measured, other.measured).is_none() {
                 doubts.push(format!("device {} is in the {name} alone", device.device.position()));
             }
             if device.iterations == 0 {
@@ -105,7 +116,7 @@ fn doubts(base: Side, head: Side) -> Vec<String> {
                 .map(|(reason, rules)| format!("{} could not look at the {name}: {reason}", some_of(&rules))),
         );
     }
-    let unlike = |(one, other): (&measured::MeasuredDevice, &measured::MeasuredDevice)| {
+    let unlike = |(one, other): (&MeasuredDevice, &MeasuredDevice)| {
         device::are_strangers(one, other).then(|| {
             format!(
                 "no call site of device {} is the same in both: are they recordings of one program?",

@@ -106,6 +106,9 @@ fn a_base_that_cannot_be_read_is_no_verdict() {
         let output = memlint(&["check", &head, "--against", base]);
         assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""), "{base}");
     }
+    let output = memlint(&["check", "-", "--against", "-"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("cannot be both"), "{}", stderr(&output));
     let both = ["check", &head, "--against", &head, "--baseline", "b.json"];
     let output = memlint(&both);
     assert_eq!(output.status.code(), Some(2));
