@@ -1,11 +1,11 @@
 //! The base of `memlint check --against`: read like any snapshot, and held against each of those that are checked.
 
-use std::path::Path;
+use std::num::NonZeroUsize;
 
 use super::arguments::Reading;
 use super::check::refuse_what_cannot_be_judged;
 use super::error::CliError;
-use super::reading::read;
+use super::reading::read_all;
 use crate::comparison::{Comparison, Measured, Side, Threshold, regressions};
 use crate::engine::{self, Report};
 use crate::finding::{Finding, Notice, Severity, Tolerance};
@@ -22,27 +22,36 @@ pub(super) struct Base {
 }
 
 impl Base {
-    /// Reads a snapshot, or those of a folder.
-    pub(super) fn read(path: &Path, reading: &Reading, files: &SourceMap) -> Result<Base, CliError> {
-        let (mut measured, mut examined) = (Vec::new(), Vec::new());
-        for source in Source::named(path).expand()? {
-            let input = read(&source, reading)?;
-            refuse_what_cannot_be_judged(&input)?;
-            measured.push(Measured::of(&input));
-            examined.push(engine::examine(&input, &rules::by_default()));
-        }
-        let mut report = Report::of(examined);
+    /// Reads the snapshots of the base.
+    pub(super) fn read(
+        sources: &[Source],
+        reading: &Reading,
+        jobs: Option<NonZeroUsize>,
+        files: &SourceMap,
+    ) -> Result<Base, CliError> {
+        let rules = rules::by_default();
+        let seen = read_all(sources, reading, jobs, |input| {
+            refuse_what_cannot_be_judged(input)?;
+            Ok((Measured::of(input), engine::examine(input, &rules)))
+        })?;
+        let (measured, examined): (Vec<_>, Vec<_>) = seen.into_iter().unzip();
+        let mut report = engine::conclude(examined, &rules);
         source::settle(&mut report.findings, files);
-        Ok(Base { name: path.display().to_string(), measured, report })
+        let name = sources.first().map(Source::name).unwrap_or_default();
+        Ok(Base { name, measured, report })
     }
 
     /// Settles what the base has, too, and adds what is worse although no rule says why.
-    pub(super) fn settle(&self, report: &mut Report, heads: &[Measured]) -> Result<(), CliError> {
+    pub(super) fn settle<'a>(
+        &self,
+        report: &mut Report,
+        heads: impl Iterator<Item = &'a Measured>,
+    ) -> Result<(), CliError> {
         inherit(report, &self.report, &Tolerance::default());
         let mut found: Vec<Finding> = Vec::new();
         let mut doubts: Vec<String> = Vec::new();
-        for (position, head) in heads.iter().enumerate() {
-            let base = self.beside(position, head, heads.len())?;
+        for (position, head) in heads.enumerate() {
+            let base = self.beside(position, head, report.recordings.len())?;
             let side = |measured, report| Side { measured, report };
             let comparison = Comparison::of(side(base, &self.report), side(head, report));
             let worse = regressions(&comparison, report, position, &Threshold::default());
@@ -56,17 +65,19 @@ impl Base {
         Ok(())
     }
 
-    /// The recording of the base that belongs to one of the head: of the same rank, or at the same place.
+    /// The recording of the base that belongs to one of the head: of the same rank, and if there are several of the same
+    /// moment; or, where names tell no ranks, at the same place.
     fn beside(&self, position: usize, head: &Measured, heads: usize) -> Result<&Measured, CliError> {
-        let of_rank = |one: &&Measured| one.rank.is_some() && one.rank == head.rank;
-        let found = match self.measured.as_slice() {
-            [one] => Some(one),
-            several => several
-                .iter()
-                .find(of_rank)
-                .or_else(|| several.get(position).filter(|one| several.len() == heads && one.rank.is_none())),
+        let several = match self.measured.as_slice() {
+            [one] => return Ok(one),
+            several => several,
         };
-        found.ok_or_else(|| CliError::Unpaired { name: head.name.clone(), base: self.name.clone() })
+        let of_rank = |one: &&Measured| head.rank.is_some() && one.rank == head.rank;
+        let same = several.iter().filter(of_rank);
+        let found = same.clone().find(|one| one.moment == head.moment).or_else(|| same.last());
+        let in_order = || several.get(position).filter(|one| several.len() == heads && one.rank.is_none());
+        let unpaired = || CliError::Unpaired { name: head.name.clone(), base: self.name.clone() };
+        found.or_else(in_order).ok_or_else(unpaired)
     }
 }
 

@@ -1,46 +1,37 @@
 //! `memlint check`: the gate.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use super::against::Base;
 use super::arguments::{Check, Color};
 use super::error::CliError;
-use super::reading::{read, source_map};
+use super::reading::{read_all, source_map, sources};
 use super::{file, print, terminal};
 use crate::comparison::Measured;
 use crate::engine::{self, Input, Report};
 use crate::gate::Gate;
-use crate::input::Source;
 use crate::report::{Detail, Look};
+use crate::rules;
 use crate::snapshot::{Action, DeviceTrace, Gap, Snapshot};
 use crate::source::{self, SourceMap};
 
 pub(super) fn run(check: &Check, color: Color) -> Result<ExitCode, CliError> {
     let known = check.known.read()?;
-    let mut sources = Vec::new();
-    for path in &check.paths {
-        sources.extend(Source::named(path).expand()?);
-    }
+    let sources = sources(&check.paths)?;
     let files = source_map(&check.reading, &sources);
-    let reads_stdin = |source: &Source| matches!(source, Source::Stdin);
-    if sources.iter().any(reads_stdin) && check.known.against.as_deref() == Some(Path::new("-")) {
-        return Err(CliError::StdinTwice);
-    }
-    let base =
-        check.known.against.as_deref().map(|path| Base::read(path, &check.reading, &files)).transpose()?;
-    let mut inputs = Vec::new();
-    for source in &sources {
-        let input = read(source, &check.reading)?;
-        refuse_what_cannot_be_judged(&input)?;
-        inputs.push(input);
-    }
-    let measured: Vec<Measured> = base.iter().flat_map(|_| inputs.iter().map(Measured::of)).collect();
-    let mut report = engine::check(inputs);
+    let base = check.known.base(&sources)?;
+    let base = base.map(|sources| Base::read(&sources, &check.reading, check.jobs, &files)).transpose()?;
+    let rules = rules::by_default();
+    let seen = read_all(&sources, &check.reading, check.jobs, |input| {
+        refuse_what_cannot_be_judged(input)?;
+        Ok((engine::examine(input, &rules), base.as_ref().map(|_| Measured::of(input))))
+    })?;
+    let (examinations, measured): (Vec<_>, Vec<_>) = seen.into_iter().unzip();
+    let mut report = engine::conclude(examinations, &rules);
     source::settle(&mut report.findings, &files);
     known.settle(&mut report, check.quiet)?;
     if let Some(base) = &base {
-        base.settle(&mut report, &measured)?;
+        base.settle(&mut report, measured.iter().flatten())?;
     }
     Gate { fail_on: check.fail_on.severity() }.judge(&mut report);
     write(check, &report, &files, color)?;

@@ -8,9 +8,11 @@ use clap::Args;
 
 use super::error::CliError;
 use super::file;
+use super::reading::sources;
 use crate::engine::Report;
 use crate::finding::Tolerance;
 use crate::gate::{Baseline, Changes, Terms};
+use crate::input::Source;
 use crate::unit::{count, shown_name};
 
 /// Findings that do not count because they are known.
@@ -73,6 +75,19 @@ impl Known {
             }
         };
         Ok(KnownFindings { arguments: self, baseline: Some(baseline) })
+    }
+}
+
+impl Known {
+    /// The snapshots to hold the checked ones against, where that is asked for.
+    pub(super) fn base(&self, checked: &[Source]) -> Result<Option<Vec<Source>>, CliError> {
+        let Some(path) = &self.against else { return Ok(None) };
+        let base = sources(std::slice::from_ref(path))?;
+        let both = [checked, &base];
+        if both.iter().all(|side| side.contains(&Source::Stdin)) {
+            return Err(CliError::StdinTwice);
+        }
+        Ok(Some(base))
     }
 }
 

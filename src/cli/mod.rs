@@ -6,6 +6,7 @@
 mod against;
 mod arguments;
 mod check;
+mod crew;
 mod diff;
 mod edit;
 mod error;

@@ -23,6 +23,8 @@ pub struct Measured {
     pub name: String,
     /// The rank of the process that wrote it, where that is known.
     pub rank: Option<u32>,
+    /// When it was written, as far as names tell.
+    pub moment: Vec<u64>,
     /// Every device that did something.
     pub(super) devices: Vec<MeasuredDevice>,
 }
@@ -111,7 +113,8 @@ impl Measured {
             let facts = device.facts(&input.snapshot, &input.code)?;
             Some(MeasuredDevice::of(device, &facts))
         });
-        Measured { name: input.name.clone(), rank: input.rank, devices: devices.collect() }
+        let (rank, moment) = (input.origin.rank, input.origin.moment.clone());
+        Measured { name: input.name.clone(), rank, moment, devices: devices.collect() }
     }
 }
 
