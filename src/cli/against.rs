@@ -24,6 +24,7 @@ pub(super) struct Base {
 impl Base {
     /// Reads the snapshots of the base.
     pub(super) fn read(
+        name: String,
         sources: &[Source],
         reading: &Reading,
         jobs: Option<NonZeroUsize>,
@@ -37,7 +38,6 @@ impl Base {
         let (measured, examined): (Vec<_>, Vec<_>) = seen.into_iter().unzip();
         let mut report = engine::conclude(examined, &rules);
         source::settle(&mut report.findings, files);
-        let name = sources.first().map(Source::name).unwrap_or_default();
         Ok(Base { name, measured, report })
     }
 

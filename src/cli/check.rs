@@ -20,7 +20,8 @@ pub(super) fn run(check: &Check, color: Color) -> Result<ExitCode, CliError> {
     let sources = sources(&check.paths)?;
     let files = source_map(&check.reading, &sources);
     let base = check.known.base(&sources)?;
-    let base = base.map(|sources| Base::read(&sources, &check.reading, check.jobs, &files)).transpose()?;
+    let read = |(name, base): (String, Vec<_>)| Base::read(name, &base, &check.reading, check.jobs, &files);
+    let base = base.map(read).transpose()?;
     let rules = rules::by_default();
     let seen = read_all(&sources, &check.reading, check.jobs, |input| {
         refuse_what_cannot_be_judged(input)?;

@@ -79,15 +79,15 @@ impl Known {
 }
 
 impl Known {
-    /// The snapshots to hold the checked ones against, where that is asked for.
-    pub(super) fn base(&self, checked: &[Source]) -> Result<Option<Vec<Source>>, CliError> {
+    /// The snapshots to hold the checked ones against, where that is asked for, and what messages call them.
+    pub(super) fn base(&self, checked: &[Source]) -> Result<Option<(String, Vec<Source>)>, CliError> {
         let Some(path) = &self.against else { return Ok(None) };
         let base = sources(std::slice::from_ref(path))?;
         let both = [checked, &base];
         if both.iter().all(|side| side.contains(&Source::Stdin)) {
             return Err(CliError::StdinTwice);
         }
-        Ok(Some(base))
+        Ok(Some((path.display().to_string(), base)))
     }
 }
 

