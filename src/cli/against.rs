@@ -74,7 +74,10 @@ impl Base {
         };
         let of_rank = |one: &&Measured| head.rank.is_some() && one.rank == head.rank;
         let same = several.iter().filter(of_rank);
-        let found = same.clone().find(|one| one.moment == head.moment).or_else(|| same.last());
+        let found = same
+            .clone()
+            .find(|one| one.moment == head.moment)
+            .or_else(|| same.max_by(|a, b| a.moment.cmp(&b.moment)));
         let in_order = || several.get(position).filter(|one| several.len() == heads && one.rank.is_none());
         let unpaired = || CliError::Unpaired { name: head.name.clone(), base: self.name.clone() };
         found.or_else(in_order).ok_or_else(unpaired)

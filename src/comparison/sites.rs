@@ -32,10 +32,14 @@ pub(super) fn pair(base: &[Site], head: &[Site]) -> Vec<Pair> {
     for key in [&chain as &Keying, &innermost] {
         let mut groups: BTreeMap<Key, (Vec<usize>, Vec<usize>)> = BTreeMap::new();
         for at in left.0.drain(..) {
-            base.get(at).map(|site| groups.entry(key(site, false)).or_default().0.push(at));
+            if let Some(site) = base.get(at) {
+                groups.entry(key(site, false)).or_default().0.push(at);
+            }
         }
         for at in left.1.drain(..) {
-            head.get(at).map(|site| groups.entry(key(site, true)).or_default().1.push(at));
+            if let Some(site) = head.get(at) {
+                groups.entry(key(site, true)).or_default().1.push(at);
+            }
         }
         for (mut old, mut now) in groups.into_values() {
             old.sort_by_key(|&at| base.get(at).map(lines));

@@ -142,8 +142,8 @@ fn entry(read: EntryDocument, line: usize) -> Result<Entry, &'static str> {
 /// `before` is.
 fn place_of(text: &str, part: &str, before: (usize, usize)) -> (usize, usize) {
     let offset = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
-    let between = text.as_bytes().get(before.0..offset).unwrap_or_default();
-    (offset, before.1 + between.iter().filter(|byte| **byte == b'\n').count())
+    let between = text.get(before.0..offset).unwrap_or_default();
+    (offset, before.1 + between.matches('\n').count())
 }
 
 /// What the parser says, but for the place, which the error names on its own.

@@ -19,14 +19,14 @@ struct Diff {
     tool: Tool,
     base: String,
     head: String,
-    devices: Vec<Device>,
+    devices: Vec<Compared>,
     findings: Vec<Finding>,
     same_findings: usize,
     doubts: Vec<String>,
 }
 
 #[derive(Serialize)]
-struct Device {
+struct Compared {
     device: usize,
     base_iterations: usize,
     head_iterations: usize,
@@ -66,8 +66,8 @@ struct RoleAtPeak {
 
 #[derive(Serialize)]
 struct Site {
-    base: Option<Line>,
-    head: Option<Line>,
+    base: Option<Spot>,
+    head: Option<Spot>,
     phase: &'static str,
     peak_bytes: Figures,
     bytes_per_iteration: Figures,
@@ -75,7 +75,7 @@ struct Site {
 }
 
 #[derive(Serialize)]
-struct Line {
+struct Spot {
     file: String,
     line: u32,
     function: String,
@@ -89,7 +89,7 @@ struct Finding {
     severity: &'static str,
     base_severity: Option<&'static str>,
     message: String,
-    location: Option<Line>,
+    location: Option<Spot>,
     impact: Size,
     base_impact: Option<Size>,
     difference: Option<String>,
@@ -110,7 +110,7 @@ impl Diff {
             tool: TOOL,
             base: comparison.base.clone(),
             head: comparison.head.clone(),
-            devices: comparison.devices.iter().map(Device::of).collect(),
+            devices: comparison.devices.iter().map(Compared::of).collect(),
             findings: comparison.findings.iter().map(Finding::of).collect(),
             same_findings: comparison.same_findings,
             doubts: comparison.doubts.clone(),
@@ -118,15 +118,15 @@ impl Diff {
     }
 }
 
-impl Device {
-    fn of(device: &DeviceComparison) -> Device {
+impl Compared {
+    fn of(device: &DeviceComparison) -> Compared {
         let roles = device.roles.iter();
         // Sites that hold nothing at either peak and do not grow are no part of the comparison.
         let told = |site: &&SiteChange| {
             site.bytes.base.max(site.bytes.head) > Bytes::ZERO
                 || site.growth.base.max(site.growth.head) > Bytes::ZERO
         };
-        Device {
+        Compared {
             device: device.device.position(),
             base_iterations: device.iterations.0,
             head_iterations: device.iterations.1,
@@ -174,8 +174,8 @@ impl Site {
     fn of(site: &SiteChange) -> Site {
         let (base, head) = site.allocations;
         Site {
-            base: site.lines.0.as_ref().map(Line::of),
-            head: site.lines.1.as_ref().map(Line::of),
+            base: site.lines.0.as_ref().map(Spot::of),
+            head: site.lines.1.as_ref().map(Spot::of),
             phase: site.phase.name(),
             peak_bytes: Figures::of(&site.bytes),
             bytes_per_iteration: Figures::of(&site.growth),
@@ -184,9 +184,9 @@ impl Site {
     }
 }
 
-impl Line {
-    fn of(location: &Location) -> Line {
-        Line { file: location.file.clone(), line: location.line, function: location.function.clone() }
+impl Spot {
+    fn of(location: &Location) -> Spot {
+        Spot { file: location.file.clone(), line: location.line, function: location.function.clone() }
     }
 }
 
@@ -200,7 +200,7 @@ impl Finding {
             severity: finding.severity.name(),
             base_severity: change.before.map(|mark| mark.severity.name()),
             message: finding.message.clone(),
-            location: finding.location.as_ref().map(Line::of),
+            location: finding.location.as_ref().map(Spot::of),
             impact: Size::of(&finding.impact),
             base_impact: change.before.map(|mark| Size::of(&mark.impact)),
             difference: change.difference.map(|one| one.evidence("", "in the base").text),
