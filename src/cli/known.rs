@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, ErrorKind, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -79,6 +79,11 @@ impl Known {
 }
 
 impl Known {
+    /// The files that are named, whatever for.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.baseline.iter().chain(&self.against).map(PathBuf::as_path)
+    }
+
     /// The snapshots to hold the checked ones against, where that is asked for, and what messages call them.
     pub(super) fn base(&self, checked: &[Source]) -> Result<Option<(String, Vec<Source>)>, CliError> {
         let Some(path) = &self.against else { return Ok(None) };

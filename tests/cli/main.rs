@@ -8,6 +8,7 @@ mod baseline;
 mod diff;
 mod formats;
 mod many;
+mod outputs;
 mod writing;
 
 use std::path::{Path, PathBuf};
