@@ -19,14 +19,14 @@ struct Diff {
     tool: Tool,
     base: String,
     head: String,
-    devices: Vec<Compared>,
+    devices: Vec<OneDevice>,
     findings: Vec<Finding>,
     same_findings: usize,
     doubts: Vec<String>,
 }
 
 #[derive(Serialize)]
-struct Compared {
+struct OneDevice {
     device: usize,
     base_iterations: usize,
     head_iterations: usize,
@@ -110,7 +110,7 @@ impl Diff {
             tool: TOOL,
             base: comparison.base.clone(),
             head: comparison.head.clone(),
-            devices: comparison.devices.iter().map(Compared::of).collect(),
+            devices: comparison.devices.iter().map(OneDevice::of).collect(),
             findings: comparison.findings.iter().map(Finding::of).collect(),
             same_findings: comparison.same_findings,
             doubts: comparison.doubts.clone(),
@@ -118,15 +118,15 @@ impl Diff {
     }
 }
 
-impl Compared {
-    fn of(device: &DeviceComparison) -> Compared {
+impl OneDevice {
+    fn of(device: &DeviceComparison) -> OneDevice {
         let roles = device.roles.iter();
         // Sites that hold nothing at either peak and do not grow are no part of the comparison.
         let told = |site: &&SiteChange| {
             site.bytes.base.max(site.bytes.head) > Bytes::ZERO
                 || site.growth.base.max(site.growth.head) > Bytes::ZERO
         };
-        Compared {
+        OneDevice {
             device: device.device.position(),
             base_iterations: device.iterations.0,
             head_iterations: device.iterations.1,
