@@ -21,11 +21,13 @@
 //! | [`config`] | which rules run, at which level; budgets, suppressions; errors point into the file |
 //! | [`engine`] | runs the rules over the snapshots and sorts what they find |
 //! | [`source`] | from recorded paths to local files; the expression to underline |
+//! | [`comparison`] | two recordings of one program, side by side |
 //! | [`gate`] | which findings count, and the verdict |
 //! | [`report`] | one file a format |
 //! | [`cli`] | arguments, exit codes, errors |
 
 pub mod cli;
+pub mod comparison;
 pub mod config;
 pub mod edit;
 pub mod engine;

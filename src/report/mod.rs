@@ -7,6 +7,7 @@
 mod chart;
 mod closing;
 mod concise;
+pub mod diff;
 mod failure;
 mod format;
 mod gap;

@@ -83,12 +83,12 @@ pub(super) fn write(document: &impl Serialize, out: &mut dyn io::Write) -> io::R
 
 /// Who wrote a document.
 #[derive(Serialize, JsonSchema)]
-struct Tool {
+pub(super) struct Tool {
     name: &'static str,
     version: &'static str,
 }
 
-const TOOL: Tool = Tool { name: "memlint", version: env!("CARGO_PKG_VERSION") };
+pub(super) const TOOL: Tool = Tool { name: "memlint", version: env!("CARGO_PKG_VERSION") };
 
 /// A loop's header.
 #[derive(Serialize, JsonSchema)]
