@@ -1,14 +1,15 @@
 //! Optimizer state that is made again and again.
 //!
-//! In: the allocations with the role of optimizer state, by the step that made them. Out: the makings that are alike: as
-//! many tensors of the same sizes as the first making. A step that adds a tensor or two, and an optimizer that keeps a
-//! history of its own (L-BFGS) make other sizes than at first.
+//! In: the allocations with the role of optimizer state, by the step that made them. Out: the makings that repeat one
+//! another: as many tensors of the same sizes as the first making, or all of the last one's (which are gone by then) and
+//! more: a new optimizer for a growing set of parameters. A step that adds a tensor or two, and an optimizer that keeps a
+//! history of its own (L-BFGS) make other sizes than at first, while the earlier ones live on.
 
 use std::collections::BTreeMap;
 
 use crate::facts::Facts;
 use crate::role::Role;
-use crate::unit::{AllocationId, Bytes};
+use crate::unit::{AllocationId, Bytes, EventIndex};
 
 /// Fewer tensors than this prove nothing by their sizes.
 const TENSORS: usize = 4;
@@ -28,7 +29,18 @@ pub struct StateMaking {
     pub new_parameters: Bytes,
 }
 
-/// The first making of state, and all that are like it.
+impl StateMaking {
+    /// The state that is alive after the step, and the gradients that were when it began: what the state is for.
+    pub fn alive(&self, facts: &Facts) -> (Bytes, Bytes) {
+        let Some(step) = facts.program.steps.get(self.step) else { return (Bytes::ZERO, Bytes::ZERO) };
+        let of = |role: Role, at: EventIndex| -> Bytes {
+            facts.with_role(role).filter(|(_, one)| one.alive_after(at)).map(|(_, one)| one.bytes).sum()
+        };
+        (of(Role::OptimizerState, step.end), of(Role::Gradient, step.start))
+    }
+}
+
+/// The first making of state, and all that repeat it.
 pub(super) fn makings(facts: &Facts) -> Vec<StateMaking> {
     let steps = &facts.program.steps;
     let mut by_step: BTreeMap<usize, Vec<AllocationId>> = BTreeMap::new();
@@ -44,12 +56,15 @@ pub(super) fn makings(facts: &Facts) -> Vec<StateMaking> {
     let mut makings: Vec<StateMaking> = Vec::new();
     let mut first: BTreeMap<Bytes, usize> = BTreeMap::new();
     let mut before = None;
+    let mut last_sizes = BTreeMap::new();
     for (step, tensors) in by_step {
         let sizes = sizes(facts, &tensors);
         if first.is_empty() {
             first.clone_from(&sizes);
         }
-        if tensors.len() < TENSORS || !alike(&first, &sizes) {
+        let again = makings.last().is_some_and(|last| is_gone(facts, &last.tensors, &tensors))
+            && covers(&sizes, &last_sizes);
+        if tensors.len() < TENSORS || !(alike(&first, &sizes) || again) {
             continue;
         }
         let began = tensors.first().and_then(|id| born(*id));
@@ -59,8 +74,20 @@ pub(super) fn makings(facts: &Facts) -> Vec<StateMaking> {
         let new = facts.with_role(Role::Parameter).filter(between).map(|(_, one)| one.bytes).sum();
         before = tensors.last().and_then(|id| born(*id));
         makings.push(StateMaking { step, tensors, bytes: total(&sizes), new_parameters: new });
+        last_sizes = sizes;
     }
     makings
+}
+
+/// Whether nearly all of an earlier making is gone before a later one begins.
+fn is_gone(facts: &Facts, old: &[AllocationId], new: &[AllocationId]) -> bool {
+    let began = new.first().and_then(|id| facts.timeline.allocation(*id)?.alloc);
+    let gone = |id: &AllocationId| {
+        let one = facts.timeline.allocation(*id);
+        one.and_then(|one| one.free_requested.or(one.free)).is_some_and(|freed| Some(freed) <= began)
+    };
+    let left: Vec<AllocationId> = old.iter().copied().filter(|id| !gone(id)).collect();
+    facts.bytes(&left).share_of(facts.bytes(old)) <= 1.0 - ALIKE
 }
 
 fn sizes(facts: &Facts, tensors: &[AllocationId]) -> BTreeMap<Bytes, usize> {
@@ -76,9 +103,14 @@ fn total(sizes: &BTreeMap<Bytes, usize>) -> Bytes {
 }
 
 fn alike(first: &BTreeMap<Bytes, usize>, other: &BTreeMap<Bytes, usize>) -> bool {
-    let common = first
+    covers(other, first) && covers(first, other)
+}
+
+/// Whether a set has tensors for nearly all bytes of another.
+fn covers(set: &BTreeMap<Bytes, usize>, other: &BTreeMap<Bytes, usize>) -> bool {
+    let common = other
         .iter()
-        .map(|(bytes, count)| bytes.times((*count).min(other.get(bytes).copied().unwrap_or(0)) as u64));
+        .map(|(bytes, count)| bytes.times((*count).min(set.get(bytes).copied().unwrap_or(0)) as u64));
     let common: Bytes = common.sum();
-    common.share_of(total(first).max(total(other))) >= ALIKE
+    common.share_of(total(other)) >= ALIKE
 }
