@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{declare_rule, measure, place, shown};
+use rustc_hash::FxHashSet;
+
+use super::{declare_rule, growing_residency, measure, place, shown};
 use crate::facts::{Change, Changes, Facts};
 use crate::finding::{Finding, Impact, Severity, Value};
 use crate::program::Phase;
@@ -31,9 +33,13 @@ const SAVED: f64 = 0.05;
 enum Kind {
     /// `torch.load` to the device, kept after the model took the values over.
     Loaded,
-    /// Copied while training runs: a best model, a snapshot. (Copies made before training are computed with: moving
-    /// averages, target networks, teachers.)
+    /// Copied while training runs: a best model, a snapshot. (Modules that are copied before training are computed with:
+    /// moving averages, target networks, teachers.)
     CopiedInLoop,
+    /// `deepcopy(model.state_dict())` before training: plain tensors, with which no module computes.
+    StateDict,
+    /// The same in a constructor: the object may keep a moving average in it.
+    HeldByObject,
 }
 
 /// Which allocations belong together: made by one line in one iteration (or before all).
@@ -47,10 +53,20 @@ struct Copied {
     covered: f64,
 }
 
+impl Copied {
+    /// Whether at least half of it is known otherwise: copies that pile up are a leak.
+    fn is_mostly_in(&self, facts: &Facts, known: &FxHashSet<AllocationId>) -> bool {
+        let inside: Vec<AllocationId> =
+            self.tensors.iter().copied().filter(|id| known.contains(id)).collect();
+        facts.bytes(&inside).share_of(self.bytes) >= 0.5
+    }
+}
+
 impl DuplicateWeights {
     fn detect(facts: &Facts) -> Vec<Finding> {
         let mut copies: BTreeMap<(Kind, FrameId), Vec<Copied>> = BTreeMap::new();
-        for copy in copies_of_weights(facts) {
+        let piled = growing_residency::piled(facts);
+        for copy in copies_of_weights(facts).into_iter().filter(|copy| !copy.is_mostly_in(facts, &piled)) {
             copies.entry((copy.kind, copy.frame)).or_default().push(copy);
         }
         copies.values().filter_map(|copies| report(facts, copies)).collect()
@@ -97,19 +113,39 @@ struct Source {
     line: Option<FrameId>,
     loads: bool,
     copies: bool,
+    /// Plain tensors are copied, and not a module's parameters.
+    plain: bool,
+    constructs: bool,
     /// A moving average of the weights makes its copy: it is wanted.
     averages: bool,
 }
 
 fn source(facts: &Facts, stack: StackId) -> Source {
     let mut source = Source { line: facts.site(stack), ..Source::default() };
+    let (mut tensors, mut parameters, mut builds) = (false, false, false);
     for frame in facts.code.python(stack).iter().filter_map(|id| facts.snapshot.stacks.frame(*id)) {
-        let file = facts.snapshot.text(frame.file);
-        source.loads |= file.ends_with("torch/serialization.py");
+        let (file, name) = (facts.snapshot.text(frame.file), facts.snapshot.text(frame.name));
+        source.loads |= is_loader(file, name);
         source.copies |= file.ends_with("/copy.py");
         source.averages |= file.ends_with("torch/optim/swa_utils.py") || file.ends_with("utils/model_ema.py");
+        source.constructs |= name == "__init__";
+        tensors |= name == "__deepcopy__" && file.ends_with("torch/_tensor.py");
+        parameters |= name == "__deepcopy__" && file.ends_with("torch/nn/parameter.py");
+        builds |= name == "from_pretrained";
     }
+    source.plain = source.copies && tensors && !parameters;
+    // What `from_pretrained` reads is the model itself.
+    source.loads &= !builds;
     source
+}
+
+/// Whether a function reads a file of weights into tensors of its own: `torch.load`, safetensors, and what stands before
+/// them in `huggingface_hub` and transformers.
+fn is_loader(file: &str, name: &str) -> bool {
+    file.ends_with("torch/serialization.py")
+        || (file.ends_with("safetensors/torch.py") && name.starts_with("load"))
+        || (file.ends_with("huggingface_hub/serialization/_torch.py") && name.starts_with("load"))
+        || (file.ends_with("transformers/modeling_utils.py") && name == "load_state_dict")
 }
 
 /// The copy that an allocation may be part of.
@@ -119,6 +155,10 @@ fn key(facts: &Facts, id: AllocationId, one: &Allocation, source: Source, loop_s
     let ends = facts.ends_held(one);
     if source.loads {
         return (ends > 0).then_some((Kind::Loaded, frame, None));
+    }
+    if source.plain && born.position() < loop_start {
+        let kind = if source.constructs { Kind::HeldByObject } else { Kind::StateDict };
+        return (ends > 0).then_some((kind, frame, None));
     }
     let busy = matches!(facts.phase(born), Phase::Backward | Phase::OptimizerStep | Phase::Clipping);
     let other = facts.role(id) == Role::OptimizerState;
@@ -156,9 +196,14 @@ fn report(facts: &Facts, copies: &[Copied]) -> Option<Finding> {
             "keep it on the host: {k: v.detach().cpu() for k, v in model.state_dict().items()}, or save it to disk",
             "copied here while training runs",
         ),
+        Kind::StateDict | Kind::HeldByObject => (
+            format!("a copy of the model's state dict stays on the device ({bytes})"),
+            "keep it on the host: {k: v.detach().cpu() for k, v in model.state_dict().items()}, or save it to disk",
+            "copied here before training, and held ever since",
+        ),
     };
     let mut finding = DuplicateWeights::META.finding(facts, message, help);
-    if share < SAVED {
+    if share < SAVED || largest.kind == Kind::HeldByObject {
         finding.severity = Severity::Info;
     }
     let tensors = largest.tensors.as_slice();
@@ -171,7 +216,8 @@ fn report(facts: &Facts, copies: &[Copied]) -> Option<Finding> {
     finding.phase = first.map(|event| facts.phase(event)).unwrap_or_default();
     finding.confidence = match largest.kind {
         Kind::Loaded => Confidence::High,
-        Kind::CopiedInLoop => Confidence::Medium,
+        Kind::CopiedInLoop | Kind::StateDict => Confidence::Medium,
+        Kind::HeldByObject => Confidence::Low,
     };
     let ends = tensors.iter().filter_map(|id| facts.timeline.allocation(*id)).map(|one| facts.ends_held(one));
     let ends = ends.max().unwrap_or(0);

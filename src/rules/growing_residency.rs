@@ -2,7 +2,7 @@
 
 mod collected;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
     declare_rule, delayed_free_cycle, growing_reallocation, measure, optimizer_state_regrowth, place,
@@ -10,6 +10,7 @@ use super::{
 };
 use crate::facts::{Change, Changes, Facts, Growth};
 use crate::finding::{Finding, Impact, Related, Severity, Value};
+use crate::role::Role;
 use crate::unit::{AllocationId, Bytes, Confidence, FrameId, count};
 
 declare_rule! {
@@ -30,6 +31,11 @@ const DRAWDOWN: f64 = 0.35;
 const TAIL: f64 = 0.6;
 /// How much of what the line gains must show in the device's total: what is freed elsewhere in exchange is no growth.
 const SHOWS_IN_TOTAL: f64 = 0.5;
+/// How many tensors of state an optimizer keeps for a parameter at most: Adam with `amsgrad` keeps three
+/// (`torch/optim/adam.py`).
+const STATES: usize = 3;
+/// The share of what grows that has to be gradients and state for that.
+const BOUNDED: f64 = 0.9;
 /// How many sets there have to be, where each replaces the last: their sizes vary for more reasons than those of piles.
 const SETS: usize = 5;
 /// How much of the growth of such sets their number has to account for.
@@ -38,11 +44,7 @@ const BY_NUMBER: f64 = 0.8;
 impl GrowingResidency {
     fn detect(facts: &Facts) -> Vec<Finding> {
         let explained = explained(facts);
-        let real = |growth: &&Growth| grows(facts, growth) && !is_explained(facts, growth, &explained);
-        let mut growing: Vec<&Growth> = facts.growth().iter().filter(real).collect();
-        let piled: FxHashSet<FrameId> = growing.iter().map(|growth| growth.site).collect();
-        let sets = facts.replaced_sets().iter().filter(|set| !piled.contains(&set.site));
-        growing.extend(sets.filter(|set| gains_members(set)).filter(real));
+        let growing = growing(facts, &explained);
         let reported: FxHashSet<AllocationId> =
             growing.iter().flat_map(|growth| growth.alive.iter().copied()).collect();
         let mut statements: Vec<(FrameId, Vec<&Growth>)> = Vec::new();
@@ -58,6 +60,26 @@ impl GrowingResidency {
     }
 }
 
+/// The lines that grow for reasons of their own.
+fn growing<'a>(facts: &'a Facts, explained: &FxHashSet<AllocationId>) -> Vec<&'a Growth> {
+    let parameters = by_size(facts, facts.with_role(Role::Parameter).map(|(id, _)| id));
+    let real = |growth: &&Growth| {
+        grows(facts, growth)
+            && !is_explained(facts, growth, explained)
+            && !is_bounded(facts, growth, &parameters)
+    };
+    let mut growing: Vec<&Growth> = facts.growth().iter().filter(real).collect();
+    let piled: FxHashSet<FrameId> = growing.iter().map(|growth| growth.site).collect();
+    let sets = facts.replaced_sets().iter().filter(|set| !piled.contains(&set.site));
+    growing.extend(sets.filter(|set| gains_members(set)).filter(real));
+    growing
+}
+
+/// What this rule reports as piled up from iteration to iteration.
+pub(super) fn piled(facts: &Facts) -> FxHashSet<AllocationId> {
+    growing(facts, &explained(facts)).into_iter().flat_map(|growth| growth.alive.iter().copied()).collect()
+}
+
 /// What another leak rule reports, at its cause.
 fn explained(facts: &Facts) -> FxHashSet<AllocationId> {
     retained_graph::explained(facts)
@@ -71,6 +93,30 @@ fn explained(facts: &Facts) -> FxHashSet<AllocationId> {
 fn is_explained(facts: &Facts, growth: &Growth, explained: &FxHashSet<AllocationId>) -> bool {
     let known: Vec<AllocationId> = growth.alive.iter().copied().filter(|id| explained.contains(id)).collect();
     facts.bytes(&known).share_of(facts.bytes(&growth.alive)) >= 0.5
+}
+
+/// How many tensors there are of each size.
+fn by_size(facts: &Facts, ids: impl Iterator<Item = AllocationId>) -> FxHashMap<Bytes, usize> {
+    let mut sizes = FxHashMap::default();
+    for one in ids.filter_map(|id| facts.timeline.allocation(id)) {
+        *sizes.entry(one.bytes).or_default() += 1;
+    }
+    sizes
+}
+
+/// Whether what a line leaves behind is gradients or optimizer state, and no more than the parameters of these sizes
+/// have: layers that are unfrozen one after the other gain theirs in steps, and only so many.
+fn is_bounded(facts: &Facts, growth: &Growth, parameters: &FxHashMap<Bytes, usize>) -> bool {
+    let of = |role: Role| growth.alive.iter().copied().filter(move |id| facts.role(*id) == role);
+    let fits = |role: Role, each: usize| {
+        let room = |bytes: &Bytes| each * parameters.get(bytes).copied().unwrap_or(0);
+        by_size(facts, of(role)).iter().all(|(bytes, count)| *count <= room(bytes))
+    };
+    let bytes = |role: Role| facts.bytes(&of(role).collect::<Vec<_>>());
+    let theirs = bytes(Role::Gradient) + bytes(Role::OptimizerState);
+    // A workspace is made once and does not grow.
+    let growing = facts.bytes(&growth.alive) - bytes(Role::Workspace);
+    theirs.share_of(growing) >= BOUNDED && fits(Role::Gradient, 1) && fits(Role::OptimizerState, STATES)
 }
 
 /// Whether a line's series is a steady growth that matters and that has not come to an end.
