@@ -9,7 +9,7 @@ use crate::finding::{Finding, Impact, Measure, Related, Severity, Value};
 use crate::program::Phase;
 use crate::role::Role;
 use crate::timeline::Allocation;
-use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, Index, count, percent};
+use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, Index, StringId, count, percent};
 
 declare_rule! {
     /// A few short-lived tensors of one line make a good part of the peak.
@@ -39,6 +39,8 @@ const BEFORE: f64 = 1.5;
 /// A line with what it has alive at the peak.
 struct Spike {
     frame: FrameId,
+    /// The line of the function that it calls which makes most of them, where no line of it makes enough alone.
+    inner: Option<FrameId>,
     /// The largest tensors at the peak; some may be the backward pass's counterparts.
     at_peak: Vec<AllocationId>,
     /// All alike, over the whole recording.
@@ -121,7 +123,7 @@ fn spike(
     at_peak.sort_by_key(|id| std::cmp::Reverse(facts.bytes(&[*id])));
     at_peak.truncate(FEW);
     let bytes = facts.bytes(&at_peak);
-    (bytes.share_of(peak) >= SHARE).then_some(Spike { frame, at_peak, all, bytes })
+    (bytes.share_of(peak) >= SHARE).then_some(Spike { frame, inner: None, at_peak, all, bytes })
 }
 
 /// The lines that set the loop's peak with short-lived tensors; heaviest first.
@@ -129,14 +131,14 @@ fn in_the_loop(facts: &Facts) -> Vec<Spike> {
     let steady = facts.steady();
     let Some(at) = steady.peak_event else { return Vec::new() };
     let scene = Scene::of(facts);
-    let mut lines: BTreeMap<FrameId, Vec<AllocationId>> = BTreeMap::new();
+    let mut lines: BTreeMap<Place, Vec<AllocationId>> = BTreeMap::new();
     let mut backward: Vec<AllocationId> = Vec::new();
     for (id, one) in facts.timeline.iter().filter(|(_, one)| scene.is_large_and_short(one)) {
         if facts.role(id) == Role::Workspace {
             continue;
         }
-        match scene.line(one) {
-            Some(frame) => lines.entry(frame).or_default().push(id),
+        match scene.place(one) {
+            Some(place) => lines.entry(place).or_default().push(id),
             None if scene.is_unframed_backward(one) => backward.push(id),
             None => {}
         }
@@ -145,22 +147,48 @@ fn in_the_loop(facts: &Facts) -> Vec<Spike> {
         |id: &AllocationId| facts.timeline.allocation(*id).is_some_and(|one| one.alive_after(at));
     let mut spikes: Vec<Spike> = lines
         .into_iter()
-        .filter_map(|(frame, mut all)| {
+        .filter_map(|(place, mut all)| {
             // The gradient of a large tensor is as large, and is made and dropped on the engine's thread.
             let sizes: BTreeSet<Bytes> = all.iter().map(|id| facts.bytes(&[*id])).collect();
             all.extend(backward.iter().filter(|id| is_one_of(&sizes, facts.bytes(&[**id]))));
-            let at_peak = all.iter().copied().filter(is_at_peak).collect();
-            spike(facts, frame, at_peak, all, steady.peak)
+            let at_peak: Vec<AllocationId> = all.iter().copied().filter(is_at_peak).collect();
+            let heaviest = heaviest_line(facts, &at_peak)?;
+            let enough = heaviest.1.share_of(steady.peak) >= SHARE;
+            let (frame, inner) = match place {
+                Place::Call { caller, .. } if !enough => (caller, Some(heaviest.0)),
+                _ => (heaviest.0, None),
+            };
+            Some(Spike { inner, ..spike(facts, frame, at_peak, all, steady.peak)? })
         })
         .collect();
     spikes.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(a.frame.cmp(&b.frame)));
     spikes
 }
 
+/// Of some tensors the line that makes most bytes, and these.
+fn heaviest_line(facts: &Facts, tensors: &[AllocationId]) -> Option<(FrameId, Bytes)> {
+    let mut lines: BTreeMap<FrameId, Bytes> = BTreeMap::new();
+    for one in tensors.iter().filter_map(|id| facts.timeline.allocation(*id)) {
+        if let Some(frame) = one.stack.and_then(|stack| facts.site(stack)) {
+            *lines.entry(frame).or_default() += one.bytes;
+        }
+    }
+    lines.into_iter().max_by_key(|(frame, bytes)| (*bytes, std::cmp::Reverse(*frame)))
+}
+
 /// Whether an amount is within a hundredth of one of these sizes. If it is of any, it is of one of its neighbours.
 fn is_one_of(sizes: &BTreeSet<Bytes>, bytes: Bytes) -> bool {
     let mut neighbours = sizes.range(..bytes).next_back().into_iter().chain(sizes.range(bytes..).next());
     neighbours.any(|size| size.get().abs_diff(bytes.get()) <= size.get() / 100)
+}
+
+/// What counts together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    /// What one line makes.
+    Line(FrameId),
+    /// What a function makes for one line that calls it: the steps of one computation.
+    Call { caller: FrameId, function: (StringId, StringId) },
 }
 
 /// What short and large mean here.
@@ -223,6 +251,19 @@ impl<'f, 'a> Scene<'f, 'a> {
         self.facts.site(one.stack?).filter(|_| outgrows)
     }
 
+    /// A function outside every module and outside the main loop's own body does one thing for the line that calls it.
+    fn place(&self, one: &Allocation) -> Option<Place> {
+        let line = self.line(one)?;
+        let stacks = &self.facts.snapshot.stacks;
+        let function = |frame: FrameId| stacks.frame(frame).map(|one| (one.file, one.name));
+        let looping = self.facts.program.main_loop.and_then(|main| function(main.frame));
+        let own = function(line).filter(|own| Some(*own) != looping);
+        let caller = self.facts.code.user(one.stack?).nth(1);
+        let is_function = self.maker(one) == Some(Maker::Function);
+        let call = caller.zip(own).filter(|_| is_function);
+        Some(call.map_or(Place::Line(line), |(caller, function)| Place::Call { caller, function }))
+    }
+
     fn is_unframed_backward(&self, one: &Allocation) -> bool {
         self.maker(one).is_none() && one.alloc.is_some_and(|event| self.facts.phase(event) == Phase::Backward)
     }
@@ -248,7 +289,10 @@ fn report(facts: &Facts, spikes: &[Spike], moment: &Moment, severity: Severity) 
         let message = format!("{} more here", spike.bytes);
         Some(Related { location: place(facts, spike.frame)?, message })
     };
-    finding.related = spikes.iter().skip(1).take(3).filter_map(other).collect();
+    let inside = first.inner.and_then(|frame| place(facts, frame));
+    let message = "most of them are made here".to_owned();
+    finding.related = inside.map(|location| Related { location, message }).into_iter().collect();
+    finding.related.extend(spikes.iter().skip(1).take(3).filter_map(other));
     finding.confidence = Confidence::Medium;
     finding.evidence = evidence(facts, first, share);
     let saved = without(spikes).saving(facts.timeline);
@@ -280,7 +324,7 @@ fn library_workspace(facts: &Facts, moment: &Moment) -> Option<Finding> {
     let (id, one) = largest.filter(|(_, one)| one.bytes.share_of(steady.peak) >= SHARE)?;
     let stack = facts.seen_stack(one.alloc?)?;
     let frame = facts.site(stack)?;
-    let spike = Spike { frame, at_peak: vec![id], all: vec![id], bytes: one.bytes };
+    let spike = Spike { frame, inner: None, at_peak: vec![id], all: vec![id], bytes: one.bytes };
     let mut finding = report(facts, &[spike], moment, Severity::Info)?;
     finding.message = format!("one workspace of a library is {} at the peak", one.bytes);
     "limit it if memory is short: torch.backends.cudnn.benchmark = False, or a smaller batch"
