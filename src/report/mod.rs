@@ -9,6 +9,7 @@ mod gap;
 pub mod json;
 mod look;
 mod place;
+mod sightings;
 pub mod stats;
 pub mod text;
 

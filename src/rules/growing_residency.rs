@@ -48,9 +48,11 @@ impl GrowingResidency {
         let reported: FxHashSet<AllocationId> =
             growing.iter().flat_map(|growth| growth.alive.iter().copied()).collect();
         let mut statements: Vec<(FrameId, Vec<&Growth>)> = Vec::new();
+        let mut places: FxHashMap<FrameId, usize> = FxHashMap::default();
         for growth in growing {
             let statement = statement(facts, growth);
-            match statements.iter_mut().find(|(frame, _)| *frame == statement) {
+            let place = *places.entry(statement).or_insert(statements.len());
+            match statements.get_mut(place) {
                 Some((_, sites)) => sites.push(growth),
                 None => statements.push((statement, vec![growth])),
             }

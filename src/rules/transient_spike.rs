@@ -28,6 +28,9 @@ const SINGLE_PART: u64 = 10;
 const FEW: usize = 4;
 /// A tensor may live for an iteration's events divided by this.
 const LIFE_PART: usize = 10;
+/// The same for what one function makes for a line that calls it: its tensors live until it returns. Matrices of distances
+/// in a small network measure 0.13.
+const CALL_PART: usize = 5;
 /// The share of the peak that doing without them has to save for a warning. Logits in float32 and sorts of whole
 /// matrices measure 0.55 to 0.95, what an expert leaves alone mostly less than 0.1: the next tensor takes its place.
 const WARNED: f64 = 0.5;
@@ -132,14 +135,14 @@ fn in_the_loop(facts: &Facts) -> Vec<Spike> {
     let Some(at) = steady.peak_event else { return Vec::new() };
     let scene = Scene::of(facts);
     let mut lines: BTreeMap<Place, Vec<AllocationId>> = BTreeMap::new();
-    let mut backward: Vec<AllocationId> = Vec::new();
+    let mut backward: BTreeMap<Bytes, Vec<AllocationId>> = BTreeMap::new();
     for (id, one) in facts.timeline.iter().filter(|(_, one)| scene.is_large_and_short(one)) {
         if facts.role(id) == Role::Workspace {
             continue;
         }
         match scene.place(one) {
             Some(place) => lines.entry(place).or_default().push(id),
-            None if scene.is_unframed_backward(one) => backward.push(id),
+            None if scene.is_unframed_backward(one) => backward.entry(one.bytes).or_default().push(id),
             None => {}
         }
     }
@@ -150,7 +153,11 @@ fn in_the_loop(facts: &Facts) -> Vec<Spike> {
         .filter_map(|(place, mut all)| {
             // The gradient of a large tensor is as large, and is made and dropped on the engine's thread.
             let sizes: BTreeSet<Bytes> = all.iter().map(|id| facts.bytes(&[*id])).collect();
-            all.extend(backward.iter().filter(|id| is_one_of(&sizes, facts.bytes(&[**id]))));
+            let counterparts = backward.iter().filter(|(bytes, _)| is_one_of(&sizes, **bytes));
+            let mut counterparts: Vec<AllocationId> =
+                counterparts.flat_map(|(_, ids)| ids).copied().collect();
+            counterparts.sort_unstable();
+            all.extend(counterparts);
             let at_peak: Vec<AllocationId> = all.iter().copied().filter(is_at_peak).collect();
             let heaviest = heaviest_line(facts, &at_peak)?;
             let enough = heaviest.1.share_of(steady.peak) >= SHARE;
@@ -197,8 +204,9 @@ struct Scene<'f, 'a> {
     makers: Vec<Option<Maker>>,
     /// Bytes from which a single tensor counts.
     large: Bytes,
-    /// How many events it may live.
+    /// How many events it may live, and how many if it is a function's.
     short: usize,
+    short_in_call: usize,
     /// The largest output of a layer in the loop.
     largest_layer: Bytes,
 }
@@ -215,7 +223,8 @@ impl<'f, 'a> Scene<'f, 'a> {
         lengths.sort_unstable();
         let median = lengths.get(lengths.len() / 2).copied().unwrap_or(0);
         let large = Bytes(facts.steady().peak.get() / SINGLE_PART);
-        let mut scene = Scene { facts, makers, large, short: median / LIFE_PART, largest_layer: Bytes::ZERO };
+        let (short, short_in_call) = (median / LIFE_PART, median / CALL_PART);
+        let mut scene = Scene { facts, makers, large, short, short_in_call, largest_layer: Bytes::ZERO };
         let layers = facts.timeline.iter().filter(|(id, one)| {
             scene.maker(one) == Some(Maker::Layer)
                 && facts.role(*id) != Role::Workspace
@@ -232,7 +241,12 @@ impl<'f, 'a> Scene<'f, 'a> {
     fn is_large_and_short(&self, one: &Allocation) -> bool {
         let (Some(born), Some(died)) = (one.alloc, one.free_requested) else { return false };
         let in_loop = self.facts.born_in(one).is_some();
-        in_loop && one.bytes >= self.large && died.position() - born.position() <= self.short
+        let lives = died.position() - born.position();
+        in_loop && one.bytes >= self.large && (lives <= self.short || self.is_brief_in_call(one, lives))
+    }
+
+    fn is_brief_in_call(&self, one: &Allocation, lives: usize) -> bool {
+        lives <= self.short_in_call && matches!(self.place(one), Some(Place::Call { .. }))
     }
 
     /// The line that chose to make a tensor: that of a loss, or of code whose tensor is larger than what layers make.

@@ -8,6 +8,7 @@ use self::excerpt::Mark;
 use super::closing;
 use super::look::{Detail, Ink, Look};
 use super::place::Place;
+use super::sightings;
 use crate::engine::{RecordedDevice, Report};
 use crate::finding::{Finding, Group, Related, Severity};
 use crate::source::SourceMap;
@@ -197,9 +198,12 @@ impl<'a> Entry<'a> {
         parts.join("; ")
     }
 
-    /// Which snapshot and which device, where there is more than one.
+    /// In how many places of the job; which snapshot and which device, where there is more than one.
     fn origin(&self, out: &mut String) {
         let Some(recording) = self.report.recording(self.finding) else { return };
+        if let Some((what, counted)) = sightings::describe(self.report, self.finding) {
+            self.look.attribute(out, what, &counted);
+        }
         if self.report.recordings.len() > 1 {
             self.look.attribute(out, "snapshot", &shown_name(&recording.name));
         }
