@@ -151,7 +151,11 @@ fn related(facts: &Facts, retention: &Retention) -> Vec<Related> {
         let message = "most of what is kept is made under this line".to_owned();
         Some(Related { location: place(facts, frame)?, message })
     };
-    inner.and_then(one).into_iter().collect()
+    let mut related: Vec<Related> = inner.and_then(one).into_iter().collect();
+    let healthy = facts.siblings_go(&retention.kept).and_then(|line| place(facts, line));
+    let message = "what other passes made at the same places goes here".to_owned();
+    related.extend(healthy.map(|location| Related { location, message }));
+    related
 }
 
 fn evidence(
