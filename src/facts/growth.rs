@@ -64,7 +64,9 @@ pub(super) fn scattered(facts: &Facts, known: &dyn Fn(AllocationId) -> bool) -> 
     let survivors = Survivors::of(facts, ends.len(), Outlives::Two);
     let mut rest = Site { series: Series::flat(ends.len()), members: Vec::new() };
     let mut weights: BTreeMap<FrameId, Bytes> = BTreeMap::new();
-    for (frame, site) in &survivors.sites {
+    let mut sites: Vec<(&FrameId, &Site)> = survivors.sites.iter().collect();
+    sites.sort_by_key(|(frame, _)| **frame);
+    for (frame, site) in sites {
         for member in site.members.iter().filter(|member| !known(member.id)) {
             rest.series.raise(member.first, member.last, member.bytes);
             if member.last == ends.len() && member.first > 1 {

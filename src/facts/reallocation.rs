@@ -93,6 +93,9 @@ pub(super) fn reallocations(facts: &Facts) -> Vec<Reallocation> {
     functions.into_values().filter_map(of_function).collect()
 }
 
+/// A possible successor: with its bytes, and the position of its birth.
+type Waiting = (AllocationId, Bytes, usize);
+
 /// The chains of all paths.
 fn chains(facts: &Facts) -> Vec<Vec<AllocationId>> {
     let mut ids: FxHashMap<&[FrameId], usize> = FxHashMap::default();
@@ -108,7 +111,7 @@ fn chains(facts: &Facts) -> Vec<Vec<AllocationId>> {
         Some(own) => Some((own, false)),
         None => Some((known(facts.seen_stack(one.alloc?)?)?, true)),
     };
-    let mut waiting: FxHashMap<(usize, bool), Vec<(AllocationId, Bytes, usize)>> = FxHashMap::default();
+    let mut waiting: FxHashMap<(usize, bool), Vec<Waiting>> = FxHashMap::default();
     let mut before: BTreeMap<AllocationId, AllocationId> = BTreeMap::new();
     for (at, event) in facts.trace.events.iter().enumerate() {
         let known = facts.timeline.allocation_of.get(at).copied().flatten();

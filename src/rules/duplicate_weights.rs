@@ -111,31 +111,46 @@ fn copies_of_weights(facts: &Facts) -> Vec<Copied> {
 #[derive(Debug, Clone, Copy, Default)]
 struct Source {
     line: Option<FrameId>,
-    loads: bool,
-    copies: bool,
-    /// Plain tensors are copied, and not a module's parameters.
-    plain: bool,
+    made: Made,
     constructs: bool,
     /// A moving average of the weights makes its copy: it is wanted.
     averages: bool,
 }
 
+/// By what.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Made {
+    /// A file is read.
+    Loaded,
+    /// A module is copied, with its parameters.
+    Copied,
+    /// Plain tensors are copied, as those of a state dict.
+    PlainCopied,
+    #[default]
+    Otherwise,
+}
+
 fn source(facts: &Facts, stack: StackId) -> Source {
     let mut source = Source { line: facts.site(stack), ..Source::default() };
-    let (mut tensors, mut parameters, mut builds) = (false, false, false);
+    let (mut loads, mut builds, mut copies) = (false, false, false);
+    let (mut tensors, mut parameters) = (false, false);
     for frame in facts.code.python(stack).iter().filter_map(|id| facts.snapshot.stacks.frame(*id)) {
         let (file, name) = (facts.snapshot.text(frame.file), facts.snapshot.text(frame.name));
-        source.loads |= is_loader(file, name);
-        source.copies |= file.ends_with("/copy.py");
-        source.averages |= file.ends_with("torch/optim/swa_utils.py") || file.ends_with("utils/model_ema.py");
-        source.constructs |= name == "__init__";
+        loads |= is_loader(file, name);
+        builds |= name == "from_pretrained";
+        copies |= file.ends_with("/copy.py");
         tensors |= name == "__deepcopy__" && file.ends_with("torch/_tensor.py");
         parameters |= name == "__deepcopy__" && file.ends_with("torch/nn/parameter.py");
-        builds |= name == "from_pretrained";
+        source.averages |= file.ends_with("torch/optim/swa_utils.py") || file.ends_with("utils/model_ema.py");
+        source.constructs |= name == "__init__";
     }
-    source.plain = source.copies && tensors && !parameters;
     // What `from_pretrained` reads is the model itself.
-    source.loads &= !builds;
+    source.made = match (loads && !builds, copies) {
+        (true, _) => Made::Loaded,
+        (false, true) if tensors && !parameters => Made::PlainCopied,
+        (false, true) => Made::Copied,
+        (false, false) => Made::Otherwise,
+    };
     source
 }
 
@@ -153,16 +168,16 @@ fn key(facts: &Facts, id: AllocationId, one: &Allocation, source: Source, loop_s
     let frame = source.line.filter(|_| !source.averages)?;
     let born = one.alloc?;
     let ends = facts.ends_held(one);
-    if source.loads {
+    if source.made == Made::Loaded {
         return (ends > 0).then_some((Kind::Loaded, frame, None));
     }
-    if source.plain && born.position() < loop_start {
+    if source.made == Made::PlainCopied && born.position() < loop_start {
         let kind = if source.constructs { Kind::HeldByObject } else { Kind::StateDict };
         return (ends > 0).then_some((kind, frame, None));
     }
     let busy = matches!(facts.phase(born), Phase::Backward | Phase::OptimizerStep | Phase::Clipping);
     let other = facts.role(id) == Role::OptimizerState;
-    let long = ends >= if source.copies { 1 } else { 2 };
+    let long = ends >= if source.made == Made::Otherwise { 2 } else { 1 };
     let in_loop = born.position() >= loop_start && !busy && !other && long;
     in_loop.then(|| (Kind::CopiedInLoop, frame, facts.born_in(one).map(Index::position)))
 }
