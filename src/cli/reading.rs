@@ -1,6 +1,7 @@
 //! Snapshots and sources, as the command line names them.
 
 use std::collections::BTreeSet;
+use std::env;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -12,7 +13,7 @@ use super::progress::Progress;
 use crate::engine::Input;
 use crate::input::{self, InputError, Origin, Source};
 use crate::snapshot::Snapshot;
-use crate::source::SourceMap;
+use crate::source::{Checkout, SourceMap};
 
 /// About how many bytes of pickles are read at a time where there are several: the tables of a snapshot take about half of
 /// its bytes (benches/reader.rs), and a job of large ones should not need more memory than the largest alone. A larger snapshot
@@ -85,12 +86,13 @@ fn read_with(source: &Source, limits: &Limits, progress: &Progress) -> Result<Sn
 /// Where the program's source is looked for.
 pub(super) fn source_map(reading: &Reading, snapshots: &[Source]) -> SourceMap {
     let maps = reading.path_map.clone();
+    let checkout = env::current_dir().map(|folder| Checkout::around(&folder)).unwrap_or_default();
     if !reading.source_root.is_empty() {
-        return SourceMap::new(reading.source_root.iter().cloned(), maps);
+        return SourceMap::new(reading.source_root.iter().cloned(), maps).within(checkout);
     }
     let folders = snapshots.iter().filter_map(|snapshot| match snapshot {
         Source::File(path) => path.parent().map(Path::to_owned),
         Source::Stdin => None,
     });
-    SourceMap::unasked(folders, maps)
+    SourceMap::unasked(folders, maps).within(checkout)
 }

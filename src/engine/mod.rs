@@ -67,7 +67,7 @@ impl Input {
         Input { name, origin: Origin::default(), snapshot, code, devices }
     }
 
-    /// What a report shows of it.
+    /// What a report shows of it whatever the rules say; no rule was asked yet.
     pub fn recording(&self) -> Recording {
         Recording::of(self)
     }
@@ -105,7 +105,8 @@ pub fn examine(input: &Input, rules: &[&dyn Rule]) -> Examination {
         }
     }
     name(&mut findings);
-    Examination { recording: input.recording(), findings, skipped }
+    let rules = rules.iter().map(|rule| rule.meta().name.into()).collect();
+    Examination { recording: Recording { rules, ..input.recording() }, findings, skipped }
 }
 
 /// Puts what was found in the inputs together, in their order: compares the ranks of each job, makes one finding of what

@@ -1,5 +1,7 @@
 //! What a report shows of one snapshot, whatever the rules say: small enough to keep for many.
 
+use std::borrow::Cow;
+
 use super::{Device, Input, Profile};
 use crate::finding::Location;
 use crate::program::FoundBy;
@@ -24,6 +26,8 @@ pub struct Recording {
     pub gaps: Vec<Gap>,
     /// Every device that did something, by ordinal.
     pub devices: Vec<RecordedDevice>,
+    /// The rules that were asked of it, in their order, whether they could run or not.
+    pub rules: Vec<Cow<'static, str>>,
 }
 
 /// One device of a snapshot.
@@ -78,6 +82,7 @@ impl Recording {
             excerpt: input.snapshot.excerpt.clone(),
             gaps: input.snapshot.gaps.clone(),
             devices: input.devices.iter().map(|device| RecordedDevice::of(input, device)).collect(),
+            rules: Vec::new(),
         }
     }
 
