@@ -124,7 +124,7 @@ pub(super) struct Check {
 
 #[derive(Debug, Args)]
 pub(super) struct Stats {
-    /// The snapshot; `-` is standard input.
+    /// The snapshot, or a memory timeline of PyTorch's profiler (`.raw.json.gz`, `.json`); `-` is standard input.
     #[arg(value_name = "PATH")]
     pub(super) path: PathBuf,
 

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use crate::edit::SliceError;
 use crate::input::InputError;
+use crate::profiler::ProfilerError;
 use crate::snapshot::SnapshotError;
 
 /// Why there is no verdict.
@@ -24,6 +25,15 @@ pub(super) enum CliError {
         name: String,
         /// What is wrong with it.
         error: SnapshotError,
+    },
+    /// A profiler's timeline that cannot be read.
+    #[error("`{name}`: {error}")]
+    #[diagnostic(forward(error))]
+    Profiler {
+        /// The path as given.
+        name: String,
+        /// What is wrong with it.
+        error: ProfilerError,
     },
     /// A snapshot in which nothing can be wrong, because nothing was recorded.
     #[error("`{name}` holds no history, so there is nothing to judge")]

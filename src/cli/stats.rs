@@ -1,25 +1,48 @@
-//! `memlint stats`: what a snapshot holds, without a verdict.
+//! `memlint stats`: what a snapshot or a profiler's timeline holds, without a verdict.
 
 use std::process::ExitCode;
 
 use super::arguments::{Color, Stats, StatsFormat};
 use super::error::CliError;
-use super::reading::{read, source_map};
+use super::reading::{Shown, read_any, source_map};
 use super::{print, terminal};
+use crate::engine::Input;
 use crate::input::Source;
-use crate::report::{Detail, json, stats};
+use crate::profiler::ProfilerTimeline;
+use crate::report::{Detail, json, profiler, stats};
 
 pub(super) fn run(arguments: &Stats, color: Color) -> Result<ExitCode, CliError> {
     let source = Source::named(&arguments.path);
-    let input = read(&source, &arguments.reading)?;
+    match read_any(&source, &arguments.reading)? {
+        Shown::Snapshot(input) => show_snapshot(arguments, color, source, &input)?,
+        Shown::Timeline(timeline) => show_timeline(arguments, color, &source, &timeline)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show_snapshot(arguments: &Stats, color: Color, source: Source, input: &Input) -> Result<(), CliError> {
     let files = source_map(&arguments.reading, &[source]);
     let detail = if arguments.verbose { Detail::Verbose } else { Detail::Normal };
     match arguments.output_format {
         StatsFormat::Text => {
             let look = terminal::look(color, detail);
-            print(|out| out.write_all(stats::render(&input.recording(), &files, &look).as_bytes()))?;
+            print(|out| out.write_all(stats::render(&input.recording(), &files, &look).as_bytes()))
         }
-        StatsFormat::Json => print(|out| json::stats(&input, &files, arguments.allocations, out))?,
+        StatsFormat::Json => print(|out| json::stats(input, &files, arguments.allocations, out)),
     }
-    Ok(ExitCode::SUCCESS)
+}
+
+fn show_timeline(
+    arguments: &Stats,
+    color: Color,
+    source: &Source,
+    timeline: &ProfilerTimeline,
+) -> Result<(), CliError> {
+    match arguments.output_format {
+        StatsFormat::Text => {
+            let look = terminal::look(color, Detail::Normal);
+            print(|out| out.write_all(profiler::render(&source.name(), timeline, &look).as_bytes()))
+        }
+        StatsFormat::Json => print(|out| json::profiler(&source.name(), source.rank(), timeline, out)),
+    }
 }

@@ -9,6 +9,7 @@ mod gap;
 pub mod json;
 mod look;
 mod place;
+pub mod profiler;
 pub mod stats;
 pub mod text;
 

@@ -72,7 +72,7 @@ fn render_device(
     for (_, words) in gap::disagreements(&device.agreement) {
         look.attribute(out, "not known", &words);
     }
-    chart(out, &device.profile.iterations, look);
+    chart(out, "iteration", &device.profile.iterations, look);
 }
 
 /// How many events over which time.
@@ -112,14 +112,14 @@ fn top_lines(out: &mut String, device: &RecordedDevice, sources: &SourceMap, loo
 }
 
 /// One bar an iteration (or a few): resident bytes filled, the rest of the peak shaded.
-fn chart(out: &mut String, iterations: &[IterationMemory], look: &Look) {
+pub(super) fn chart(out: &mut String, unit: &str, iterations: &[IterationMemory], look: &Look) {
     let highest = iterations.iter().map(|iteration| iteration.peak).max().unwrap_or_default();
     if highest == Bytes::ZERO {
         return;
     }
     let filled = look.bar(1, 1);
     let shaded = look.bar(0, 1);
-    let key = format!("  iteration        peak    resident  ({filled} resident at its end, {shaded} peak)");
+    let key = format!("  {unit:>9}        peak    resident  ({filled} resident at its end, {shaded} peak)");
     let _ = writeln!(out, "\n{}", look.paint(Ink::Faint, &key));
     let together = iterations.len().div_ceil(MOST_ROWS);
     let room = look.width.saturating_sub(36).clamp(10, 60);

@@ -5,6 +5,7 @@
 mod bad_input;
 mod formats;
 mod many;
+mod profiler;
 mod writing;
 
 use std::path::{Path, PathBuf};

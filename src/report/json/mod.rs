@@ -4,6 +4,7 @@
 //! columns count from 1, names are kebab-case, and what is not known is `null`.
 
 mod check;
+mod profiler;
 mod stats;
 
 use std::io;
@@ -11,6 +12,7 @@ use std::io;
 use serde::Serialize;
 
 use crate::engine::{Input, RecordedDevice, Recording, Report};
+use crate::profiler::ProfilerTimeline;
 use crate::report::place::MainLoop;
 use crate::report::{Detail, gap};
 use crate::source::SourceMap;
@@ -38,6 +40,19 @@ pub fn stats(
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
     write(&stats::Stats::of(input, sources, allocations), out)
+}
+
+/// Writes what is known of one memory timeline of PyTorch's profiler.
+///
+/// # Errors
+/// Where the output cannot be written.
+pub fn profiler(
+    name: &str,
+    rank: Option<u32>,
+    timeline: &ProfilerTimeline,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
+    write(&profiler::Profiled::of(name, rank, timeline), out)
 }
 
 fn write(document: &impl Serialize, out: &mut dyn io::Write) -> io::Result<()> {
