@@ -1,5 +1,6 @@
 //! What can be said on the command line.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -37,6 +38,22 @@ pub(super) enum Command {
     Slice(Slice),
     /// Replace your own paths and names in a snapshot, so that it can be shown to others.
     Anonymize(Anonymize),
+    /// Print the JSON Schema of a document.
+    Schema(Schema),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Schema {
+    /// Of which document.
+    #[arg(value_enum, value_name = "DOCUMENT")]
+    pub(super) of: SchemaOf,
+}
+
+/// A document that has a schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum SchemaOf {
+    /// What `check` and `stats` write as json and jsonl: memlint/1.
+    Output,
 }
 
 #[derive(Debug, Args)]
@@ -98,7 +115,8 @@ pub(super) struct Check {
     #[arg(long, value_parser = formats(), default_value = Format::Text.name(), value_name = "FORMAT")]
     pub(super) output_format: Format,
 
-    /// Write the report to a file, too, such as json=report.json; may be given several times.
+    /// Write the report to a file, too, such as sarif=memlint.sarif; may be given several times. Where there is no verdict
+    /// (exit status 2), the file says so.
     #[arg(long, value_name = "FORMAT=PATH")]
     pub(super) output_file: Vec<OutputFile>,
 
@@ -110,13 +128,18 @@ pub(super) struct Check {
     #[arg(long)]
     pub(super) exit_zero: bool,
 
-    /// Show notes, stacks and skipped rules in full.
+    /// Show notes, stacks, skipped rules and what is ignored or in the baseline in full.
     #[arg(short, long, conflicts_with = "quiet")]
     pub(super) verbose: bool,
 
     /// Show findings only.
     #[arg(short, long)]
     pub(super) quiet: bool,
+
+    /// How many snapshots to read at a time; memory grows with it, but the report stays the same. Large snapshots wait for
+    /// one another [default: one a processor core].
+    #[arg(short, long, value_name = "N")]
+    pub(super) jobs: Option<NonZeroUsize>,
 
     #[command(flatten)]
     pub(super) reading: Reading,

@@ -1,35 +1,58 @@
 //! `memlint check`: the gate.
 
+use std::fs;
+use std::path::Path;
 use std::process::ExitCode;
+
+use miette::Diagnostic;
 
 use super::arguments::{Check, Color};
 use super::error::CliError;
-use super::reading::{read, source_map};
+use super::reading::{read_all, source_map, sources};
 use super::{file, print, terminal};
 use crate::engine::{self, Input, Report};
 use crate::gate::Gate;
-use crate::input::Source;
-use crate::report::{Detail, Look};
+use crate::report::{Detail, Failure, Look};
+use crate::rules;
 use crate::snapshot::{Action, DeviceTrace, Gap, Snapshot};
 use crate::source::{self, SourceMap};
 
 pub(super) fn run(check: &Check, color: Color) -> Result<ExitCode, CliError> {
-    let mut sources = Vec::new();
-    for path in &check.paths {
-        sources.extend(Source::named(path).expand()?);
-    }
-    let mut inputs = Vec::new();
-    for source in &sources {
-        let input = read(source, &check.reading)?;
-        refuse_what_cannot_be_judged(&input)?;
-        inputs.push(input);
-    }
-    let mut report = engine::check(inputs);
+    permit_outputs(check)?;
+    let sources = sources(&check.paths)?;
+    let rules = rules::by_default();
+    let examinations = read_all(&sources, &check.reading, check.jobs, |input| {
+        refuse_what_cannot_be_judged(input)?;
+        Ok(engine::examine(input, &rules))
+    })?;
+    let mut report = engine::conclude(examinations, &rules);
     let files = source_map(&check.reading, &sources);
     source::settle(&mut report.findings, &files);
     Gate { fail_on: check.fail_on.severity() }.judge(&mut report);
     write(check, &report, &files, color)?;
     Ok(ExitCode::from(u8::from(report.verdict.fails() && !check.exit_zero)))
+}
+
+/// Refuses, before anything is read or written, what would lose a snapshot or one of two reports.
+fn permit_outputs(check: &Check) -> Result<(), CliError> {
+    let taken = |path: &Path, why| Err(CliError::OutputTaken { name: path.display().to_string(), why });
+    for (position, output) in check.output_file.iter().enumerate() {
+        let path = &output.path;
+        let same = |other: &Path| other == path || same_file(other, path);
+        if check.paths.iter().any(|input| same(input)) {
+            return taken(path, "it is a snapshot to be checked");
+        }
+        if check.output_file.iter().take(position).any(|other| same(&other.path)) {
+            return taken(path, "it is given twice");
+        }
+    }
+    Ok(())
+}
+
+/// Whether two paths name one regular file; devices such as `/dev/stderr` may be written more than once.
+fn same_file(one: &Path, other: &Path) -> bool {
+    let file = |path: &Path| fs::canonicalize(path).ok().filter(|path| path.is_file());
+    file(one).is_some_and(|one| Some(one) == file(other))
 }
 
 /// A snapshot in which nothing can be found wrong must not pass.
@@ -60,6 +83,19 @@ fn write(check: &Check, report: &Report, files: &SourceMap, color: Color) -> Res
     }
     let look = terminal::look(color, detail(check));
     print(|out| check.output_format.write(report, files, &look, out))
+}
+
+/// Tells whoever reads the files later that there is no verdict: an older report must not pass for this one's.
+pub(super) fn write_failure(check: &Check, error: &CliError) {
+    if matches!(error, CliError::OutputTaken { .. }) {
+        return;
+    }
+    let help = error.help().map(|help| help.to_string());
+    let failure = Failure { message: error.to_string(), help };
+    for output in &check.output_file {
+        // The error itself is being reported; that a file cannot even say so adds nothing to it.
+        let _ = file::replace(&output.path, |out| output.format.write_failure(&failure, out));
+    }
 }
 
 fn detail(check: &Check) -> Detail {

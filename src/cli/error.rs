@@ -87,6 +87,15 @@ pub(super) enum CliError {
         /// The path as given.
         name: String,
     },
+    /// A report that would replace a snapshot or another report.
+    #[error("`{name}` cannot be given with --output-file: {why}")]
+    #[diagnostic(help("write to another file"))]
+    OutputTaken {
+        /// The path as given.
+        name: String,
+        /// What it is already.
+        why: &'static str,
+    },
     /// A file that cannot be written.
     #[error("`{name}` cannot be written: {error}")]
     Unwritable {

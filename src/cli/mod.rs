@@ -5,6 +5,7 @@
 
 mod arguments;
 mod check;
+mod crew;
 mod edit;
 mod error;
 mod explain;
@@ -12,6 +13,7 @@ mod fault;
 mod file;
 mod progress;
 mod reading;
+mod schema;
 mod stats;
 mod terminal;
 
@@ -42,8 +44,12 @@ pub fn run() -> ExitCode {
         Command::Explain(explain) => explain::run(explain),
         Command::Slice(slice) => edit::run_slice(slice),
         Command::Anonymize(anonymize) => edit::run_anonymize(anonymize),
+        Command::Schema(schema) => schema::run(schema),
     });
     outcome.unwrap_or_else(|error| {
+        if let Command::Check(check) = &arguments.command {
+            check::write_failure(check, &error);
+        }
         terminal::show_error(&error, arguments.color);
         ExitCode::from(NO_VERDICT)
     })

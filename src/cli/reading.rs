@@ -1,19 +1,75 @@
 //! Snapshots, timelines and sources, as the command line names them.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::env;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::thread;
 
 use super::arguments::{Limits, Reading};
+use super::crew::{self, Bounds};
 use super::error::CliError;
 use super::progress::Progress;
 use crate::engine::Input;
-use crate::input::{Content, Source, Stream};
+use crate::input::{self, Content, InputError, Origin, Source, Stream};
 use crate::profiler::ProfilerTimeline;
 use crate::snapshot::Snapshot;
-use crate::source::SourceMap;
+use crate::source::{Checkout, SourceMap};
 
-/// Reads and understands one snapshot.
-pub(super) fn read(source: &Source, reading: &Reading) -> Result<Input, CliError> {
-    Ok(understood(source, read_snapshot(source, &reading.limits)?))
+/// About how many bytes of pickles are read at a time where there are several: the tables of a snapshot take about half of
+/// its bytes (benches/reader.rs), and a job of large ones should not need more memory than the largest alone. A larger snapshot
+/// is read alone.
+const UNDER_WAY: u64 = 2 << 30;
+
+/// The snapshots that some paths stand for, each once, in the order in which they are named.
+pub(super) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>, InputError> {
+    let mut sources: Vec<Source> = Vec::new();
+    let mut known = BTreeSet::new();
+    for path in paths {
+        for source in Source::named(path).expand()? {
+            if known.insert(source.clone()) {
+                sources.push(source);
+            }
+        }
+    }
+    Ok(sources)
+}
+
+/// Reads snapshots, a few at a time, and keeps what `look` makes of each. The outcome does not depend on how many at a
+/// time: it is in the order of the sources, and so is the first failure.
+pub(super) fn read_all<R: Send>(
+    sources: &[Source],
+    reading: &Reading,
+    jobs: Option<NonZeroUsize>,
+    look: impl Fn(&Input) -> Result<R, CliError> + Sync,
+) -> Result<Vec<R>, CliError> {
+    let origins = input::origins(sources);
+    let items: Vec<(&Source, Origin)> = sources.iter().zip(origins).collect();
+    let jobs = jobs.or_else(|| thread::available_parallelism().ok());
+    let bounds = Bounds { hands: jobs.map_or(1, NonZeroUsize::get), weight: UNDER_WAY };
+    let names: Vec<String> = sources.iter().map(Source::name).collect();
+    let progress = Progress::of_several(names.iter().map(String::as_str));
+    crew::work(
+        &items,
+        |(source, _)| source.bulk().unwrap_or(u64::MAX),
+        bounds,
+        |_, (source, origin)| {
+            let snapshot = read_with(source, &reading.limits, &progress)?;
+            let input = Input { origin: origin.clone(), ..Input::of(source.name(), snapshot) };
+            let seen = look(&input)?;
+            progress.one_is_done();
+            Ok(seen)
+        },
+    )
+}
+
+fn understood(source: &Source, snapshot: Snapshot) -> Input {
+    Input { origin: origin(source), ..Input::of(source.name(), snapshot) }
+}
+
+/// Where one snapshot belongs.
+pub(super) fn origin(source: &Source) -> Origin {
+    input::origins(std::slice::from_ref(source)).into_iter().next().unwrap_or_default()
 }
 
 /// What `memlint stats` can show.
@@ -25,14 +81,14 @@ pub(super) enum Shown {
 /// Reads a snapshot or a profiler's timeline.
 pub(super) fn read_any(source: &Source, reading: &Reading) -> Result<Shown, CliError> {
     let limits = &reading.limits;
+    let progress = Progress::of_one(&source.name());
     match source.open_any(&limits.of_input())? {
         Content::Snapshot(stream) => {
-            let snapshot = snapshot_in(stream, source, limits)?;
+            let snapshot = snapshot_in(stream, source, limits, &progress)?;
             Ok(Shown::Snapshot(Box::new(understood(source, snapshot))))
         }
         Content::Timeline(mut stream) => {
-            let most = limits.of_pickle().nodes;
-            let read = ProfilerTimeline::read(Progress::of(&mut stream, &source.name()), most);
+            let read = ProfilerTimeline::read(progress.of_bytes(&mut stream), limits.of_pickle().nodes);
             let timeline = read.map_err(|error| match stream.into_failure() {
                 Some(failure) => CliError::Input(failure),
                 None => CliError::Profiler { name: source.name(), error },
@@ -42,17 +98,22 @@ pub(super) fn read_any(source: &Source, reading: &Reading) -> Result<Shown, CliE
     }
 }
 
-fn understood(source: &Source, snapshot: Snapshot) -> Input {
-    Input { rank: source.rank(), ..Input::of(source.name(), snapshot) }
-}
-
 /// Reads one snapshot.
 pub(super) fn read_snapshot(source: &Source, limits: &Limits) -> Result<Snapshot, CliError> {
-    snapshot_in(source.open(&limits.of_input())?, source, limits)
+    read_with(source, limits, &Progress::of_one(&source.name()))
 }
 
-fn snapshot_in(mut stream: Stream, source: &Source, limits: &Limits) -> Result<Snapshot, CliError> {
-    let read = Snapshot::read(Progress::of(&mut stream, &source.name()), &limits.of_pickle());
+fn read_with(source: &Source, limits: &Limits, progress: &Progress) -> Result<Snapshot, CliError> {
+    snapshot_in(source.open(&limits.of_input())?, source, limits, progress)
+}
+
+fn snapshot_in(
+    mut stream: Stream,
+    source: &Source,
+    limits: &Limits,
+    progress: &Progress,
+) -> Result<Snapshot, CliError> {
+    let read = Snapshot::read(progress.of_bytes(&mut stream), &limits.of_pickle());
     read.map_err(|error| match stream.into_failure() {
         Some(failure) => CliError::Input(failure),
         None => CliError::Snapshot { name: source.name(), error },
@@ -62,12 +123,13 @@ fn snapshot_in(mut stream: Stream, source: &Source, limits: &Limits) -> Result<S
 /// Where the program's source is looked for.
 pub(super) fn source_map(reading: &Reading, snapshots: &[Source]) -> SourceMap {
     let maps = reading.path_map.clone();
+    let checkout = env::current_dir().map(|folder| Checkout::around(&folder)).unwrap_or_default();
     if !reading.source_root.is_empty() {
-        return SourceMap::new(reading.source_root.iter().cloned(), maps);
+        return SourceMap::new(reading.source_root.iter().cloned(), maps).within(checkout);
     }
     let folders = snapshots.iter().filter_map(|snapshot| match snapshot {
         Source::File(path) => path.parent().map(Path::to_owned),
         Source::Stdin => None,
     });
-    SourceMap::unasked(folders, maps)
+    SourceMap::unasked(folders, maps).within(checkout)
 }

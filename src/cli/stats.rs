@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use super::arguments::{Color, Stats, StatsFormat};
 use super::error::CliError;
-use super::reading::{Shown, read_any, source_map};
+use super::reading::{Shown, origin, read_any, source_map};
 use super::{print, terminal};
 use crate::engine::Input;
 use crate::input::Source;
@@ -43,6 +43,6 @@ fn show_timeline(
             let look = terminal::look(color, Detail::Normal);
             print(|out| out.write_all(profiler::render(&source.name(), timeline, &look).as_bytes()))
         }
-        StatsFormat::Json => print(|out| json::profiler(&source.name(), source.rank(), timeline, out)),
+        StatsFormat::Json => print(|out| json::profiler(&source.name(), origin(source).rank, timeline, out)),
     }
 }

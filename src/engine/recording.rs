@@ -1,5 +1,7 @@
 //! What a report shows of one snapshot, whatever the rules say: small enough to keep for many.
 
+use std::borrow::Cow;
+
 use super::{Device, Input, Profile};
 use crate::finding::Location;
 use crate::program::FoundBy;
@@ -14,12 +16,18 @@ pub struct Recording {
     pub name: String,
     /// The rank of the process that wrote it, where that is known.
     pub rank: Option<u32>,
+    /// What the names of all snapshots of its job have in common, where that is known.
+    pub job: Option<String>,
+    /// When in the course of the job it was written; compares as time does.
+    pub moment: Vec<u64>,
     /// Which part of a longer recording it is, where memlint cut it out.
     pub excerpt: Option<String>,
     /// What the file lacks.
     pub gaps: Vec<Gap>,
     /// Every device that did something, by ordinal.
     pub devices: Vec<RecordedDevice>,
+    /// The rules that were asked of it, in their order, whether they could run or not.
+    pub rules: Vec<Cow<'static, str>>,
 }
 
 /// One device of a snapshot.
@@ -68,10 +76,13 @@ impl Recording {
     pub(super) fn of(input: &Input) -> Recording {
         Recording {
             name: input.name.clone(),
-            rank: input.rank,
+            rank: input.origin.rank,
+            job: input.origin.job.clone(),
+            moment: input.origin.moment.clone(),
             excerpt: input.snapshot.excerpt.clone(),
             gaps: input.snapshot.gaps.clone(),
             devices: input.devices.iter().map(|device| RecordedDevice::of(input, device)).collect(),
+            rules: Vec::new(),
         }
     }
 

@@ -3,9 +3,10 @@
 
 use std::fmt::Write;
 
-use super::gap;
 use super::look::{Detail, Ink, Look};
 use super::place::MainLoop;
+use super::tally::Tally;
+use super::{gap, words};
 use crate::engine::{RecordedDevice, Recording, Report};
 use crate::finding::{Finding, Severity, Skipped};
 use crate::program::{FoundBy, Phase};
@@ -29,6 +30,9 @@ pub(super) fn render(out: &mut String, report: &Report, sources: &SourceMap, loo
         gaps(out, recording, look);
     }
     let _ = writeln!(out, "{}", look.wrap(&verdict(report, look), 2));
+    if let Some(line) = gate(report) {
+        let _ = writeln!(out, "{line}");
+    }
     skipped(out, report, look);
     if let Some(worst) = worst(report) {
         let advice = format!("`memlint explain {}` says more.", worst.rule);
@@ -100,47 +104,68 @@ fn gaps(out: &mut String, recording: &Recording, look: &Look) {
     }
 }
 
-/// `1 error, 1 note (lazy-optimizer-init; -v shows it)`.
+/// `2 errors, 1 note (lazy-optimizer-init; 1 ignored, 3 in the baseline; -v shows them)`.
 fn verdict(report: &Report, look: &Look) -> String {
-    let of = |severity| report.findings.iter().filter(move |finding| finding.severity == severity);
-    let (errors, warnings) = (of(Severity::Error).count(), of(Severity::Warning).count());
-    let notes: Vec<&Finding> = of(Severity::Info).collect();
+    let tally = Tally::of(report);
+    let painted = |number, noun, severity| look.paint(Ink::Severity(severity), &count(number, noun));
     let mut parts = Vec::new();
-    if errors > 0 {
-        parts.push(look.paint(Ink::Severity(Severity::Error), &count(errors, "error")));
-    }
-    if warnings > 0 {
-        parts.push(look.paint(Ink::Severity(Severity::Warning), &count(warnings, "warning")));
+    for (number, noun, severity) in
+        [(tally.errors, "error", Severity::Error), (tally.warnings, "warning", Severity::Warning)]
+    {
+        parts.extend((number > 0).then(|| painted(number, noun, severity)));
     }
     if parts.is_empty() {
-        parts.push(silence(report));
+        parts.push(silence(report, &tally));
     }
-    if !notes.is_empty() {
-        let counted = look.paint(Ink::Severity(Severity::Info), &count(notes.len(), "note"));
-        parts.push(match notes.as_slice() {
-            _ if look.detail == Detail::Verbose => counted,
-            [note] if errors + warnings == 0 => {
-                let message = shown_line(&note.message);
-                format!("{counted}: {message}  [{}; -v shows all of it]", note.rule)
-            }
-            [note] => format!("{counted} ({}; -v shows it)", note.rule),
-            several => {
-                let mut rules: Vec<&str> = several.iter().map(|note| &*note.rule).collect();
-                rules.sort_unstable();
-                rules.dedup();
-                format!("{counted} ({}; -v shows them)", rules.join(", "))
-            }
-        });
+    let notes = if words::hides_notes(report, look.detail) { notes(report) } else { Vec::new() };
+    if let ([note], [only], []) = (&*notes, &*report.findings, &*report.notices) {
+        let counted = painted(1, "note", Severity::Info);
+        parts.push(format!("{counted}: {}  [{note}; -v shows all of it]", shown_line(&only.message)));
+        return parts.join(", ");
     }
-    parts.join(", ")
+    parts.extend((tally.notes > 0).then(|| painted(tally.notes, "note", Severity::Info)));
+    let mut hidden = notes.len();
+    let mut aside = Vec::new();
+    let mut kinds = notes;
+    kinds.sort_unstable();
+    kinds.dedup();
+    aside.extend((!kinds.is_empty()).then(|| kinds.join(", ")));
+    aside.extend(tally.aside());
+    if look.detail < Detail::Verbose {
+        hidden += tally.ignored + tally.baselined;
+        aside.extend((hidden > 0).then(|| format!("-v shows {}", if hidden == 1 { "it" } else { "them" })));
+    }
+    let counted = parts.join(", ");
+    if aside.is_empty() { counted } else { format!("{counted} ({})", aside.join("; ")) }
+}
+
+/// The rules and kinds of the notes, one for each note.
+fn notes(report: &Report) -> Vec<&str> {
+    let findings = report.open().filter(|finding| finding.severity == Severity::Info);
+    let notices = report.notices.iter().filter(|notice| notice.severity == Severity::Info);
+    findings.map(|finding| &*finding.rule).chain(notices.map(|notice| notice.kind)).collect()
+}
+
+/// `failed: 2 findings at or above warning`, where the gate closes.
+fn gate(report: &Report) -> Option<String> {
+    let least = report.verdict.fail_on.filter(|_| report.verdict.fails())?;
+    Some(format!("failed: {} at or above {}", count(report.verdict.failing, "finding"), least.name()))
 }
 
 /// What it means that nothing was found: less, where rules could not see.
-fn silence(report: &Report) -> String {
-    match skipped_rules(report, |skipped| skipped.blind).len() {
-        0 => "no findings".to_owned(),
-        blind => format!("nothing found, but {} could not judge this recording", count(blind, "rule")),
+fn silence(report: &Report, tally: &Tally) -> String {
+    match blind_rules(report).len() {
+        0 => tally.nothing().to_owned(),
+        blind => {
+            let nothing = if tally.aside().is_none() { "nothing found" } else { tally.nothing() };
+            format!("{nothing}, but {} could not judge this recording", count(blind, "rule"))
+        }
     }
+}
+
+/// The rules whose silence means nothing, because a recording lacks what they need to see.
+pub(super) fn blind_rules(report: &Report) -> Vec<&str> {
+    skipped_rules(report, |skipped| skipped.blind)
 }
 
 fn skipped_rules(report: &Report, counts: impl Fn(&Skipped) -> bool) -> Vec<&str> {
@@ -170,7 +195,7 @@ fn skipped(out: &mut String, report: &Report, look: &Look) {
 
 /// The first finding that is more than a note.
 fn worst(report: &Report) -> Option<&Finding> {
-    report.findings.iter().find(|finding| finding.severity > Severity::Info)
+    report.open().find(|finding| finding.severity > Severity::Info)
 }
 
 /// The evidence for iterations, after "found by".

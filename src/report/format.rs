@@ -3,7 +3,7 @@
 use std::io;
 use std::str::FromStr;
 
-use super::{Look, json, text};
+use super::{Failure, Look, concise, github, gitlab, json, junit, markdown, sarif, text};
 use crate::engine::Report;
 use crate::source::SourceMap;
 
@@ -12,19 +12,50 @@ use crate::source::SourceMap;
 pub enum Format {
     /// For people.
     Text,
+    /// One line a finding.
+    Concise,
     /// For machines: memlint/1.
     Json,
+    /// The same, one line a finding.
+    Jsonl,
+    /// SARIF 2.1.0.
+    Sarif,
+    /// Annotations of GitHub Actions.
+    Github,
+    /// GitLab's code quality report.
+    Gitlab,
+    /// JUnit XML.
+    Junit,
+    /// A job summary.
+    Markdown,
 }
 
 impl Format {
     /// Every format, in the order of the help.
-    pub const ALL: [Format; 2] = [Format::Text, Format::Json];
+    pub const ALL: [Format; 9] = [
+        Format::Text,
+        Format::Concise,
+        Format::Json,
+        Format::Jsonl,
+        Format::Sarif,
+        Format::Github,
+        Format::Gitlab,
+        Format::Junit,
+        Format::Markdown,
+    ];
 
     /// What it is called on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Format::Text => "text",
+            Format::Concise => "concise",
             Format::Json => "json",
+            Format::Jsonl => "jsonl",
+            Format::Sarif => "sarif",
+            Format::Github => "github",
+            Format::Gitlab => "gitlab",
+            Format::Junit => "junit",
+            Format::Markdown => "markdown",
         }
     }
 
@@ -32,11 +63,19 @@ impl Format {
     pub const fn summary(self) -> &'static str {
         match self {
             Format::Text => "for people",
-            Format::Json => "for machines: memlint/1",
+            Format::Concise => "one line a finding, for editors, logs and coding agents",
+            Format::Json => "for machines: memlint/1 (`memlint schema output`)",
+            Format::Jsonl => "the same, one object a finding, and last a summary",
+            Format::Sarif => "SARIF 2.1.0, for code scanning",
+            Format::Github => "annotations of GitHub Actions, the ten worst",
+            Format::Gitlab => "GitLab's code quality report",
+            Format::Junit => "JUnit XML: a test case for each rule and snapshot",
+            Format::Markdown => "a job summary: table, charts, findings folded away",
         }
     }
 
-    /// Writes a report; only text has a look.
+    /// Writes a report. Text has a look; of it, concise and github heed only how much to say, and the others nothing: they
+    /// hold everything.
     ///
     /// # Errors
     /// Where the output cannot be written.
@@ -49,7 +88,31 @@ impl Format {
     ) -> io::Result<()> {
         match self {
             Format::Text => out.write_all(text::render(report, sources, look).as_bytes()),
+            Format::Concise => out.write_all(concise::render(report, sources, look).as_bytes()),
             Format::Json => json::check(report, sources, out),
+            Format::Jsonl => json::lines(report, sources, out),
+            Format::Sarif => sarif::check(report, sources, out),
+            Format::Github => out.write_all(github::render(report, sources, look).as_bytes()),
+            Format::Gitlab => gitlab::check(report, sources, out),
+            Format::Junit => out.write_all(junit::render(report, sources).as_bytes()),
+            Format::Markdown => out.write_all(markdown::render(report, sources).as_bytes()),
+        }
+    }
+
+    /// Writes that there is no verdict, and why.
+    ///
+    /// # Errors
+    /// Where the output cannot be written.
+    pub fn write_failure(self, failure: &Failure, out: &mut dyn io::Write) -> io::Result<()> {
+        match self {
+            Format::Text | Format::Concise => out.write_all(concise::failure(failure).as_bytes()),
+            Format::Json => json::failure(failure, out),
+            Format::Jsonl => json::failure_line(failure, out),
+            Format::Sarif => sarif::failure(failure, out),
+            Format::Github => out.write_all(github::failure(failure).as_bytes()),
+            Format::Gitlab => gitlab::failure(failure, out),
+            Format::Junit => out.write_all(junit::failure(failure).as_bytes()),
+            Format::Markdown => out.write_all(markdown::failure(failure).as_bytes()),
         }
     }
 }

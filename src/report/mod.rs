@@ -1,17 +1,30 @@
 //! What a report looks like: one file a format.
 //!
-//! In: the engine's report, the sources, and how the terminal looks. Out: text or JSON. Always: formats only read what
-//! the engine decided, their data types are their own, and equal reports give equal bytes.
+//! In: the engine's report, the sources, and how the terminal looks. Out: text or data. Always: formats only read what the
+//! engine and the gate decided, their data types are their own, equal reports give equal bytes, and nothing out of a
+//! recording is taken for markup or a command.
 
+mod chart;
 mod closing;
+mod concise;
+mod failure;
 mod format;
 mod gap;
+mod github;
+mod gitlab;
 pub mod json;
+mod junit;
 mod look;
+mod markdown;
 mod place;
 pub mod profiler;
+mod sarif;
+mod sightings;
 pub mod stats;
+mod tally;
 pub mod text;
+mod words;
 
+pub use failure::Failure;
 pub use format::Format;
 pub use look::{Detail, Look};

@@ -25,6 +25,20 @@ impl<'a> Place<'a> {
         self.file.as_ref().map_or(&self.location.file, |file| file.name())
     }
 
+    /// The file as CI names it: from the root of the working copy if it lies there, else as it is.
+    pub(super) fn address(&self, sources: &SourceMap) -> Address {
+        let inside = self.file.as_ref().and_then(|file| sources.checkout().path(file.name()));
+        inside.map_or_else(|| Address::Elsewhere(self.name().to_owned()), Address::Inside)
+    }
+
+    /// The expression to mark, if the source is at hand and the expression begins on the recorded line.
+    pub(super) fn region(&self) -> Option<Region> {
+        let file = self.file.as_ref()?;
+        let span = file.expression_at(self.location.line)?;
+        let ((line, column), (end_line, end_column)) = (file.place(span.start), file.place(span.end));
+        (line == self.location.line).then_some(Region { column, end_line, end_column })
+    }
+
     /// `train.py:17`.
     pub(super) fn line(&self) -> String {
         format!("{}:{}", shown_name(self.name()), self.location.line)
@@ -37,6 +51,31 @@ impl<'a> Place<'a> {
             function => format!("{} in {}", self.line(), shown_name(function)),
         }
     }
+}
+
+/// Where CI finds a file.
+pub(super) enum Address {
+    /// In the working copy: the path from its root.
+    Inside(String),
+    /// Somewhere else, or nowhere: as found or as recorded.
+    Elsewhere(String),
+}
+
+impl Address {
+    /// The path, whichever it is.
+    pub(super) fn into_path(self) -> String {
+        match self {
+            Address::Inside(path) | Address::Elsewhere(path) => path,
+        }
+    }
+}
+
+/// The expression at a line: columns count characters from 1, and the end stands behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Region {
+    pub(super) column: u32,
+    pub(super) end_line: u32,
+    pub(super) end_column: u32,
 }
 
 /// The program's main loop, at its header where the source is at hand.

@@ -2,11 +2,14 @@
 
 use std::fmt::Write;
 
+use super::chart;
 use super::look::{Ink, Look};
-use super::stats;
 use crate::engine::IterationMemory;
 use crate::profiler::{Category, Composition, Form, FoundBy, Growth, ProfilerTimeline};
 use crate::unit::{Bytes, Micros, count, shown_name};
+
+/// The most rows that the chart of passes may take.
+const MOST_ROWS: usize = 16;
 
 /// Writes what is known of one timeline.
 pub fn render(name: &str, timeline: &ProfilerTimeline, look: &Look) -> String {
@@ -42,7 +45,12 @@ pub fn render(name: &str, timeline: &ProfilerTimeline, look: &Look) -> String {
         .iter()
         .map(|pass| IterationMemory { peak: pass.peak, resident: pass.resident.total() })
         .collect();
-    stats::chart(&mut out, passes_are(timeline.found_by), &passes, look);
+    let mut bars = String::new();
+    chart::draw(&mut bars, passes_are(timeline.found_by), &passes, MOST_ROWS, look);
+    if !bars.is_empty() {
+        out.push('\n');
+        out.push_str(&bars);
+    }
     out
 }
 

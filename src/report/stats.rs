@@ -2,13 +2,12 @@
 
 use std::fmt::Write;
 
-use super::closing;
-use super::gap;
 use super::look::{Ink, Look};
 use super::place::{MainLoop, Place};
-use crate::engine::{IterationMemory, RecordedDevice, Recording};
+use super::{chart, closing, gap};
+use crate::engine::{RecordedDevice, Recording};
 use crate::source::{SourceMap, ZeroGrad};
-use crate::unit::{Bytes, Index, count, percent, shown_name};
+use crate::unit::{Index, count, percent, shown_name};
 
 /// The most lines that are listed.
 const MOST_LINES: usize = 5;
@@ -72,7 +71,12 @@ fn render_device(
     for (_, words) in gap::disagreements(&device.agreement) {
         look.attribute(out, "not known", &words);
     }
-    chart(out, "iteration", &device.profile.iterations, look);
+    let mut bars = String::new();
+    chart::draw(&mut bars, "iteration", &device.profile.iterations, MOST_ROWS, look);
+    if !bars.is_empty() {
+        out.push('\n');
+        out.push_str(&bars);
+    }
 }
 
 /// How many events over which time.
@@ -109,35 +113,4 @@ fn top_lines(out: &mut String, device: &RecordedDevice, sources: &SourceMap, loo
         })
         .collect();
     look.listing(out, "by line", &listed);
-}
-
-/// One bar an iteration (or a few): resident bytes filled, the rest of the peak shaded.
-pub(super) fn chart(out: &mut String, unit: &str, iterations: &[IterationMemory], look: &Look) {
-    let highest = iterations.iter().map(|iteration| iteration.peak).max().unwrap_or_default();
-    if highest == Bytes::ZERO {
-        return;
-    }
-    let filled = look.bar(1, 1);
-    let shaded = look.bar(0, 1);
-    let key = format!("  {unit:>9}        peak    resident  ({filled} resident at its end, {shaded} peak)");
-    let _ = writeln!(out, "\n{}", look.paint(Ink::Faint, &key));
-    let together = iterations.len().div_ceil(MOST_ROWS);
-    let room = look.width.saturating_sub(36).clamp(10, 60);
-    for (row, group) in iterations.chunks(together).enumerate() {
-        let first = row * together + 1;
-        let last = first + group.len() - 1;
-        let name = if first == last { first.to_string() } else { format!("{first}-{last}") };
-        let peak = group.iter().map(|iteration| iteration.peak).max().unwrap_or_default();
-        let resident = group.iter().map(|iteration| iteration.resident).max().unwrap_or_default();
-        let columns = |bytes: Bytes| columns(bytes, highest, room);
-        let bar = look.bar(columns(resident), columns(peak));
-        let _ = writeln!(out, "  {name:>9}  {:>10}  {:>10}  {bar}", peak.to_string(), resident.to_string());
-    }
-}
-
-/// How many of `room` columns stand for `bytes`, where `highest` fills them all; rounded.
-fn columns(bytes: Bytes, highest: Bytes, room: usize) -> usize {
-    let highest = u128::from(highest.get()).max(1);
-    let doubled = u128::from(bytes.get()) * room as u128 * 2;
-    usize::try_from((doubled + highest) / (highest * 2)).unwrap_or(room).min(room)
 }

@@ -5,11 +5,13 @@
 //! one fits. Always: nothing is walked, only paths that end like the recorded one are tried; a file that cannot be the
 //! recorded one (too few lines, another function at that line) is not taken; a missing source is a state, not an error.
 
+mod checkout;
 mod clearing;
 mod depth;
 mod search;
 mod syntax;
 
+pub use checkout::Checkout;
 pub use clearing::ZeroGrad;
 pub use search::{PathMap, SourceMap};
 pub use syntax::{Loop, Span};

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use super::SourceFile;
+use super::{Checkout, SourceFile};
 
 /// Files larger than this are not read: no program that a person wrote is.
 const MOST_BYTES: u64 = 4 << 20;
@@ -60,6 +60,7 @@ pub struct SourceMap {
     maps: Vec<PathMap>,
     /// What exists; what does not is asked for again, so that paths chosen by a file cost no memory.
     files: RefCell<BTreeMap<PathBuf, Rc<SourceFile>>>,
+    checkout: Checkout,
 }
 
 impl SourceMap {
@@ -67,7 +68,18 @@ impl SourceMap {
     pub fn new(roots: impl IntoIterator<Item = PathBuf>, mut maps: Vec<PathMap>) -> SourceMap {
         maps.sort_by_key(|map| std::cmp::Reverse(map.from.len()));
         let roots = roots.into_iter().map(|path| Root { path, least: 1 }).collect();
-        SourceMap { roots, maps, files: RefCell::default() }
+        SourceMap { roots, maps, files: RefCell::default(), checkout: Checkout::default() }
+    }
+
+    /// The same, in a working copy from whose root [`SourceMap::checkout`] names files.
+    #[must_use]
+    pub fn within(self, checkout: Checkout) -> SourceMap {
+        SourceMap { checkout, ..self }
+    }
+
+    /// The working copy that the sources lie in.
+    pub fn checkout(&self) -> &Checkout {
+        &self.checkout
     }
 
     /// Looks where nobody said to: in the current folder, beside the snapshots, and in `src`, `scripts` and `examples`.

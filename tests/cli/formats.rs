@@ -190,7 +190,7 @@ fn a_reader_who_leaves_early_is_no_error() {
 #[test]
 fn the_same_snapshot_gives_the_same_bytes() {
     let case = recording("amp-skipped-bug");
-    for format in ["text", "json"] {
+    for format in ["text", "json", "sarif", "markdown", "junit"] {
         let run = || memlint(&["check", "-v", &case, "--output-format", format]).stdout;
         assert_eq!(run(), run());
     }

@@ -5,6 +5,7 @@
 mod bad_input;
 mod formats;
 mod many;
+mod outputs;
 mod profiler;
 mod writing;
 

@@ -1,40 +1,98 @@
-//! `memlint check --output-format json`.
+//! `memlint check --output-format json`, and the same as one line a finding: `jsonl`.
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value as Json, json};
 
+use super::finding::{Found, Spot};
 use super::{Gap, Loop, SCHEMA, TOOL, Tool};
 use crate::engine::{RecordedDevice, Recording, Report};
-use crate::finding::{Finding, Location, Severity, Value};
-use crate::report::place::Place;
+use crate::finding;
+use crate::report::Failure;
+use crate::report::tally::Tally;
 use crate::source::SourceMap;
-use crate::unit::{Bytes, Index};
+use crate::unit::Index;
 
-#[derive(Serialize)]
+/// What a check found.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Report")]
 pub(super) struct Check {
+    /// The version of this format: `memlint/1`.
+    #[schemars(extend("const" = SCHEMA))]
+    schema: &'static str,
+    tool: Tool,
+    /// The snapshots.
+    inputs: Vec<CheckedInput>,
+    /// The worst first; those that do not count for the verdict are among them (`standing`).
+    findings: Vec<Found>,
+    /// What a person should know of the judging itself; counts for the verdict, too.
+    notices: Vec<Noted>,
+    /// Rules that could not run.
+    skipped: Vec<Skipped>,
+    /// What the snapshots do not tell.
+    gaps: Vec<Gap>,
+    summary: Summary,
+    verdict: Verdict,
+}
+
+/// One line of `jsonl`: the findings, the notices, and last a summary; or nothing but that there is no verdict.
+#[derive(Serialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+pub(super) enum Line {
+    Finding(Box<Found>),
+    Notice(Noted),
+    Summary(Box<Closing>),
+    NoVerdict(NoVerdict),
+}
+
+/// The last line: everything of a report but its findings and notices.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Closing {
+    #[schemars(extend("const" = SCHEMA))]
     schema: &'static str,
     tool: Tool,
     inputs: Vec<CheckedInput>,
-    findings: Vec<Found>,
     skipped: Vec<Skipped>,
     gaps: Vec<Gap>,
     summary: Summary,
+    verdict: Verdict,
 }
 
-#[derive(Serialize)]
+/// What a file given with `--output-file` holds where memlint exits with 2.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct NoVerdict {
+    #[schemars(extend("const" = SCHEMA))]
+    schema: &'static str,
+    tool: Tool,
+    error: Error,
+}
+
+/// Why there is no verdict.
+#[derive(Serialize, JsonSchema)]
+struct Error {
+    message: String,
+    help: Option<String>,
+}
+
+/// A snapshot.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Input")]
 struct CheckedInput {
+    /// As given, or `<stdin>`.
     path: String,
     rank: Option<u32>,
     devices: Vec<CheckedDevice>,
 }
 
-#[derive(Serialize)]
+/// A device that did something.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Device")]
 struct CheckedDevice {
     device: usize,
     iterations: usize,
     iterations_found_by: &'static str,
+    #[schemars(extend("enum" = ["low", "medium", "high"]))]
     iterations_confidence: &'static str,
     #[serde(rename = "loop")]
     main_loop: Option<Loop>,
@@ -42,101 +100,130 @@ struct CheckedDevice {
     peak_allocated_bytes: u64,
     peak_reserved_bytes: u64,
     peak_phase: &'static str,
+    /// Bytes by role; they add up to the peak of requested bytes.
     roles_at_peak: BTreeMap<&'static str, u64>,
 }
 
-#[derive(Serialize)]
-struct Found {
-    name: String,
-    group: &'static str,
+/// Something about the judging: a suppression that suppresses nothing, an entry of the baseline that has gone.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Notice")]
+pub(super) struct Noted {
+    kind: &'static str,
+    #[schemars(extend("enum" = ["info", "warning", "error"]))]
     severity: &'static str,
-    confidence: &'static str,
     message: String,
     help: String,
-    input: Option<String>,
-    device: Option<usize>,
-    rank: Option<u32>,
     location: Option<Spot>,
-    related: Vec<Beside>,
-    evidence: serde_json::Map<String, Json>,
-    impact: Impact,
-    stack: Vec<Frame>,
-    fingerprint: String,
 }
 
-#[derive(Serialize)]
-struct Spot {
-    file: String,
-    line: u32,
-    column: Option<u32>,
-    end_line: Option<u32>,
-    end_column: Option<u32>,
-    function: Option<String>,
-}
-
-#[derive(Serialize)]
-struct Beside {
-    location: Spot,
-    message: String,
-}
-
-#[derive(Serialize)]
-struct Impact {
-    peak_bytes: Option<u64>,
-    resident_bytes: Option<u64>,
-    bytes_per_iteration: Option<u64>,
-}
-
-#[derive(Serialize)]
-struct Frame {
-    file: String,
-    line: u32,
-    function: String,
-    user: bool,
-}
-
-#[derive(Serialize)]
+/// A rule that could not run.
+#[derive(Serialize, JsonSchema)]
 struct Skipped {
     input: Option<String>,
     rule: String,
     reason: String,
+    /// Whether the recording lacks what the rule needs to see, so that its silence means nothing.
+    blind: bool,
 }
 
-#[derive(Serialize)]
+/// Counts. Findings that do not count for the verdict are in the last two only.
+#[derive(Serialize, JsonSchema)]
 struct Summary {
+    /// Open findings and notices of this severity.
     errors: usize,
+    /// Open findings and notices of this severity.
     warnings: usize,
+    /// Open findings and notices of this severity.
     infos: usize,
+    ignored: usize,
+    baselined: usize,
+    /// Entries of `skipped`.
     skipped: usize,
+}
+
+/// Whether the gate closes.
+#[derive(Serialize, JsonSchema)]
+struct Verdict {
+    /// Whether it does; `--exit-zero` changes nothing here.
+    fails: bool,
+    /// The least severity that closes it; null where nothing does.
+    #[schemars(extend("enum" = ["info", "warning", "error", null]))]
+    fail_on: Option<&'static str>,
+    /// How many findings and notices close it.
+    failing: usize,
 }
 
 impl Check {
     pub(super) fn of(report: &Report, sources: &SourceMap) -> Check {
-        let counted =
-            |severity| report.findings.iter().filter(|finding| finding.severity == severity).count();
-        let name = |input: usize| report.recordings.get(input).map(|one| one.name.clone());
-        let skipped = |one: &crate::finding::Skipped| Skipped {
-            input: name(one.input),
-            rule: one.rule.to_string(),
-            reason: one.reason.clone(),
-        };
-        Check {
+        let Closing { schema, tool, inputs, skipped, gaps, summary, verdict } = Closing::of(report, sources);
+        let findings = report.findings.iter().map(|finding| Found::of(finding, report, sources)).collect();
+        let notices = report.notices.iter().map(|notice| Noted::of(notice, sources)).collect();
+        Check { schema, tool, inputs, findings, notices, skipped, gaps, summary, verdict }
+    }
+}
+
+impl Line {
+    /// The lines of a report, in their order.
+    pub(super) fn all<'a>(report: &'a Report, sources: &'a SourceMap) -> impl Iterator<Item = Line> + 'a {
+        let finding = |one| Line::Finding(Box::new(Found::of(one, report, sources)));
+        let notice = |one| Line::Notice(Noted::of(one, sources));
+        let summary = std::iter::once_with(|| Line::Summary(Box::new(Closing::of(report, sources))));
+        report.findings.iter().map(finding).chain(report.notices.iter().map(notice)).chain(summary)
+    }
+}
+
+impl Closing {
+    fn of(report: &Report, sources: &SourceMap) -> Closing {
+        let tally = Tally::of(report);
+        Closing {
             schema: SCHEMA,
             tool: TOOL,
             inputs: report.recordings.iter().map(|one| CheckedInput::of(one, sources)).collect(),
-            findings: report
-                .findings
-                .iter()
-                .map(|finding| Found::of(finding, report.recording(finding), sources))
-                .collect(),
-            skipped: report.skipped.iter().map(skipped).collect(),
+            skipped: report.skipped.iter().map(|one| Skipped::of(one, report)).collect(),
             gaps: report.recordings.iter().flat_map(Gap::all).collect(),
             summary: Summary {
-                errors: counted(Severity::Error),
-                warnings: counted(Severity::Warning),
-                infos: counted(Severity::Info),
+                errors: tally.errors,
+                warnings: tally.warnings,
+                infos: tally.notes,
+                ignored: tally.ignored,
+                baselined: tally.baselined,
                 skipped: report.skipped.len(),
             },
+            verdict: Verdict {
+                fails: report.verdict.fails(),
+                fail_on: report.verdict.fail_on.map(finding::Severity::name),
+                failing: report.verdict.failing,
+            },
+        }
+    }
+}
+
+impl NoVerdict {
+    pub(super) fn of(failure: &Failure) -> NoVerdict {
+        let Failure { message, help } = failure.clone();
+        NoVerdict { schema: SCHEMA, tool: TOOL, error: Error { message, help } }
+    }
+}
+
+impl Noted {
+    fn of(notice: &finding::Notice, sources: &SourceMap) -> Noted {
+        Noted {
+            kind: notice.kind,
+            severity: notice.severity.name(),
+            message: notice.message.clone(),
+            help: notice.help.clone(),
+            location: notice.location.as_ref().map(|location| Spot::of(location, sources)),
+        }
+    }
+}
+
+impl Skipped {
+    fn of(skipped: &finding::Skipped, report: &Report) -> Skipped {
+        Skipped {
+            input: report.recordings.get(skipped.input).map(|one| one.name.clone()),
+            rule: skipped.rule.to_string(),
+            reason: skipped.reason.clone(),
+            blind: skipped.blind,
         }
     }
 }
@@ -168,80 +255,4 @@ impl CheckedDevice {
 /// What the peak consists of.
 pub(super) fn by_role(device: &RecordedDevice) -> BTreeMap<&'static str, u64> {
     device.profile.peak_by_role.iter().map(|(role, bytes)| (role.name(), bytes.get())).collect()
-}
-
-impl Found {
-    fn of(finding: &Finding, recording: Option<&Recording>, sources: &SourceMap) -> Found {
-        let bytes = |bytes: Option<Bytes>| bytes.map(Bytes::get);
-        let impact = &finding.impact;
-        Found {
-            name: finding.rule.to_string(),
-            group: finding.group.name(),
-            severity: finding.severity.name(),
-            confidence: finding.confidence.name(),
-            message: finding.message.clone(),
-            help: finding.help.clone(),
-            input: recording.map(|one| one.name.clone()),
-            device: finding.device.map(Index::position),
-            rank: recording.and_then(|one| one.rank),
-            location: finding.location.as_ref().map(|location| Spot::of(location, sources)),
-            related: finding
-                .related
-                .iter()
-                .map(|one| Beside {
-                    location: Spot::of(&one.location, sources),
-                    message: one.message.clone(),
-                })
-                .collect(),
-            evidence: finding.evidence.iter().map(|one| (one.name.to_owned(), value(&one.value))).collect(),
-            impact: Impact {
-                peak_bytes: bytes(impact.peak),
-                resident_bytes: bytes(impact.resident),
-                bytes_per_iteration: bytes(impact.per_iteration),
-            },
-            stack: finding
-                .stack
-                .iter()
-                .map(|frame| Frame::of(&frame.location, frame.user, sources))
-                .collect(),
-            fingerprint: finding.fingerprint.to_string(),
-        }
-    }
-}
-
-impl Frame {
-    fn of(location: &Location, user: bool, sources: &SourceMap) -> Frame {
-        let file = if user { Place::of(location, sources).name().to_owned() } else { location.file.clone() };
-        Frame { file, line: location.line, function: location.function.clone(), user }
-    }
-}
-
-impl Spot {
-    fn of(location: &Location, sources: &SourceMap) -> Spot {
-        let place = Place::of(location, sources);
-        let ends = place.file.as_ref().and_then(|file| {
-            let span = file.expression_at(location.line)?;
-            Some((file.place(span.start), file.place(span.end)))
-        });
-        // An expression may begin before the recorded line; the line that was recorded is the location's.
-        let begins_here = ends.filter(|((line, _), _)| *line == location.line);
-        Spot {
-            file: place.name().to_owned(),
-            line: location.line,
-            column: begins_here.map(|((_, column), _)| column),
-            end_line: begins_here.map(|(_, (line, _))| line),
-            end_column: begins_here.map(|(_, (_, column))| column),
-            function: Some(location.function.clone()).filter(|name| !name.is_empty()),
-        }
-    }
-}
-
-fn value(value: &Value) -> Json {
-    match value {
-        Value::Bytes(bytes) => json!(bytes.get()),
-        Value::Count(number) => json!(number),
-        Value::Ratio(number) => json!(number),
-        Value::Text(text) => json!(text),
-        Value::Series(series) => series.iter().map(|bytes| bytes.get()).collect(),
-    }
 }

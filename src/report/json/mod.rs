@@ -4,17 +4,24 @@
 //! columns count from 1, names are kebab-case, and what is not known is `null`.
 
 mod check;
+mod finding;
 mod profiler;
+mod schema;
 mod stats;
+
+pub(super) use finding::evidence;
+pub use schema::schema;
 
 use std::io;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
+use self::check::{Line, NoVerdict};
 use crate::engine::{Input, RecordedDevice, Recording, Report};
 use crate::profiler::ProfilerTimeline;
 use crate::report::place::MainLoop;
-use crate::report::{Detail, gap};
+use crate::report::{Detail, Failure, gap};
 use crate::source::SourceMap;
 use crate::unit::Index;
 
@@ -27,6 +34,30 @@ pub const SCHEMA: &str = "memlint/1";
 /// Where the output cannot be written.
 pub fn check(report: &Report, sources: &SourceMap, out: &mut dyn io::Write) -> io::Result<()> {
     write(&check::Check::of(report, sources), out)
+}
+
+/// Writes the report of a check as one line a finding and a notice, and last a summary.
+///
+/// # Errors
+/// Where the output cannot be written.
+pub fn lines(report: &Report, sources: &SourceMap, out: &mut dyn io::Write) -> io::Result<()> {
+    Line::all(report, sources).try_for_each(|line| write_line(&line, out))
+}
+
+/// Writes that there is no verdict, in place of the report of a check.
+///
+/// # Errors
+/// Where the output cannot be written.
+pub fn failure(failure: &Failure, out: &mut dyn io::Write) -> io::Result<()> {
+    write(&NoVerdict::of(failure), out)
+}
+
+/// Writes that there is no verdict, in place of the lines of a check.
+///
+/// # Errors
+/// Where the output cannot be written.
+pub fn failure_line(failure: &Failure, out: &mut dyn io::Write) -> io::Result<()> {
+    write_line(&Line::NoVerdict(NoVerdict::of(failure)), out)
 }
 
 /// Writes what is known of one snapshot; with every allocation, if that is asked for.
@@ -55,13 +86,18 @@ pub fn profiler(
     write(&profiler::Profiled::of(name, rank, timeline), out)
 }
 
-fn write(document: &impl Serialize, out: &mut dyn io::Write) -> io::Result<()> {
+fn write_line(line: &Line, out: &mut dyn io::Write) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, line)?;
+    out.write_all(b"\n")
+}
+
+pub(super) fn write(document: &impl Serialize, out: &mut dyn io::Write) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, document)?;
     out.write_all(b"\n")
 }
 
 /// Who wrote a document.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Tool {
     name: &'static str,
     version: &'static str,
@@ -70,7 +106,7 @@ struct Tool {
 const TOOL: Tool = Tool { name: "memlint", version: env!("CARGO_PKG_VERSION") };
 
 /// A loop's header.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Loop {
     file: String,
     line: u32,
@@ -85,7 +121,7 @@ impl Loop {
 }
 
 /// What a snapshot does not tell.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Gap {
     input: String,
     device: Option<usize>,

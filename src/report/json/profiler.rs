@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Gap, SCHEMA, TOOL, Tool};
@@ -9,7 +10,8 @@ use crate::profiler::{Composition, Form, Growth, Pass, ProfilerTimeline};
 use crate::report::profiler::gaps;
 use crate::unit::Micros;
 
-#[derive(Serialize)]
+/// What is known of one memory timeline of PyTorch's profiler.
+#[derive(Serialize, JsonSchema)]
 pub(super) struct Profiled {
     schema: &'static str,
     tool: Tool,
@@ -19,7 +21,8 @@ pub(super) struct Profiled {
     gaps: Vec<Gap>,
 }
 
-#[derive(Serialize)]
+/// What the timeline tells.
+#[derive(Serialize, JsonSchema)]
 struct TimelineStats {
     form: &'static str,
     rows: usize,
@@ -38,7 +41,8 @@ struct TimelineStats {
     growth: GrowthStats,
 }
 
-#[derive(Serialize)]
+/// One optimizer step, or one forward and backward pass.
+#[derive(Serialize, JsonSchema)]
 struct PassStats {
     index: usize,
     end_us: Option<i64>,
@@ -47,7 +51,7 @@ struct PassStats {
 }
 
 /// `verdict` is `grows`, `steady` or `unknown`; the rest is null but where it grows.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct GrowthStats {
     verdict: &'static str,
     passes_compared: usize,

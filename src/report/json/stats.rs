@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Gap, Loop, SCHEMA, TOOL, Tool, check};
@@ -11,13 +12,17 @@ use crate::source::SourceMap;
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, EventIndex, Index};
 
-#[derive(Serialize)]
+/// What a snapshot holds.
+#[derive(Serialize, JsonSchema)]
 pub(super) struct Stats {
+    /// The version of this format: `memlint/1`.
+    #[schemars(extend("const" = SCHEMA))]
     schema: &'static str,
     tool: Tool,
     input: String,
     rank: Option<u32>,
     devices: Vec<DeviceStats>,
+    /// Every allocation of every device, where they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     allocations: Option<Vec<AllocationStats>>,
     host_memory: Option<HostMemory>,
@@ -25,7 +30,7 @@ pub(super) struct Stats {
 }
 
 /// Pinned host memory when the snapshot was taken; of its history only the length is kept.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct HostMemory {
     blocks: usize,
     held_bytes: u64,
@@ -44,7 +49,8 @@ impl HostMemory {
     }
 }
 
-#[derive(Serialize)]
+/// A device.
+#[derive(Serialize, JsonSchema)]
 struct DeviceStats {
     device: usize,
     events: usize,
@@ -64,7 +70,8 @@ struct DeviceStats {
     roles_at_peak: BTreeMap<&'static str, u64>,
 }
 
-#[derive(Serialize)]
+/// An iteration of the program: its events from `start_event` up to `end_event`, which is no longer its own.
+#[derive(Serialize, JsonSchema)]
 struct IterationStats {
     index: usize,
     start_event: usize,
@@ -76,7 +83,8 @@ struct IterationStats {
     resident_bytes: u64,
 }
 
-#[derive(Serialize)]
+/// An allocation; what it was born with is null where it is older than the recording, `free_*` where it is alive at the end.
+#[derive(Serialize, JsonSchema)]
 struct AllocationStats {
     device: usize,
     address: u64,
@@ -105,7 +113,7 @@ impl Stats {
             schema: SCHEMA,
             tool: TOOL,
             input: input.name.clone(),
-            rank: input.rank,
+            rank: input.origin.rank,
             devices: devices.map(|(device, recorded)| DeviceStats::of(device, recorded, sources)).collect(),
             allocations: allocations.then(every),
             host_memory: HostMemory::of(&recording.gaps),

@@ -5,13 +5,13 @@ mod excerpt;
 use std::fmt::Write;
 
 use self::excerpt::Mark;
-use super::closing;
 use super::look::{Detail, Ink, Look};
 use super::place::Place;
-use crate::engine::{RecordedDevice, Report};
-use crate::finding::{Finding, Group, Related, Severity};
+use super::{closing, sightings, words};
+use crate::engine::Report;
+use crate::finding::{Finding, Notice, Related, Severity};
 use crate::source::SourceMap;
-use crate::unit::{Bytes, Index, count, shown_name};
+use crate::unit::{Index, count, shown_name};
 
 /// Lines this far apart are drawn in one frame; others follow the finding's own.
 const NEAR: u32 = 3;
@@ -20,8 +20,12 @@ const NEAR: u32 = 3;
 pub fn render(report: &Report, sources: &SourceMap, look: &Look) -> String {
     let mut out = String::new();
     let mut unknown_files = Vec::new();
-    for finding in shown(report, look) {
+    for finding in words::shown(report, look.detail) {
         Entry { report, sources, look, finding }.render(&mut out, &mut unknown_files);
+        out.push('\n');
+    }
+    for notice in words::shown_notices(report, look.detail) {
+        render_notice(&mut out, notice, sources, look);
         out.push('\n');
     }
     if look.detail > Detail::Quiet {
@@ -30,10 +34,24 @@ pub fn render(report: &Report, sources: &SourceMap, look: &Look) -> String {
     out
 }
 
-/// The findings that are shown in full: notes only where they are asked for.
-fn shown<'a>(report: &'a Report, look: &Look) -> impl Iterator<Item = &'a Finding> {
-    let least = if look.detail == Detail::Verbose { Severity::Info } else { Severity::Warning };
-    report.findings.iter().filter(move |finding| finding.severity >= least)
+/// What a person should know of the judging itself.
+fn render_notice(out: &mut String, notice: &Notice, sources: &SourceMap, look: &Look) {
+    headline(out, look, notice.severity, notice.severity.name(), &notice.message, notice.kind);
+    if let Some(location) = &notice.location {
+        look.attribute(out, "at", &Place::of(location, sources).line());
+    }
+    look.attribute(out, "help", &notice.help);
+}
+
+/// `error: message  [rule]`.
+fn headline(out: &mut String, look: &Look, severity: Severity, level: &str, message: &str, rule: &str) {
+    let text = format!(
+        "{} {}  {}",
+        look.paint(Ink::Severity(severity), &format!("{level}:")),
+        look.paint(Ink::Strong, message),
+        look.paint(Ink::Faint, &format!("[{rule}]")),
+    );
+    let _ = writeln!(out, "{}", look.wrap(&text, level.len() + 2));
 }
 
 /// One finding to be drawn.
@@ -47,24 +65,21 @@ struct Entry<'a> {
 impl<'a> Entry<'a> {
     fn render(&self, out: &mut String, unknown_files: &mut Vec<String>) {
         let Entry { look, finding, .. } = *self;
-        self.headline(out);
+        let level = words::level(finding);
+        headline(out, look, finding.severity, &level, &finding.message, &finding.rule);
         let drawn = self.excerpt(out);
         if !drawn {
             self.stack(out, unknown_files);
         } else if look.detail == Detail::Verbose {
             self.frames(out);
         }
-        let evidence: Vec<&str> = finding
-            .evidence
-            .iter()
-            .map(|measure| measure.text.as_str())
-            .filter(|text| !text.is_empty())
-            .collect();
         for (name, text) in [
-            ("evidence", evidence.join("; ")),
-            ("impact", self.impact()),
+            ("evidence", words::evidence(finding)),
+            ("impact", words::impact(self.report, finding)),
             ("help", finding.help.clone()),
             ("confidence", finding.confidence.name().to_owned()),
+            ("standing", words::standing(&finding.standing).unwrap_or_default()),
+            ("seen on", words::sightings(self.report, finding).unwrap_or_default()),
         ] {
             look.attribute(out, name, &text);
         }
@@ -73,18 +88,6 @@ impl<'a> Entry<'a> {
             look.attribute(out, "also", &format!("{}: {}", place.line(), related.message));
         }
         self.origin(out);
-    }
-
-    fn headline(&self, out: &mut String) {
-        let Entry { look, finding, .. } = *self;
-        let severity = finding.severity.name();
-        let text = format!(
-            "{} {}  {}",
-            look.paint(Ink::Severity(finding.severity), &format!("{severity}:")),
-            look.paint(Ink::Strong, &finding.message),
-            look.paint(Ink::Faint, &format!("[{}]", finding.rule)),
-        );
-        let _ = writeln!(out, "{}", look.wrap(&text, severity.len() + 2));
     }
 
     /// The source lines of the finding and of what is related in the same file; whether they could be drawn.
@@ -169,47 +172,18 @@ impl<'a> Entry<'a> {
         self.look.listing(out, "stack", &lines);
     }
 
-    /// What mending it would save, with the peak before and after.
-    fn impact(&self) -> String {
-        if self.finding.severity == Severity::Info {
-            return String::new();
-        }
-        let impact = &self.finding.impact;
-        let mut parts = Vec::new();
-        if let Some(saved) = impact.peak {
-            let allocator = self.finding.group == Group::Allocator;
-            let what = if allocator { "reserved" } else { "peak" };
-            let before = self
-                .device()
-                .map(|device| if allocator { device.peak_reserved } else { device.peak_requested });
-            parts.push(match before {
-                _ if saved == Bytes::ZERO => format!("{what} unchanged: its highest point lies elsewhere"),
-                Some(before) => format!("{what} -{saved} ({before} to {})", before - saved),
-                None => format!("{what} -{saved}"),
-            });
-        }
-        if let Some(saved) = impact.resident.filter(|saved| *saved > Bytes::ZERO) {
-            parts.push(format!("{saved} less between iterations"));
-        }
-        if let Some(growth) = impact.per_iteration.filter(|growth| *growth > Bytes::ZERO) {
-            parts.push(format!("{growth} more in every iteration until it is mended"));
-        }
-        parts.join("; ")
-    }
-
-    /// Which snapshot and which device, where there is more than one.
+    /// In how many places of the job; which snapshot and which device, where there is more than one.
     fn origin(&self, out: &mut String) {
         let Some(recording) = self.report.recording(self.finding) else { return };
+        if let Some((what, counted)) = sightings::describe(self.report, self.finding) {
+            self.look.attribute(out, what, &counted);
+        }
         if self.report.recordings.len() > 1 {
             self.look.attribute(out, "snapshot", &shown_name(&recording.name));
         }
         if let Some(device) = self.finding.device.filter(|_| recording.devices.len() > 1) {
             self.look.attribute(out, "device", &device.position().to_string());
         }
-    }
-
-    fn device(&self) -> Option<&'a RecordedDevice> {
-        self.report.recording(self.finding)?.device(self.finding.device?)
     }
 }
 

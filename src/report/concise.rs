@@ -1,0 +1,61 @@
+//! One line a finding: `path:line:column: severity rule: message (evidence) help: remedy`. For editors, for logs, and for
+//! agents that read them.
+
+use std::fmt::Write;
+
+use super::Failure;
+use super::look::{Detail, Look};
+use super::place::Place;
+use super::tally::Tally;
+use super::words;
+use crate::engine::Report;
+use crate::finding::{Finding, Location};
+use crate::source::SourceMap;
+use crate::unit::{shown_line, shown_name};
+
+/// Writes the report of a check.
+pub(super) fn render(report: &Report, sources: &SourceMap, look: &Look) -> String {
+    let mut out = String::new();
+    for finding in words::shown(report, look.detail) {
+        let place = match words::anchor(report, finding) {
+            Some(location) => spot(location, sources),
+            None => snapshot(report, finding),
+        };
+        let (level, rule) = (finding.severity.name(), &finding.rule);
+        let sentence = words::sentence(report, finding);
+        line(&mut out, &place, &format!("{level} {rule}: {sentence}"), &finding.help);
+    }
+    for notice in words::shown_notices(report, look.detail) {
+        let place = notice.location.as_ref().map_or_else(|| "memlint".to_owned(), |at| spot(at, sources));
+        let what = format!("{} {}: {}", notice.severity.name(), notice.kind, notice.message);
+        line(&mut out, &place, &what, &notice.help);
+    }
+    if look.detail > Detail::Quiet {
+        let _ = writeln!(out, "memlint: {}", Tally::of(report).words());
+    }
+    out
+}
+
+/// Says that there is no verdict.
+pub(super) fn failure(failure: &Failure) -> String {
+    format!("memlint: no verdict: {}\n", shown_line(&failure.sentence()))
+}
+
+fn line(out: &mut String, place: &str, what: &str, help: &str) {
+    let help = words::help_line(help);
+    let help = if help.is_empty() { help } else { format!(" help: {help}") };
+    let _ = writeln!(out, "{place}: {}", shown_line(&format!("{what}{help}")));
+}
+
+/// `train.py:17:9`. A path that begins with a colon would look like a command to the log of a CI service.
+fn spot(location: &Location, sources: &SourceMap) -> String {
+    let place = Place::of(location, sources);
+    let path = shown_name(place.name());
+    let here = if path.trim_start().starts_with(':') { "./" } else { "" };
+    let column = place.region().map(|region| format!(":{}", region.column));
+    format!("{here}{path}:{}{}", location.line, column.unwrap_or_default())
+}
+
+fn snapshot(report: &Report, finding: &Finding) -> String {
+    report.recording(finding).map_or_else(|| "memlint".to_owned(), |recording| shown_name(&recording.name))
+}

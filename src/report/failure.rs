@@ -1,0 +1,20 @@
+//! That there is no verdict, and why: what a file gets instead of a report, so that nobody takes an older one for it.
+
+/// Why there is no verdict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// What went wrong: lower-case start, no final stop.
+    pub message: String,
+    /// What to do, where that is known.
+    pub help: Option<String>,
+}
+
+impl Failure {
+    /// `message; help`, on one line.
+    pub(super) fn sentence(&self) -> String {
+        match &self.help {
+            None => self.message.clone(),
+            Some(help) => format!("{}; {}", self.message, super::words::help_line(help)),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! GitLab's code quality report: a JSON array that a merge request shows beside its lines.
+//!
+//! GitLab shows the description alone, so the rule stands in it. Fingerprints are unique within a report, as GitLab wants
+//! them. What does not count for the verdict is left out: GitLab has no word for it.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use serde::Serialize;
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::place::Place;
+use super::{Failure, json, words};
+use crate::engine::Report;
+use crate::finding::{Finding, Location, Notice, Severity};
+use crate::source::SourceMap;
+use crate::unit::Confidence;
+
+#[derive(Serialize)]
+struct Issue {
+    description: String,
+    check_name: String,
+    fingerprint: String,
+    severity: &'static str,
+    location: Spot,
+}
+
+#[derive(Serialize)]
+struct Spot {
+    path: String,
+    lines: Lines,
+}
+
+#[derive(Serialize)]
+struct Lines {
+    begin: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end: Option<u32>,
+}
+
+/// Writes the report of a check.
+pub(super) fn check(report: &Report, sources: &SourceMap, out: &mut dyn io::Write) -> io::Result<()> {
+    let findings = report.open().map(|finding| Issue::of_finding(finding, report, sources));
+    let notices = report.notices.iter().map(|notice| Issue::of_notice(notice, sources));
+    let mut issues: Vec<Issue> = findings.chain(notices).collect();
+    number(&mut issues);
+    json::write(&issues, out)
+}
+
+/// Writes that there is no verdict: an empty list would be a clean one.
+pub(super) fn failure(failure: &Failure, out: &mut dyn io::Write) -> io::Result<()> {
+    let issue = Issue {
+        description: format!("memlint has no verdict: {}", failure.sentence()),
+        check_name: "no-verdict".to_owned(),
+        fingerprint: hash(&["no-verdict", &failure.message]),
+        severity: "blocker",
+        location: Spot { path: ".".to_owned(), lines: Lines { begin: 1, end: None } },
+    };
+    json::write(&[issue], out)
+}
+
+impl Issue {
+    fn of_finding(finding: &Finding, report: &Report, sources: &SourceMap) -> Issue {
+        let sentence = words::sentence(report, finding);
+        let snapshot = report.recording(finding).map(|recording| recording.name.as_str());
+        Issue {
+            description: description(&finding.rule, &sentence, &finding.help),
+            check_name: finding.rule.to_string(),
+            fingerprint: finding.fingerprint.to_string(),
+            severity: match (finding.severity, finding.confidence) {
+                (Severity::Error, _) => "critical",
+                (Severity::Warning, Confidence::High) => "major",
+                (Severity::Warning, _) => "minor",
+                (Severity::Info, _) => "info",
+            },
+            location: Spot::of(words::anchor(report, finding), snapshot, sources),
+        }
+    }
+
+    fn of_notice(notice: &Notice, sources: &SourceMap) -> Issue {
+        Issue {
+            description: description(notice.kind, &notice.message, &notice.help),
+            check_name: notice.kind.to_owned(),
+            fingerprint: hash(&[notice.kind, &notice.message]),
+            severity: match notice.severity {
+                Severity::Error => "critical",
+                Severity::Warning => "minor",
+                Severity::Info => "info",
+            },
+            location: Spot::of(notice.location.as_ref(), None, sources),
+        }
+    }
+}
+
+impl Spot {
+    /// A path is demanded: without a line in the program it is the snapshot's.
+    fn of(location: Option<&Location>, snapshot: Option<&str>, sources: &SourceMap) -> Spot {
+        let Some(location) = location else {
+            return Spot { path: snapshot.unwrap_or(".").to_owned(), lines: Lines { begin: 1, end: None } };
+        };
+        let place = Place::of(location, sources);
+        let end = place.region().map(|region| region.end_line);
+        Spot { path: place.address(sources).into_path(), lines: Lines { begin: location.line.max(1), end } }
+    }
+}
+
+fn description(rule: &str, sentence: &str, help: &str) -> String {
+    let help = words::help_line(help);
+    if help.is_empty() { format!("{rule}: {sentence}") } else { format!("{rule}: {sentence}. Help: {help}") }
+}
+
+fn hash(parts: &[&str]) -> String {
+    format!("{:032x}", xxh3_128(parts.join("\n").as_bytes()))
+}
+
+/// Tells equal fingerprints apart, in the order of the report: the same finding in several snapshots.
+fn number(issues: &mut [Issue]) {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for issue in issues {
+        let times = seen.entry(issue.fingerprint.clone()).or_default();
+        *times += 1;
+        if *times > 1 {
+            issue.fingerprint = format!("{}-{times}", issue.fingerprint);
+        }
+    }
+}

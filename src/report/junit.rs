@@ -1,0 +1,217 @@
+//! JUnit XML: a test suite a snapshot, a test case a rule. Dashboards that know tests show trends of it.
+//!
+//! A case fails if a finding of its rule closes the gate; findings that do not are its output. A rule that could not run
+//! on all of the snapshot's devices is skipped, and never passed.
+
+use std::fmt::Write;
+
+use super::place::Place;
+use super::{Failure, words};
+use crate::engine::{Recording, Report};
+use crate::finding::{Finding, Notice, Severity};
+use crate::source::SourceMap;
+
+/// A test case.
+struct Case {
+    class: String,
+    name: String,
+    /// The program's line, of the worst finding.
+    place: Option<(String, u32)>,
+    outcome: Outcome,
+    /// What does not fail, but is worth reading.
+    output: String,
+}
+
+enum Outcome {
+    Passed,
+    Skipped(String),
+    Failed { kind: &'static str, message: String, text: String },
+    Broken { message: String, text: String },
+}
+
+/// Writes the report of a check.
+pub(super) fn render(report: &Report, sources: &SourceMap) -> String {
+    let mut suites: Vec<(String, Vec<Case>)> = Vec::new();
+    for (input, recording) in report.recordings.iter().enumerate() {
+        let cases = rules(report, recording, input)
+            .into_iter()
+            .map(|rule| Case::of_rule(report, recording, input, rule, sources))
+            .collect();
+        suites.push((recording.name.clone(), cases));
+    }
+    if !report.notices.is_empty() {
+        let cases = report.notices.iter().map(|notice| Case::of_notice(report, notice, sources)).collect();
+        suites.push(("memlint".to_owned(), cases));
+    }
+    document(&suites)
+}
+
+/// Says that there is no verdict.
+pub(super) fn failure(failure: &Failure) -> String {
+    let case = Case {
+        class: "memlint".to_owned(),
+        name: "verdict".to_owned(),
+        place: None,
+        outcome: Outcome::Broken { message: failure.message.clone(), text: failure.sentence() },
+        output: String::new(),
+    };
+    document(&[("memlint".to_owned(), vec![case])])
+}
+
+/// The rules that were asked of a snapshot, and those that found something in it without being in that list.
+fn rules<'a>(report: &'a Report, recording: &'a Recording, input: usize) -> Vec<&'a str> {
+    let mut rules: Vec<&str> = recording.rules.iter().map(AsRef::as_ref).collect();
+    for finding in report.findings.iter().filter(|finding| concerns(finding, input)) {
+        if !rules.contains(&&*finding.rule) {
+            rules.push(&finding.rule);
+        }
+    }
+    rules
+}
+
+fn concerns(finding: &Finding, input: usize) -> bool {
+    finding.input == input || finding.also.iter().any(|sighting| sighting.input == input)
+}
+
+fn closes(report: &Report, severity: Severity) -> bool {
+    report.verdict.fail_on.is_some_and(|least| severity >= least)
+}
+
+impl Case {
+    fn of_rule(
+        report: &Report,
+        recording: &Recording,
+        input: usize,
+        rule: &str,
+        sources: &SourceMap,
+    ) -> Case {
+        let findings: Vec<&Finding> =
+            report.findings.iter().filter(|one| one.rule == rule && concerns(one, input)).collect();
+        let (failing, others): (Vec<&Finding>, Vec<&Finding>) =
+            findings.iter().partition(|one| one.is_open() && closes(report, one.severity));
+        let skipped = report.skipped.iter().find(|one| one.input == input && one.rule == rule);
+        let text = |findings: &[&Finding]| {
+            let lines: Vec<String> = findings.iter().map(|one| describe(report, one, sources)).collect();
+            lines.join("\n")
+        };
+        Case {
+            class: recording.name.clone(),
+            name: rule.to_owned(),
+            place: findings.first().and_then(|one| place(report, one, sources)),
+            outcome: match (&*failing, skipped) {
+                ([worst, ..], _) => Outcome::Failed {
+                    kind: worst.severity.name(),
+                    message: worst.message.clone(),
+                    text: text(&failing),
+                },
+                ([], Some(skipped)) => Outcome::Skipped(skipped.reason.clone()),
+                ([], None) => Outcome::Passed,
+            },
+            output: text(&others),
+        }
+    }
+
+    fn of_notice(report: &Report, notice: &Notice, sources: &SourceMap) -> Case {
+        let text = format!("{}\nhelp: {}", notice.message, notice.help);
+        let place = notice
+            .location
+            .as_ref()
+            .map(|location| (Place::of(location, sources).address(sources).into_path(), location.line));
+        let (outcome, output) = if closes(report, notice.severity) {
+            (
+                Outcome::Failed { kind: notice.severity.name(), message: notice.message.clone(), text },
+                String::new(),
+            )
+        } else {
+            (Outcome::Passed, text)
+        };
+        Case { class: "memlint".to_owned(), name: notice.kind.to_owned(), place, outcome, output }
+    }
+
+    fn render(&self, out: &mut String) {
+        let _ = write!(
+            out,
+            "    <testcase classname=\"{}\" name=\"{}\"",
+            escaped(&self.class),
+            escaped(&self.name)
+        );
+        if let Some((file, line)) = &self.place {
+            let _ = write!(out, " file=\"{}\" line=\"{line}\"", escaped(file));
+        }
+        out.push_str(">\n");
+        let _ = match &self.outcome {
+            Outcome::Passed => Ok(()),
+            Outcome::Skipped(reason) => writeln!(out, "      <skipped message=\"{}\"/>", escaped(reason)),
+            Outcome::Failed { kind, message, text } => {
+                let (message, text) = (escaped(message), escaped(text));
+                writeln!(out, "      <failure type=\"{kind}\" message=\"{message}\">{text}</failure>")
+            }
+            Outcome::Broken { message, text } => {
+                let (message, text) = (escaped(message), escaped(text));
+                writeln!(out, "      <error type=\"no-verdict\" message=\"{message}\">{text}</error>")
+            }
+        };
+        if !self.output.is_empty() {
+            let _ = writeln!(out, "      <system-out>{}</system-out>", escaped(&self.output));
+        }
+        out.push_str("    </testcase>\n");
+    }
+}
+
+/// Where, what and how to mend it, over several lines.
+fn describe(report: &Report, finding: &Finding, sources: &SourceMap) -> String {
+    let place =
+        place(report, finding, sources).map_or_else(String::new, |(file, line)| format!("{file}:{line}: "));
+    let level = words::level(finding);
+    format!("{place}{level}: {}\nhelp: {}\n", words::sentence(report, finding), finding.help)
+}
+
+fn place(report: &Report, finding: &Finding, sources: &SourceMap) -> Option<(String, u32)> {
+    let location = words::anchor(report, finding)?;
+    Some((Place::of(location, sources).address(sources).into_path(), location.line))
+}
+
+fn document(suites: &[(String, Vec<Case>)]) -> String {
+    let all = || suites.iter().flat_map(|(_, cases)| cases);
+    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    let _ = writeln!(out, "<testsuites name=\"memlint\" {}>", counts(all()));
+    for (name, cases) in suites {
+        let _ = writeln!(out, "  <testsuite name=\"{}\" {}>", escaped(name), counts(cases.iter()));
+        for case in cases {
+            case.render(&mut out);
+        }
+        out.push_str("  </testsuite>\n");
+    }
+    out.push_str("</testsuites>\n");
+    out
+}
+
+/// The counts that a suite carries as attributes.
+fn counts<'a>(cases: impl Iterator<Item = &'a Case> + Clone) -> String {
+    let of = |wanted: fn(&Outcome) -> bool| cases.clone().filter(|case| wanted(&case.outcome)).count();
+    format!(
+        "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\"",
+        cases.clone().count(),
+        of(|outcome| matches!(outcome, Outcome::Failed { .. })),
+        of(|outcome| matches!(outcome, Outcome::Broken { .. })),
+        of(|outcome| matches!(outcome, Outcome::Skipped(_))),
+    )
+}
+
+/// Text for attributes and elements; characters that XML 1.0 does not allow are replaced.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for one in text.chars() {
+        match one {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\n' | '\t' => out.push(one),
+            '\u{fffe}' | '\u{ffff}' => out.push(char::REPLACEMENT_CHARACTER),
+            one if one.is_control() => out.push(char::REPLACEMENT_CHARACTER),
+            one => out.push(one),
+        }
+    }
+    out
+}

@@ -1,0 +1,279 @@
+//! A job summary for GitHub and GitLab: the verdict, a table, memory per iteration, and each finding folded away.
+//!
+//! Nothing out of a recording is markup: all punctuation of a text is escaped, HTML is escaped as HTML, and code stands in
+//! fences longer than any that it holds.
+
+use std::fmt::Write;
+
+use super::look::{Detail, Look};
+use super::place::Place;
+use super::tally::Tally;
+use super::{Failure, chart, closing, gap, words};
+use crate::engine::{Recording, Report};
+use crate::finding::{Finding, Location, Severity, Standing};
+use crate::source::SourceMap;
+use crate::unit::{Bytes, Index, count, shown_line};
+
+/// The findings that are listed: the services cut summaries off at some size.
+const MOST_FINDINGS: usize = 50;
+/// The devices whose memory is drawn.
+const MOST_CHARTS: usize = 4;
+/// The rows of a chart.
+const CHART_ROWS: usize = 8;
+/// How charts look: services draw Unicode.
+const CHART: Look = Look { width: 72, unicode: true, color: false, detail: Detail::Normal };
+
+/// Writes the report of a check.
+pub(super) fn render(report: &Report, sources: &SourceMap) -> String {
+    let mut out = format!("## memlint: {}\n\n{}\n", Tally::of(report).words(), verdict(report));
+    table(&mut out, report, sources);
+    for finding in report.open().take(MOST_FINDINGS) {
+        details(&mut out, report, finding, sources);
+    }
+    notices(&mut out, report, sources);
+    charts(&mut out, report, sources);
+    not_counted(&mut out, report, sources);
+    not_judged(&mut out, report);
+    out
+}
+
+/// Says that there is no verdict.
+pub(super) fn failure(failure: &Failure) -> String {
+    format!("## memlint: no verdict\n\n{}\n", text(&failure.sentence()))
+}
+
+fn verdict(report: &Report) -> String {
+    let mut line = match report.verdict.fail_on {
+        None => "Nothing closes the gate.".to_owned(),
+        Some(least) if report.verdict.fails() => {
+            let failing = count(report.verdict.failing, "finding");
+            format!("**The gate closes**: {failing} at or above {}.", least.name())
+        }
+        Some(least) => format!("**The gate is open**: nothing at or above {}.", least.name()),
+    };
+    let blind = closing::blind_rules(report).len();
+    if blind > 0 {
+        let _ = write!(line, " {} could not judge this recording.", count(blind, "rule"));
+    }
+    line
+}
+
+/// The open findings, a row each.
+fn table(out: &mut String, report: &Report, sources: &SourceMap) {
+    let findings: Vec<&Finding> = report.open().collect();
+    if findings.is_empty() {
+        return;
+    }
+    out.push_str("\n| level | rule | what | where | saves |\n|---|---|---|---|---|\n");
+    for finding in findings.iter().take(MOST_FINDINGS) {
+        let place = words::anchor(report, finding).map_or_else(String::new, |at| place(at, sources));
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} | {place} | {} |",
+            finding.severity.name(),
+            text(&finding.rule),
+            text(&finding.message),
+            saving(finding),
+        );
+    }
+    if findings.len() > MOST_FINDINGS {
+        let _ = writeln!(out, "\n{} left out here.", count(findings.len() - MOST_FINDINGS, "more finding"));
+    }
+}
+
+/// The largest thing that mending saves, in few words.
+fn saving(finding: &Finding) -> String {
+    let impact = &finding.impact;
+    let known = |bytes: Option<Bytes>| bytes.filter(|bytes| *bytes > Bytes::ZERO);
+    match (known(impact.peak), known(impact.resident), known(impact.per_iteration)) {
+        _ if finding.severity == Severity::Info => String::new(),
+        (Some(peak), ..) => format!("{peak} of the peak"),
+        (None, Some(resident), _) => format!("{resident} between iterations"),
+        (None, None, Some(growth)) => format!("{growth} an iteration"),
+        (None, None, None) => String::new(),
+    }
+}
+
+/// One finding, folded away.
+fn details(out: &mut String, report: &Report, finding: &Finding, sources: &SourceMap) {
+    let head = format!("{}: {} [{}]", finding.severity.name(), finding.message, finding.rule);
+    let _ = writeln!(out, "\n<details>\n<summary>{}</summary>\n", html(&head));
+    let label = &finding.label;
+    let at = words::anchor(report, finding).map(|location| {
+        let place = text(&Place::of(location, sources).line_and_function());
+        let colon = if label.is_empty() { "" } else { ": " };
+        format!("{place}{colon}{}", text(label))
+    });
+    for (name, what) in [
+        ("where", at.unwrap_or_default()),
+        ("evidence", text(&words::evidence(finding))),
+        ("impact", text(&words::impact(report, finding))),
+        ("seen on", text(&words::sightings(report, finding).unwrap_or_default())),
+        ("confidence", finding.confidence.name().to_owned()),
+    ] {
+        if !what.is_empty() {
+            let _ = writeln!(out, "- **{name}**: {what}");
+        }
+    }
+    for related in &finding.related {
+        let _ = writeln!(out, "- **also** {}: {}", place(&related.location, sources), text(&related.message));
+    }
+    help(out, &finding.help);
+    let stack: Vec<String> = finding
+        .stack
+        .iter()
+        .filter(|frame| frame.user)
+        .map(|frame| Place::of(&frame.location, sources).line_and_function())
+        .collect();
+    fence(out, "", &stack);
+    out.push_str("\n</details>\n");
+}
+
+/// The remedy: prose, and code in a fence.
+fn help(out: &mut String, help: &str) {
+    let (code, prose): (Vec<&str>, Vec<&str>) = help.lines().partition(|line| line.starts_with(' '));
+    if !prose.is_empty() {
+        let _ = writeln!(out, "- **help**: {}", text(&prose.join(" ")));
+    }
+    let indent = code.iter().map(|line| line.len() - line.trim_start().len()).min().unwrap_or(0);
+    let code: Vec<String> =
+        code.iter().map(|line| line.get(indent..).unwrap_or_default().to_owned()).collect();
+    fence(out, "python", &code);
+}
+
+/// What a person should know of the judging itself.
+fn notices(out: &mut String, report: &Report, sources: &SourceMap) {
+    if report.notices.is_empty() {
+        return;
+    }
+    out.push('\n');
+    for notice in &report.notices {
+        let at = notice.location.as_ref().map(|at| format!(" at {}", place(at, sources)));
+        let _ = writeln!(
+            out,
+            "- **{}**{}: {}; {}",
+            notice.severity.name(),
+            at.unwrap_or_default(),
+            text(&notice.message),
+            text(&words::help_line(&notice.help)),
+        );
+    }
+}
+
+/// Memory per iteration of the first devices.
+fn charts(out: &mut String, report: &Report, sources: &SourceMap) {
+    let devices =
+        report.recordings.iter().flat_map(|one| one.devices.iter().map(move |device| (one, device)));
+    for (recording, device) in devices.clone().take(MOST_CHARTS) {
+        let line = closing::iterations(recording, device, sources);
+        let _ = writeln!(out, "\n**{}**: {}", text(&recording.name), text(&line));
+        let mut bars = String::new();
+        chart::draw(&mut bars, "iteration", &device.profile.iterations, CHART_ROWS, &CHART);
+        fence(out, "", &bars.lines().map(str::to_owned).collect::<Vec<_>>());
+    }
+    let more = devices.count().saturating_sub(MOST_CHARTS);
+    if more > 0 {
+        let _ = writeln!(out, "\n{} not drawn.", count(more, "more device"));
+    }
+}
+
+/// What was found and does not count, and why.
+fn not_counted(out: &mut String, report: &Report, sources: &SourceMap) {
+    let Some(aside) = Tally::of(report).aside() else { return };
+    let _ = writeln!(out, "\n<details>\n<summary>{aside}</summary>\n");
+    for finding in report.findings.iter().filter(|finding| finding.standing != Standing::Open) {
+        let why = words::standing(&finding.standing).unwrap_or_default();
+        let at = words::anchor(report, finding).map(|at| format!(" at {}", place(at, sources)));
+        let (rule, at) = (text(&finding.rule), at.unwrap_or_default());
+        let _ = writeln!(out, "- {rule}{at}: {} ({})", text(&finding.message), text(&why));
+    }
+    out.push_str("\n</details>\n");
+}
+
+/// Rules that could not run, and what the snapshots lack.
+fn not_judged(out: &mut String, report: &Report) {
+    let mut lines = Vec::new();
+    for skipped in &report.skipped {
+        lines.push(format!("- {} skipped: {}", text(&skipped.rule), text(&skipped.reason)));
+    }
+    let gaps_of = |recording: &Recording| {
+        let of_file = gap::all(recording, Detail::Normal);
+        let of_traces = recording.devices.iter().flat_map(|device| {
+            let ordinal = device.device.position();
+            let gaps = gap::disagreements(&device.agreement).into_iter();
+            gaps.map(move |(kind, what)| (kind, format!("device {ordinal}: {what}")))
+        });
+        of_file.into_iter().chain(of_traces).map(|(_, what)| what).collect::<Vec<_>>()
+    };
+    for recording in &report.recordings {
+        let name = text(&recording.name);
+        lines.extend(gaps_of(recording).iter().map(|what| format!("- {name}: not known: {}", text(what))));
+    }
+    lines.dedup();
+    if !lines.is_empty() {
+        let lines = lines.join("\n");
+        let _ = writeln!(
+            out,
+            "\n<details>\n<summary>what could not be judged</summary>\n\n{lines}\n\n</details>"
+        );
+    }
+}
+
+fn place(location: &Location, sources: &SourceMap) -> String {
+    text(&Place::of(location, sources).line())
+}
+
+/// A fenced block; nothing where there are no lines.
+fn fence(out: &mut String, language: &str, lines: &[String]) {
+    if lines.is_empty() {
+        return;
+    }
+    let lines: Vec<String> = lines.iter().map(|line| shown_line(line)).collect();
+    let longest = lines.iter().flat_map(|line| line.split(|one| one != '`')).map(str::len).max();
+    let marks = "`".repeat(longest.unwrap_or(0).max(2) + 1);
+    let _ = writeln!(out, "\n{marks}{language}\n{}\n{marks}", lines.join("\n"));
+}
+
+/// Plain text: all that Markdown or HTML could take for markup is escaped, and it stays on its line.
+fn text(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for one in shown_line(text).chars() {
+        match one {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '@' => out.push_str("&#64;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '!' | '$' => {
+                out.push('\\');
+                out.push(one);
+            }
+            one => out.push(one),
+        }
+    }
+    out
+}
+
+/// Text within an HTML element.
+fn html(text: &str) -> String {
+    shown_line(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_text_is_markup() {
+        let hostile = "a|b `c` <img src=x> **d** [e](f)\n# @g";
+        let written = text(hostile);
+        assert_eq!(written, "a\\|b \\`c\\` &lt;img src=x&gt; \\*\\*d\\*\\* \\[e\\](f)\u{fffd}\\# &#64;g");
+        assert_eq!(html("</summary>\n\n<b>"), "&lt;/summary&gt;\u{fffd}\u{fffd}&lt;b&gt;");
+    }
+
+    #[test]
+    fn fences_are_longer_than_what_they_hold() {
+        let mut out = String::new();
+        fence(&mut out, "", &["a".to_owned(), "````b".to_owned()]);
+        assert_eq!(out, "\n`````\na\n````b\n`````\n");
+    }
+}

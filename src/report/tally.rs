@@ -1,0 +1,75 @@
+//! How many findings and notices there are, by what they count for.
+
+use crate::engine::Report;
+use crate::finding::{Severity, Standing};
+use crate::unit::count;
+
+/// Counts; findings that somebody ignored or that the baseline knows are not among the first three.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub(super) errors: usize,
+    pub(super) warnings: usize,
+    pub(super) notes: usize,
+    pub(super) ignored: usize,
+    pub(super) baselined: usize,
+}
+
+impl Tally {
+    pub(super) fn of(report: &Report) -> Tally {
+        let mut tally = Tally::default();
+        for finding in &report.findings {
+            match finding.standing {
+                Standing::Open => tally.add(finding.severity),
+                Standing::Ignored { .. } => tally.ignored += 1,
+                Standing::Baselined => tally.baselined += 1,
+            }
+        }
+        for notice in &report.notices {
+            tally.add(notice.severity);
+        }
+        tally
+    }
+
+    const fn add(&mut self, severity: Severity) {
+        let number = match severity {
+            Severity::Error => &mut self.errors,
+            Severity::Warning => &mut self.warnings,
+            Severity::Info => &mut self.notes,
+        };
+        *number += 1;
+    }
+
+    /// `2 errors, 1 note (1 ignored, 3 in the baseline)`.
+    pub(super) fn words(&self) -> String {
+        let counted = [(self.errors, "error"), (self.warnings, "warning"), (self.notes, "note")];
+        let mut parts: Vec<String> = counted
+            .into_iter()
+            .filter(|(number, _)| *number > 0)
+            .map(|(number, noun)| count(number, noun))
+            .collect();
+        if parts.is_empty() {
+            parts.push(self.nothing().to_owned());
+        }
+        let open = parts.join(", ");
+        match self.aside() {
+            None => open,
+            Some(aside) => format!("{open} ({aside})"),
+        }
+    }
+
+    /// What to call it that nothing is open.
+    pub(super) const fn nothing(&self) -> &'static str {
+        if self.ignored + self.baselined == 0 { "no findings" } else { "no open findings" }
+    }
+
+    /// `1 ignored, 3 in the baseline`.
+    pub(super) fn aside(&self) -> Option<String> {
+        let counted = [(self.ignored, "ignored"), (self.baselined, "in the baseline")];
+        let parts: Vec<String> = counted
+            .into_iter()
+            .filter(|(number, _)| *number > 0)
+            .map(|(number, what)| format!("{number} {what}"))
+            .collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+}

@@ -1,0 +1,141 @@
+//! The parts of a finding in words, the same in every format that people read; and which findings those show.
+
+use super::look::Detail;
+use super::sightings;
+use crate::engine::{RecordedDevice, Report};
+use crate::finding::{Finding, Group, Location, Notice, Severity, Standing};
+use crate::unit::Bytes;
+
+/// The findings that are shown in full: open ones that are more than a note or close the gate; all where all is asked for.
+pub(super) fn shown(report: &Report, detail: Detail) -> impl Iterator<Item = &Finding> {
+    let least = least(report, detail);
+    let all = detail == Detail::Verbose;
+    report.findings.iter().filter(move |finding| finding.severity >= least && (all || finding.is_open()))
+}
+
+/// The notices that are shown, by the same measure.
+pub(super) fn shown_notices(report: &Report, detail: Detail) -> impl Iterator<Item = &Notice> {
+    let least = least(report, detail);
+    report.notices.iter().filter(move |notice| notice.severity >= least)
+}
+
+/// Whether notes are only counted.
+pub(super) fn hides_notes(report: &Report, detail: Detail) -> bool {
+    least(report, detail) > Severity::Info
+}
+
+fn least(report: &Report, detail: Detail) -> Severity {
+    if detail == Detail::Verbose {
+        return Severity::Info;
+    }
+    report.verdict.fail_on.map_or(Severity::Warning, |closing| closing.min(Severity::Warning))
+}
+
+/// The clauses of the evidence that are for people.
+pub(super) fn evidence(finding: &Finding) -> String {
+    let clauses = finding.evidence.iter().map(|measure| measure.text.as_str());
+    clauses.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+/// What mending it would save, with the peak before and after.
+pub(super) fn impact(report: &Report, finding: &Finding) -> String {
+    if finding.severity == Severity::Info {
+        return String::new();
+    }
+    let impact = &finding.impact;
+    let mut parts = Vec::new();
+    if let Some(saved) = impact.peak {
+        let allocator = finding.group == Group::Allocator;
+        let what = if allocator { "reserved" } else { "peak" };
+        let before = device(report, finding)
+            .map(|device| if allocator { device.peak_reserved } else { device.peak_requested });
+        parts.push(match before {
+            _ if saved == Bytes::ZERO => format!("{what} unchanged: its highest point lies elsewhere"),
+            Some(before) => format!("{what} -{saved} ({before} to {})", before - saved),
+            None => format!("{what} -{saved}"),
+        });
+    }
+    if let Some(saved) = impact.resident.filter(|saved| *saved > Bytes::ZERO) {
+        parts.push(format!("{saved} less between iterations"));
+    }
+    if let Some(growth) = impact.per_iteration.filter(|growth| *growth > Bytes::ZERO) {
+        parts.push(format!("{growth} more in every iteration until it is mended"));
+    }
+    parts.join("; ")
+}
+
+/// The device on which a finding is worst.
+pub(super) fn device<'a>(report: &'a Report, finding: &Finding) -> Option<&'a RecordedDevice> {
+    report.recording(finding)?.device(finding.device?)
+}
+
+/// The remedy on one line: prose, then code with `;` between its lines.
+pub(super) fn help_line(help: &str) -> String {
+    let mut line = String::new();
+    for part in help.lines().map(str::trim).filter(|part| !part.is_empty()) {
+        line.push_str(match line.chars().last() {
+            None | Some('(' | '[' | '{') => "",
+            Some(':' | ',') => " ",
+            Some(_) => "; ",
+        });
+        line.push_str(part);
+    }
+    line
+}
+
+/// Message, evidence and what it costs as one sentence without a stop: what a format with a line for each finding shows.
+pub(super) fn sentence(report: &Report, finding: &Finding) -> String {
+    let asides = [
+        standing(&finding.standing).unwrap_or_default(),
+        if finding.location.is_none() { "no line of its own is known".to_owned() } else { String::new() },
+        evidence(finding),
+        impact(report, finding),
+        sightings(report, finding).unwrap_or_default(),
+    ];
+    let asides: Vec<String> = asides.into_iter().filter(|text| !text.is_empty()).collect();
+    if asides.is_empty() {
+        return finding.message.clone();
+    }
+    format!("{} ({})", finding.message, asides.join("; "))
+}
+
+/// Why a finding does not count; `None` where it does.
+pub(super) fn standing(standing: &Standing) -> Option<String> {
+    match standing {
+        Standing::Open => None,
+        Standing::Ignored { reason, by } => Some(format!("ignored by {by}: {reason}")),
+        Standing::Baselined => Some("in the baseline".to_owned()),
+    }
+}
+
+/// `error`, or `error, ignored`.
+pub(super) fn level(finding: &Finding) -> String {
+    let severity = finding.severity.name();
+    match finding.standing {
+        Standing::Open => severity.to_owned(),
+        Standing::Ignored { .. } => format!("{severity}, ignored"),
+        Standing::Baselined => format!("{severity}, in the baseline"),
+    }
+}
+
+/// Where a finding points: its own line, else the program's main loop, so that it has a place in the program.
+pub(super) fn anchor<'a>(report: &'a Report, finding: &'a Finding) -> Option<&'a Location> {
+    let main_loop = || device(report, finding)?.main_loop.as_ref().map(|found| &found.location);
+    finding.location.as_ref().or_else(main_loop)
+}
+
+/// In how many places of a job the same was found: `ranks 8 of 8, worst on rank 3`. `None` where there is only one.
+pub(super) fn sightings(report: &Report, finding: &Finding) -> Option<String> {
+    sightings::describe(report, finding).map(|(what, counted)| format!("{what} {counted}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_of_several_lines_fits_on_one() {
+        let help = "clear them:\n  with torch.no_grad():\n      a()\n      b(\n        c)\n\n";
+        assert_eq!(help_line(help), "clear them: with torch.no_grad(): a(); b(c)");
+    }
+}

@@ -1,0 +1,246 @@
+//! JSON, JSON lines and SARIF against their schemas.
+
+use std::fs;
+use std::path::Path;
+
+use jsonschema::Validator;
+use memlint::engine::Report;
+use memlint::report::{Format, json};
+use memlint::source::{Checkout, SourceMap};
+use serde_json::{Value, json};
+
+use crate::fixture::{HOSTILE, PLAIN, findings, hostile, none, nowhere, sources, suppressed};
+use crate::matrix::{written, written_failure};
+
+/// Set to anything, it makes the test below write the schema instead of comparing it.
+const UPDATE: &str = "MEMLINT_UPDATE_SCHEMAS";
+
+fn in_repository(path: &str) -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+#[test]
+fn the_committed_schema_is_the_one_of_the_types() {
+    let schema = serde_json::to_string_pretty(&json::schema()).unwrap() + "\n";
+    let path = in_repository("schemas/output.json");
+    if std::env::var_os(UPDATE).is_some() {
+        fs::write(&path, &schema).unwrap();
+    }
+    let committed = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        committed == schema,
+        "schemas/output.json is not what `memlint schema output` prints; {UPDATE}=1 updates it"
+    );
+}
+
+/// The part of our schema that describes one kind of document.
+fn part(name: &str) -> Validator {
+    let mut schema = serde_json::to_value(json::schema()).unwrap();
+    let whole = schema.as_object_mut().unwrap();
+    whole.remove("anyOf").unwrap();
+    whole.insert("$ref".to_owned(), json!(format!("#/$defs/{name}")));
+    jsonschema::validator_for(&schema).unwrap()
+}
+
+fn sarif() -> Validator {
+    let text = fs::read_to_string(in_repository("tests/data/sarif-schema-2.1.0.json")).unwrap();
+    let schema: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(schema["definitions"].as_object().unwrap().len(), 52, "the schema is whole");
+    jsonschema::validator_for(&schema).unwrap()
+}
+
+#[track_caller]
+fn assert_valid(validator: &Validator, document: &Value) {
+    let errors: Vec<String> =
+        validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert!(errors.is_empty(), "{}\nin {document:#}", errors.join("\n"));
+}
+
+fn reports() -> [Report; 4] {
+    [findings(), none(), suppressed(), hostile()]
+}
+
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn json_is_as_its_schema_says() {
+    let schema = part("Report");
+    for report in reports() {
+        for sources in [sources(), nowhere()] {
+            let document = parsed(&written(Format::Json, &report, &sources, &PLAIN));
+            assert_valid(&schema, &document);
+            let mut wrong = document;
+            wrong["verdict"]["fails"] = "no".into();
+            assert!(!schema.is_valid(&wrong), "the schema says something");
+        }
+    }
+    assert_valid(&part("NoVerdict"), &parsed(&written_failure(Format::Json)));
+    assert!(!schema.is_valid(&parsed(&written_failure(Format::Json))), "no verdict is no report");
+}
+
+#[test]
+fn json_lines_are_findings_and_last_a_summary() {
+    let schema = part("Line");
+    for report in reports() {
+        let lines = written(Format::Jsonl, &report, &sources(), &PLAIN);
+        let lines: Vec<Value> = lines.lines().map(parsed).collect();
+        for line in &lines {
+            assert_valid(&schema, line);
+        }
+        let kinds: Vec<&str> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
+        let expected =
+            [vec!["finding"; report.findings.len()], vec!["notice"; report.notices.len()], vec!["summary"]];
+        assert_eq!(kinds, expected.concat());
+        let whole = parsed(&written(Format::Json, &report, &sources(), &PLAIN));
+        assert_eq!(lines.last().unwrap()["summary"], whole["summary"]);
+        for (line, finding) in lines.iter().zip(whole["findings"].as_array().unwrap()) {
+            assert_eq!(line["fingerprint"], finding["fingerprint"]);
+        }
+    }
+    assert_valid(&schema, &parsed(&written_failure(Format::Jsonl)));
+}
+
+#[test]
+fn json_counts_what_is_open_apart_from_what_is_not() {
+    let document = parsed(&written(Format::Json, &findings(), &sources(), &PLAIN));
+    let counts = ["errors", "warnings", "infos", "ignored", "baselined", "skipped"];
+    assert_eq!(counts.map(|key| document["summary"][key].as_u64().unwrap()), [1, 2, 1, 1, 1, 1]);
+    assert_eq!(document["verdict"], json!({"fails": true, "fail_on": "error", "failing": 1}));
+    let standing = |name: &str| {
+        let of = |one: &&Value| one["name"] == name;
+        document["findings"].as_array().unwrap().iter().find(of).unwrap()["standing"].clone()
+    };
+    assert_eq!(standing("missing-zero-grad"), "open");
+    assert_eq!(standing("growing-residency"), "ignored");
+    assert_eq!(standing("transient-spike"), "baselined");
+    let also = &document["findings"][0]["also"];
+    let first =
+        document["findings"].as_array().unwrap().iter().position(|one| one["name"] == "missing-zero-grad");
+    let also = first.map_or(also, |at| &document["findings"][at]["also"]);
+    assert_eq!((also[0]["rank"].as_u64(), also[0]["input"].as_str()), (Some(1), Some("rank1.pickle")));
+}
+
+#[test]
+fn sarif_is_valid_whatever_is_in_it() {
+    let schema = sarif();
+    for report in reports() {
+        for sources in [sources(), nowhere()] {
+            assert_valid(&schema, &parsed(&written(Format::Sarif, &report, &sources, &PLAIN)));
+        }
+    }
+    assert_valid(&schema, &parsed(&written_failure(Format::Sarif)));
+    assert!(
+        !schema.is_valid(&json!({"version": "2.1.0", "runs": [{"results": []}]})),
+        "the schema says something"
+    );
+}
+
+/// The one run of a log.
+fn run(report: &Report, sources: &SourceMap) -> Value {
+    parsed(&written(Format::Sarif, report, sources, &PLAIN))["runs"][0].clone()
+}
+
+fn result<'a>(run: &'a Value, rule: &str) -> &'a Value {
+    run["results"].as_array().unwrap().iter().find(|one| one["ruleId"] == rule).unwrap()
+}
+
+#[test]
+fn sarif_says_where_and_what_counts() {
+    let run = run(&findings(), &sources());
+    let found = result(&run, "missing-zero-grad");
+    let place = &found["locations"][0]["physicalLocation"];
+    assert_eq!(
+        place["artifactLocation"],
+        json!({"uri": "examples/seed-resnet50-bug/train.py", "uriBaseId": "%SRCROOT%"})
+    );
+    assert!(run["originalUriBaseIds"].get("%SRCROOT%").is_some());
+    assert_eq!(place["region"], json!({"startLine": 17, "startColumn": 9, "endLine": 17, "endColumn": 41}));
+    assert_eq!(
+        run["tool"]["driver"]["rules"][found["ruleIndex"].as_u64().unwrap() as usize]["id"],
+        "missing-zero-grad"
+    );
+    let fingerprint = found["partialFingerprints"]["memlint/v1"].as_str().unwrap();
+    assert!(fingerprint.starts_with("v1:"));
+
+    let flow = found["codeFlows"][0]["threadFlows"][0]["locations"].as_array().unwrap();
+    let lines: Vec<u64> = flow
+        .iter()
+        .map(|one| one["location"]["physicalLocation"]["region"]["startLine"].as_u64().unwrap())
+        .collect();
+    assert_eq!(lines, [23, 17, 626, 824], "from the outermost frame to the allocation");
+    assert_eq!(flow[0]["importance"], "essential");
+    assert_eq!(flow[3]["importance"], "unimportant");
+
+    assert_eq!(found["suppressions"], json!([]));
+    assert_eq!(found["baselineState"], "new");
+    let ignored = result(&run, "growing-residency");
+    assert_eq!(ignored["suppressions"][0]["kind"], "inSource");
+    assert!(ignored["suppressions"][0]["justification"].as_str().unwrap().contains("one epoch"));
+    assert_eq!(result(&run, "transient-spike")["baselineState"], "unchanged");
+    let elsewhere = &result(&run, "transient-spike")["locations"][0]["physicalLocation"]["artifactLocation"];
+    assert_eq!(elsewhere, &json!({"uri": "file:///opt/job/lib/loop.py"}));
+}
+
+#[test]
+fn sarif_has_a_word_for_everything_that_is_no_result() {
+    let run = run(&findings(), &sources());
+    assert_eq!(run["invocations"][0]["executionSuccessful"], true);
+    let told = run["invocations"][0]["toolExecutionNotifications"].as_array().unwrap();
+    let of = |kind: &str| told.iter().find(|one| one["descriptor"]["id"] == kind).unwrap();
+    assert_eq!(of("rule-skipped")["associatedRule"]["id"], "oom");
+    assert_eq!(of("rule-skipped")["level"], "warning", "a rule that could not see");
+    assert_eq!(of("unused-ignore")["locations"][0]["physicalLocation"]["region"]["startLine"], 9);
+    assert!(of("no-times")["message"]["text"].as_str().unwrap().contains("rank1.pickle"));
+
+    let failed = parsed(&written_failure(Format::Sarif))["runs"][0].clone();
+    assert_eq!(failed["invocations"][0]["executionSuccessful"], false);
+    let message = &failed["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"];
+    assert!(message.as_str().unwrap().contains("rank1.pickle"));
+}
+
+#[test]
+fn a_finding_without_a_line_stands_at_the_loop_or_becomes_a_notification() {
+    let mut report = findings();
+    let at_loop = run(&report, &sources());
+    let region = &result(&at_loop, "fragmentation")["locations"][0]["physicalLocation"]["region"];
+    assert_eq!(region["startLine"], 16);
+    for recording in &mut report.recordings {
+        recording.devices[0].main_loop = None;
+    }
+    let nowhere = run(&report, &sources());
+    assert!(nowhere["results"].as_array().unwrap().iter().all(|one| one["ruleId"] != "fragmentation"));
+    let told = nowhere["invocations"][0]["toolExecutionNotifications"].as_array().unwrap();
+    let lost = told.iter().find(|one| one["associatedRule"]["id"] == "fragmentation").unwrap();
+    assert_eq!(lost["level"], "warning");
+    assert!(lost["message"]["text"].as_str().unwrap().contains("51.2 MiB of 472 MiB"));
+}
+
+#[test]
+fn files_are_named_from_the_root_of_the_working_copy() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("formats-checkout");
+    let _ = fs::remove_dir_all(&folder);
+    let code = folder.join("jobs/resnet");
+    fs::create_dir_all(folder.join(".git")).unwrap();
+    fs::create_dir_all(&code).unwrap();
+    fs::copy(in_repository("examples/seed-resnet50-bug/train.py"), code.join("train.py")).unwrap();
+    let inside = |current: &Path| {
+        let sources = SourceMap::new([code.clone()], Vec::new()).within(Checkout::around(current));
+        let run = run(&findings(), &sources);
+        result(&run, "missing-zero-grad")["locations"][0]["physicalLocation"]["artifactLocation"].clone()
+    };
+    let expected = json!({"uri": "jobs/resnet/train.py", "uriBaseId": "%SRCROOT%"});
+    assert_eq!(inside(&folder), expected);
+    assert_eq!(inside(&folder.join("jobs")), expected, "wherever in it memlint was started");
+}
+
+#[test]
+fn sarif_makes_no_links_out_of_names() {
+    let run = run(&hostile(), &sources());
+    for found in run["results"].as_array().unwrap() {
+        let text = found["message"]["text"].as_str().unwrap();
+        assert!(text.contains("\\[d\\](e)") && !text.contains("[d](e)"), "{text}");
+    }
+    assert!(HOSTILE.contains("[d](e)"));
+}

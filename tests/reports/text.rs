@@ -1,0 +1,151 @@
+//! The text report and the statistics: every shape of them, against golden files.
+
+use memlint::engine::{Recording, Report};
+use memlint::finding::{Finding, Group, Impact, Severity, Sighting};
+use memlint::report::{Detail, Look, stats, text};
+use memlint::snapshot::Gap;
+use memlint::unit::{Bytes, Confidence, DeviceIndex, Index};
+
+use crate::fixture::{
+    PLAIN, at, finding, golden, measure, mib, missing_zero_grad, note, nowhere, recording, report, sources,
+};
+
+#[test]
+fn an_error_and_a_note() {
+    golden("text-source", &text::render(&report(vec![missing_zero_grad(), note()]), &sources(), &PLAIN));
+}
+
+#[test]
+fn on_a_wide_terminal_with_unicode() {
+    let look = Look { width: 100, unicode: true, ..PLAIN };
+    golden("text-unicode", &text::render(&report(vec![missing_zero_grad(), note()]), &sources(), &look));
+}
+
+#[test]
+fn in_full() {
+    let look = Look { detail: Detail::Verbose, ..PLAIN };
+    golden("text-verbose", &text::render(&report(vec![missing_zero_grad(), note()]), &sources(), &look));
+}
+
+#[test]
+fn without_the_source() {
+    golden("text-no-source", &text::render(&report(vec![missing_zero_grad(), note()]), &nowhere(), &PLAIN));
+}
+
+#[test]
+fn a_quiet_report_is_its_findings() {
+    let look = Look { detail: Detail::Quiet, ..PLAIN };
+    let quiet = text::render(&report(vec![missing_zero_grad(), note()]), &sources(), &look);
+    let normal = text::render(&report(vec![missing_zero_grad(), note()]), &sources(), &PLAIN);
+    assert!(
+        normal.starts_with(&quiet) && quiet.contains("missing-zero-grad") && !quiet.contains("iterations of")
+    );
+    assert_eq!(text::render(&report(vec![note()]), &sources(), &look), "");
+}
+
+#[test]
+fn a_clean_program() {
+    golden("text-clean", &text::render(&report(vec![note()]), &sources(), &PLAIN));
+}
+
+#[test]
+fn several_snapshots_and_what_they_lack() {
+    let mut other = recording();
+    other.name = "rank1.pickle".to_owned();
+    other.excerpt = Some("iterations 3..5 of 20".to_owned());
+    other.gaps = vec![Gap::NoStacks, Gap::UnknownActions(vec![("segment_park".to_owned(), 12)])];
+    other.devices[0].profile.iterations.clear();
+    let growth = Finding {
+        input: 1,
+        group: Group::Allocator,
+        confidence: Confidence::Low,
+        impact: Impact { peak: Some(Bytes::ZERO), resident: None, per_iteration: Some(mib(160)) },
+        help: "release it".to_owned(),
+        ..finding("fragmentation", Severity::Warning, "holes grow by 16 MiB in each of 12 iterations")
+    };
+    let mut report = report(vec![missing_zero_grad(), growth, note(), note()]);
+    report.recordings.push(other);
+    golden("text-several", &text::render(&report, &sources(), &PLAIN));
+}
+
+/// The line of a report that says in how many places a finding was made.
+fn places(report: &Report, what: &str) -> String {
+    let drawn = text::render(report, &nowhere(), &PLAIN);
+    let line = drawn.lines().find(|line| line.starts_with(&format!("  {what} ")));
+    line.map(|line| line.trim_start().trim_start_matches(what).trim_start().to_owned()).unwrap_or_default()
+}
+
+#[test]
+fn a_finding_of_several_places_says_in_how_many() {
+    let sighting = |input, device, peak| Sighting {
+        input,
+        device: DeviceIndex::at(device),
+        impact: Impact { peak: Some(mib(peak)), ..Impact::default() },
+    };
+    let mut report = report(vec![missing_zero_grad()]);
+    report.findings[0].impact = sighting(0, 0, 24_000).impact;
+    report.findings[0].also = vec![sighting(0, 1, 800)];
+    report.recordings[0].devices.push(recording().devices.remove(0));
+    assert_eq!(places(&report, "devices"), "2 of 2, worst on device 0; saves 80 MiB to 2.3 GiB of the peak");
+    let of_job = |rank, moment| Recording {
+        job: Some("out/rank*.pickle".to_owned()),
+        rank,
+        moment: vec![moment],
+        ..recording()
+    };
+    report.recordings = vec![of_job(Some(3), 1), of_job(Some(0), 1), of_job(Some(1), 1), of_job(Some(0), 2)];
+    report.findings[0].also = vec![sighting(1, 0, 24_000), sighting(3, 0, 24_000)];
+    assert_eq!(places(&report, "ranks"), "2 of 3 alike, shown for rank 3", "no spread where there is none");
+    report.findings[0].also.clear();
+    assert_eq!(places(&report, "ranks"), "1 of 3: rank 3");
+    report.recordings = vec![of_job(None, 1), of_job(None, 2), recording()];
+    report.findings[0].also = vec![sighting(1, 0, 24_000)];
+    assert_eq!(places(&report, "snapshots"), "2 of 2");
+}
+
+#[test]
+fn names_out_of_a_file_do_not_command_the_terminal() {
+    const UGLY: &str = "/home/me/\x1b[2J\x1b[Hno findings\x1b[8m\u{202e}\r.py";
+    let mut hostile = missing_zero_grad();
+    for text in [&mut hostile.message, &mut hostile.label, &mut hostile.help] {
+        text.push_str(UGLY);
+    }
+    hostile.location = Some(at(UGLY, 17, UGLY));
+    hostile.related[0].location = at(&UGLY.repeat(1_000), 18, "");
+    hostile.related[0].message = UGLY.to_owned();
+    hostile.evidence.push(measure("ugly", UGLY));
+    hostile.stack[2].location = at(UGLY, 17, UGLY);
+    let mut ugly = recording();
+    ugly.name = UGLY.to_owned();
+    ugly.gaps =
+        vec![Gap::UnknownKeys(vec![(UGLY.to_owned(), 1)]), Gap::UnknownActions(vec![(UGLY.to_owned(), 2)])];
+    let look = Look { detail: Detail::Verbose, ..PLAIN };
+    let statistics = stats::render(&ugly, &nowhere(), &look);
+    let mut report = report(vec![hostile]);
+    report.recordings.push(ugly);
+    let obeyed = |one: char| (one.is_control() && one != '\n') || one == '\u{202e}';
+    for drawn in [text::render(&report, &nowhere(), &look), statistics] {
+        assert!(drawn.contains("no findings") && !drawn.contains(obeyed), "{drawn:?}");
+        assert!(drawn.len() < 8_000, "long names are shortened: {} bytes", drawn.len());
+    }
+}
+
+#[test]
+fn colours_only_add_escapes() {
+    let strip = |text: &str| {
+        let mut parts = text.split('\x1b');
+        let first = parts.next().unwrap_or_default().to_owned();
+        parts.fold(first, |all, part| all + part.split_once('m').map_or("", |(_, rest)| rest))
+    };
+    let colored = Look { color: true, ..PLAIN };
+    let report = report(vec![missing_zero_grad(), note()]);
+    let drawn = text::render(&report, &sources(), &colored);
+    assert!(drawn.contains("\x1b[1;31merror:\x1b[0m"));
+    assert_eq!(strip(&drawn), text::render(&report, &sources(), &PLAIN));
+}
+
+#[test]
+fn statistics() {
+    let look = Look { unicode: true, ..PLAIN };
+    golden("stats-unicode", &stats::render(&recording(), &sources(), &look));
+}
