@@ -17,6 +17,7 @@
 //! | [`role`] | what each allocation holds |
 //! | [`finding`] | what a rule says |
 //! | [`facts`] | what rules may ask of a device |
+//! | [`profiler`] | memory timelines of PyTorch's profiler, for `stats` alone |
 //! | [`rules`] | the rules, each with its specification |
 //! | [`config`] | which rules run, at which level; budgets, suppressions; errors point into the file |
 //! | [`engine`] | runs the rules over the snapshots and sorts what they find |
@@ -36,6 +37,7 @@ pub mod finding;
 pub mod gate;
 pub mod input;
 pub mod pickle;
+pub mod profiler;
 pub mod program;
 pub mod replay;
 pub mod report;

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The pipeline, from the bytes to the command line.
-const PIPELINE: [&str; 19] = [
+const PIPELINE: [&str; 20] = [
     "unit",
     "input",
     "pickle",
@@ -18,6 +18,7 @@ const PIPELINE: [&str; 19] = [
     "role",
     "finding",
     "facts",
+    "profiler",
     "rules",
     "config",
     "engine",

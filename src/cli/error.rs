@@ -9,6 +9,7 @@ use crate::config::ConfigError;
 use crate::edit::SliceError;
 use crate::gate::BaselineError;
 use crate::input::InputError;
+use crate::profiler::ProfilerError;
 use crate::snapshot::SnapshotError;
 
 /// Why there is no verdict.
@@ -45,6 +46,15 @@ pub(super) enum CliError {
         name: String,
         /// What is wrong with it.
         error: SnapshotError,
+    },
+    /// A profiler's timeline that cannot be read.
+    #[error("`{name}`: {error}")]
+    #[diagnostic(forward(error))]
+    Profiler {
+        /// The path as given.
+        name: String,
+        /// What is wrong with it.
+        error: ProfilerError,
     },
     /// A snapshot in which nothing can be wrong, because nothing was recorded.
     #[error("`{name}` holds no history, so there is nothing to judge")]

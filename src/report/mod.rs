@@ -18,6 +18,7 @@ mod junit;
 mod look;
 mod markdown;
 mod place;
+pub mod profiler;
 mod sarif;
 pub mod settings;
 mod sightings;

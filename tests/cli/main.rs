@@ -9,6 +9,7 @@ mod diff;
 mod formats;
 mod many;
 mod outputs;
+mod profiler;
 mod settings;
 mod writing;
 

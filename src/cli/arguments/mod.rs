@@ -176,7 +176,7 @@ pub(super) struct Config {
 
 #[derive(Debug, Args)]
 pub(super) struct Stats {
-    /// The snapshot; `-` is standard input.
+    /// The snapshot, or a memory timeline of PyTorch's profiler (`.raw.json.gz`, `.json`); `-` is standard input.
     #[arg(value_name = "PATH")]
     pub(super) path: PathBuf,
 

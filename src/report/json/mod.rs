@@ -5,6 +5,7 @@
 
 mod check;
 mod finding;
+mod profiler;
 mod schema;
 mod stats;
 
@@ -18,6 +19,7 @@ use serde::Serialize;
 
 use self::check::{Line, NoVerdict};
 use crate::engine::{Input, RecordedDevice, Recording, Report};
+use crate::profiler::ProfilerTimeline;
 use crate::report::place::MainLoop;
 use crate::report::{Detail, Failure, gap};
 use crate::source::SourceMap;
@@ -69,6 +71,19 @@ pub fn stats(
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
     write(&stats::Stats::of(input, sources, allocations), out)
+}
+
+/// Writes what is known of one memory timeline of PyTorch's profiler.
+///
+/// # Errors
+/// Where the output cannot be written.
+pub fn profiler(
+    name: &str,
+    rank: Option<u32>,
+    timeline: &ProfilerTimeline,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
+    write(&profiler::Profiled::of(name, rank, timeline), out)
 }
 
 fn write_line(line: &Line, out: &mut dyn io::Write) -> io::Result<()> {
