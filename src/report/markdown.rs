@@ -30,7 +30,7 @@ pub(super) fn render(report: &Report, sources: &SourceMap) -> String {
     for finding in report.open().take(MOST_FINDINGS) {
         details(&mut out, report, finding, sources);
     }
-    notices(&mut out, report, sources);
+    notices(&mut out, report);
     charts(&mut out, report, sources);
     not_counted(&mut out, report, sources);
     not_judged(&mut out, report);
@@ -142,13 +142,13 @@ fn help(out: &mut String, help: &str) {
 }
 
 /// What a person should know of the judging itself.
-fn notices(out: &mut String, report: &Report, sources: &SourceMap) {
+fn notices(out: &mut String, report: &Report) {
     if report.notices.is_empty() {
         return;
     }
     out.push('\n');
     for notice in &report.notices {
-        let at = notice.location.as_ref().map(|at| format!(" at {}", place(at, sources)));
+        let at = notice.location.as_ref().map(|at| format!(" at {}", text(&Place::here(at).line())));
         let _ = writeln!(
             out,
             "- **{}**{}: {}; {}",

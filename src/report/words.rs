@@ -142,7 +142,7 @@ pub(super) fn sightings(report: &Report, finding: &Finding) -> Option<String> {
         && all > 1
     {
         return Some(if seen == 1 {
-            format!("1 of {all} ranks, rank {worst}")
+            format!("1 of {all} ranks: rank {worst}")
         } else {
             format!("{seen} of {all} ranks, worst on rank {worst}")
         });
@@ -189,7 +189,7 @@ mod tests {
         };
         let four: Vec<Option<u32>> = (0..4).map(Some).collect();
         assert_eq!(seen_by(&four, 3, &[0, 1, 2]).as_deref(), Some("4 of 4 ranks, worst on rank 3"));
-        assert_eq!(seen_by(&four, 2, &[]).as_deref(), Some("1 of 4 ranks, rank 2"));
+        assert_eq!(seen_by(&four, 2, &[]).as_deref(), Some("1 of 4 ranks: rank 2"));
         assert_eq!(seen_by(&[Some(0)], 0, &[]), None);
         assert_eq!(seen_by(&[None, None], 0, &[]), None);
         let mixed = seen_by(&[Some(0), None], 1, &[0]);

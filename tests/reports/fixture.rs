@@ -197,8 +197,7 @@ pub(crate) fn findings() -> Report {
         ..finding("fragmentation", Severity::Warning, "51.2 MiB of 472 MiB reserved are holes")
     };
     let mut report = suppressed();
-    report.recordings =
-        ranks.map(|(rank, recording)| memlint::engine::Recording { rank: Some(rank), ..recording }).to_vec();
+    report.recordings = ranks.map(|(rank, recording)| Recording { rank: Some(rank), ..recording }).to_vec();
     report.findings.extend([everywhere, holes, note()]);
     report.findings.sort_by_key(|one| std::cmp::Reverse(one.severity));
     report.notices = vec![unused_ignore()];

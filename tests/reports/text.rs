@@ -1,7 +1,6 @@
 //! The text report and the statistics: every shape of them, against golden files.
 
-use memlint::engine::Report;
-use memlint::finding::{Finding, Group, Impact, Notice, Severity, Sighting, Standing};
+use memlint::finding::{Finding, Group, Impact, Severity};
 use memlint::report::{Detail, Look, stats, text};
 use memlint::snapshot::Gap;
 use memlint::unit::{Bytes, Confidence};
