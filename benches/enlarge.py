@@ -33,12 +33,10 @@ def shifted(segment, turn):
     return segment
 
 
-def main():
-    source, target, size = sys.argv[1], sys.argv[2], float(sys.argv[3]) * (1 << 30)
+def enlarge(source, target, turns):
     gc.disable()
     with open(source, "rb") as file:
         snapshot = pickle.load(file)
-    turns = max(1, round(size / os.path.getsize(source)))
     for device, trace in enumerate(snapshot["device_traces"]):
         if trace:
             duration = trace[-1]["time_us"] - trace[0]["time_us"] + 1000
@@ -53,6 +51,12 @@ def main():
     snapshot["segments"] = [shifted(segment, turn) for turn in range(turns) for segment in snapshot["segments"]]
     with open(target, "wb") as file:
         pickle.dump(snapshot, file)
+    return sum(len(trace) for trace in snapshot["device_traces"])
+
+
+def main():
+    source, target, size = sys.argv[1], sys.argv[2], float(sys.argv[3]) * (1 << 30)
+    enlarge(source, target, max(1, round(size / os.path.getsize(source))))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 //! What can be said on the command line.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -134,6 +135,11 @@ pub(super) struct Check {
     /// Show findings only.
     #[arg(short, long)]
     pub(super) quiet: bool,
+
+    /// How many snapshots to read at a time; memory grows with it, but the report stays the same. Large snapshots wait for
+    /// one another [default: one a processor core].
+    #[arg(short, long, value_name = "N")]
+    pub(super) jobs: Option<NonZeroUsize>,
 
     #[command(flatten)]
     pub(super) reading: Reading,

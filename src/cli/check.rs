@@ -8,28 +8,24 @@ use miette::Diagnostic;
 
 use super::arguments::{Check, Color};
 use super::error::CliError;
-use super::reading::{read, source_map};
+use super::reading::{read_all, source_map, sources};
 use super::{file, print, terminal};
 use crate::engine::{self, Input, Report};
 use crate::gate::Gate;
-use crate::input::Source;
 use crate::report::{Detail, Failure, Look};
+use crate::rules;
 use crate::snapshot::{Action, DeviceTrace, Gap, Snapshot};
 use crate::source::{self, SourceMap};
 
 pub(super) fn run(check: &Check, color: Color) -> Result<ExitCode, CliError> {
     permit_outputs(check)?;
-    let mut sources = Vec::new();
-    for path in &check.paths {
-        sources.extend(Source::named(path).expand()?);
-    }
-    let mut inputs = Vec::new();
-    for source in &sources {
-        let input = read(source, &check.reading)?;
-        refuse_what_cannot_be_judged(&input)?;
-        inputs.push(input);
-    }
-    let mut report = engine::check(inputs);
+    let sources = sources(&check.paths)?;
+    let rules = rules::by_default();
+    let examinations = read_all(&sources, &check.reading, check.jobs, |input| {
+        refuse_what_cannot_be_judged(input)?;
+        Ok(engine::examine(input, &rules))
+    })?;
+    let mut report = engine::conclude(examinations, &rules);
     let files = source_map(&check.reading, &sources);
     source::settle(&mut report.findings, &files);
     Gate { fail_on: check.fail_on.severity() }.judge(&mut report);

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod check;
+mod crew;
 mod edit;
 mod error;
 mod explain;

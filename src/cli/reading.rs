@@ -1,26 +1,82 @@
 //! Snapshots and sources, as the command line names them.
 
+use std::collections::BTreeSet;
 use std::env;
-use std::path::Path;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::thread;
 
 use super::arguments::{Limits, Reading};
+use super::crew::{self, Bounds};
 use super::error::CliError;
 use super::progress::Progress;
 use crate::engine::Input;
-use crate::input::Source;
+use crate::input::{self, InputError, Origin, Source};
 use crate::snapshot::Snapshot;
 use crate::source::{Checkout, SourceMap};
+
+/// About how many bytes of pickles are read at a time where there are several: the tables of a snapshot take about half of
+/// its bytes (benches/reader.rs), and a job of large ones should not need more memory than the largest alone. A larger snapshot
+/// is read alone.
+const UNDER_WAY: u64 = 2 << 30;
+
+/// The snapshots that some paths stand for, each once, in the order in which they are named.
+pub(super) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>, InputError> {
+    let mut sources: Vec<Source> = Vec::new();
+    let mut known = BTreeSet::new();
+    for path in paths {
+        for source in Source::named(path).expand()? {
+            if known.insert(source.clone()) {
+                sources.push(source);
+            }
+        }
+    }
+    Ok(sources)
+}
+
+/// Reads snapshots, a few at a time, and keeps what `look` makes of each. The outcome does not depend on how many at a
+/// time: it is in the order of the sources, and so is the first failure.
+pub(super) fn read_all<R: Send>(
+    sources: &[Source],
+    reading: &Reading,
+    jobs: Option<NonZeroUsize>,
+    look: impl Fn(&Input) -> Result<R, CliError> + Sync,
+) -> Result<Vec<R>, CliError> {
+    let origins = input::origins(sources);
+    let items: Vec<(&Source, Origin)> = sources.iter().zip(origins).collect();
+    let jobs = jobs.or_else(|| thread::available_parallelism().ok());
+    let bounds = Bounds { hands: jobs.map_or(1, NonZeroUsize::get), weight: UNDER_WAY };
+    let names: Vec<String> = sources.iter().map(Source::name).collect();
+    let progress = Progress::of_several(names.iter().map(String::as_str));
+    crew::work(
+        &items,
+        |(source, _)| source.bulk().unwrap_or(u64::MAX),
+        bounds,
+        |_, (source, origin)| {
+            let snapshot = read_with(source, &reading.limits, &progress)?;
+            let input = Input { origin: origin.clone(), ..Input::of(source.name(), snapshot) };
+            let seen = look(&input)?;
+            progress.one_is_done();
+            Ok(seen)
+        },
+    )
+}
 
 /// Reads and understands one snapshot.
 pub(super) fn read(source: &Source, reading: &Reading) -> Result<Input, CliError> {
     let input = Input::of(source.name(), read_snapshot(source, &reading.limits)?);
-    Ok(Input { rank: source.rank(), ..input })
+    let origin = input::origins(std::slice::from_ref(source)).into_iter().next().unwrap_or_default();
+    Ok(Input { origin, ..input })
 }
 
 /// Reads one snapshot.
 pub(super) fn read_snapshot(source: &Source, limits: &Limits) -> Result<Snapshot, CliError> {
+    read_with(source, limits, &Progress::of_one(&source.name()))
+}
+
+fn read_with(source: &Source, limits: &Limits, progress: &Progress) -> Result<Snapshot, CliError> {
     let mut stream = source.open(&limits.of_input())?;
-    let read = Snapshot::read(Progress::of(&mut stream, &source.name()), &limits.of_pickle());
+    let read = Snapshot::read(progress.of_bytes(&mut stream), &limits.of_pickle());
     read.map_err(|error| match stream.into_failure() {
         Some(failure) => CliError::Input(failure),
         None => CliError::Snapshot { name: source.name(), error },

@@ -174,11 +174,10 @@ fn blocks_at(timeline: &Timeline, replay: &Replay, cut: usize) -> BTreeMap<u64, 
 /// The blocks of a segment, taken from those that are left, and the free ones between them.
 fn tile(segment: &Segment, blocks: &mut BTreeMap<u64, Block>) -> Vec<Block> {
     let limit = end(segment);
-    let mut later = blocks.split_off(&segment.address);
-    let mut after = later.split_off(&limit);
-    let mut tiles = Vec::with_capacity(2 * later.len() + 1);
+    let within: Vec<u64> = blocks.range(segment.address..limit).map(|(address, _)| *address).collect();
+    let mut tiles = Vec::with_capacity(2 * within.len() + 1);
     let mut free_from = segment.address;
-    let mut inside = later.into_values().peekable();
+    let mut inside = within.into_iter().filter_map(|address| blocks.remove(&address)).peekable();
     while let Some(mut block) = inside.next() {
         tiles.extend(free(free_from, block.address));
         // The size of a block that was born before the recording and freed in it is not known exactly.
@@ -188,7 +187,6 @@ fn tile(segment: &Segment, blocks: &mut BTreeMap<u64, Block>) -> Vec<Block> {
         tiles.push(block);
     }
     tiles.extend(free(free_from, limit));
-    blocks.append(&mut after);
     tiles
 }
 
@@ -282,6 +280,19 @@ mod tests {
         assert_eq!(ranges(4), [(0, 20 * MIB, false), (1 << 30, 2 * MIB, true)]);
         assert_eq!(ranges(5), [(1 << 30, 2 * MIB, true)]);
         assert_eq!(ranges(6), []);
+    }
+
+    #[test]
+    fn very_many_segments_take_no_square() {
+        let all = |action, size| (0..100_000).map(move |at| event(action, at << 22, size));
+        let mut events: Vec<Event> =
+            all(Action::SegmentAlloc, 2 * MIB).chain(all(Action::Alloc, MIB)).collect();
+        let cut = events.len();
+        events.extend(all(Action::FreeRequested, MIB).chain(all(Action::FreeCompleted, MIB)));
+        events.extend(all(Action::SegmentFree, 2 * MIB));
+        let found = segments(&events, cut).unwrap();
+        assert_eq!(found.len(), 100_000);
+        assert!(found.iter().all(|one| tiles(one).len() == 2));
     }
 
     #[test]

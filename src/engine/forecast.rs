@@ -7,14 +7,17 @@
 use std::collections::BTreeMap;
 
 use super::Recording;
-use crate::finding::{Finding, Measure, Value};
+use crate::finding::{Finding, Impact, Measure, Value};
 use crate::unit::{Bytes, DeviceIndex};
 
 /// Adds to every finding that grows in which iteration a device of this capacity is full.
 pub(super) fn forecast(findings: &mut [Finding], recordings: &[Recording], capacity: Bytes) {
     let mut growth: BTreeMap<(usize, DeviceIndex), Bytes> = BTreeMap::new();
-    for (place, each) in findings.iter().filter_map(growing) {
-        *growth.entry(place).or_default() += each;
+    for finding in findings.iter() {
+        let elsewhere = finding.also.iter().filter_map(|one| grows(one.input, one.device, &one.impact));
+        for (place, each) in growing(finding).into_iter().chain(elsewhere) {
+            *growth.entry(place).or_default() += each;
+        }
     }
     for finding in findings {
         let Some((place, _)) = growing(finding) else { continue };
@@ -34,8 +37,16 @@ pub(super) fn forecast(findings: &mut [Finding], recordings: &[Recording], capac
 
 /// The device on which a finding grows, and by how much in each iteration.
 fn growing(finding: &Finding) -> Option<((usize, DeviceIndex), Bytes)> {
-    let each = finding.impact.per_iteration.filter(|each| *each > Bytes::ZERO)?;
-    Some(((finding.input, finding.device?), each))
+    grows(finding.input, finding.device, &finding.impact)
+}
+
+fn grows(
+    input: usize,
+    device: Option<DeviceIndex>,
+    impact: &Impact,
+) -> Option<((usize, DeviceIndex), Bytes)> {
+    let each = impact.per_iteration.filter(|each| *each > Bytes::ZERO)?;
+    Some(((input, device?), each))
 }
 
 #[cfg(test)]

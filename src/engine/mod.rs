@@ -4,6 +4,8 @@
 //! equal snapshots give equal reports.
 
 mod forecast;
+mod job;
+mod merged;
 mod profile;
 mod recording;
 mod report;
@@ -15,21 +17,22 @@ pub use report::{Report, Verdict};
 
 use crate::facts::{Code, Facts, Inputs};
 use crate::finding::{Finding, Fingerprint, Skipped};
+use crate::input::Origin;
 use crate::program::Program;
 use crate::replay::Replay;
 use crate::role::Roles;
 use crate::rules::{self, Need, Rule};
 use crate::snapshot::Snapshot;
 use crate::timeline::Timeline;
-use crate::unit::DeviceIndex;
+use crate::unit::{DeviceIndex, Index};
 
 /// One snapshot, read and understood.
 #[derive(Debug)]
 pub struct Input {
     /// What messages call it: the path as given, or `<stdin>`.
     pub name: String,
-    /// The rank of the process that wrote it, where that is known.
-    pub rank: Option<u32>,
+    /// Where it belongs: of which job, by which rank, when.
+    pub origin: Origin,
     /// The snapshot.
     pub snapshot: Snapshot,
     /// Whose code its frames are: one table for all devices.
@@ -56,12 +59,12 @@ pub struct Device {
 }
 
 impl Input {
-    /// Understands a snapshot; of which rank, it does not know.
+    /// Understands a snapshot; where it belongs, it does not know.
     pub fn of(name: String, snapshot: Snapshot) -> Input {
         let code = Code::of(&snapshot);
         let device = |(device, _)| Device::of(&snapshot, &code, device);
         let devices = snapshot.active_devices().map(device).collect();
-        Input { name, rank: None, snapshot, code, devices }
+        Input { name, origin: Origin::default(), snapshot, code, devices }
     }
 
     /// What a report shows of it whatever the rules say; no rule was asked yet.
@@ -85,7 +88,10 @@ pub struct Examination {
 pub fn examine(input: &Input, rules: &[&dyn Rule]) -> Examination {
     let (mut findings, mut skipped) = (Vec::new(), Vec::new());
     for device in &input.devices {
-        let Some(facts) = device.facts(&input.snapshot, &input.code) else { continue };
+        let Some(facts) = device.facts(&input.snapshot, &input.code) else {
+            skipped.extend(rules.iter().map(|rule| unseen(*rule, device.device)));
+            continue;
+        };
         for (rule, outcome) in rules.iter().zip(threads::each(rules, |rule| run(*rule, &facts))) {
             match outcome {
                 Ok(found) => findings.extend(found),
@@ -98,11 +104,41 @@ pub fn examine(input: &Input, rules: &[&dyn Rule]) -> Examination {
             }
         }
     }
-    for finding in &mut findings {
-        finding.fingerprint = Fingerprint::of(finding);
-    }
+    name(&mut findings);
     let rules = rules.iter().map(|rule| rule.meta().name.into()).collect();
     Examination { recording: Recording { rules, ..input.recording() }, findings, skipped }
+}
+
+/// Puts what was found in the inputs together, in their order: compares the ranks of each job, makes one finding of what
+/// several of them show, and says which ranks are missing.
+pub fn conclude(mut examinations: Vec<Examination>, rules: &[&dyn Rule]) -> Report {
+    let recordings: Vec<&Recording> = examinations.iter().map(|one| &one.recording).collect();
+    let mut differences = job::differences(&recordings, rules);
+    let notices = job::missing_ranks(&recordings);
+    name(&mut differences);
+    for finding in differences {
+        if let Some(examination) = examinations.get_mut(finding.input) {
+            examination.findings.push(finding);
+        }
+    }
+    Report { notices, ..Report::of(examinations) }
+}
+
+/// Gives every finding its identity.
+fn name(findings: &mut [Finding]) {
+    for finding in findings {
+        finding.fingerprint = Fingerprint::of(finding);
+    }
+}
+
+/// A rule that could not look at a device, because the snapshot lists no trace of it.
+fn unseen(rule: &dyn Rule, device: DeviceIndex) -> Skipped {
+    Skipped {
+        input: 0,
+        rule: rule.meta().name.into(),
+        reason: format!("the snapshot lists no trace of device {}", device.position()),
+        blind: true,
+    }
 }
 
 /// Runs the rules that nobody has to ask for on every input.
@@ -112,7 +148,7 @@ pub fn check(inputs: Vec<Input>) -> Report {
 
 /// Runs some rules on every input.
 pub fn check_with(inputs: Vec<Input>, rules: &[&dyn Rule]) -> Report {
-    Report::of(inputs.into_iter().map(|input| examine(&input, rules)).collect())
+    conclude(inputs.into_iter().map(|input| examine(&input, rules)).collect(), rules)
 }
 
 /// What a rule finds, or why it cannot tell.
@@ -151,6 +187,18 @@ mod tests {
     use super::*;
     use crate::snapshot::{DeviceTrace, Segment};
     use crate::unit::Bytes;
+
+    #[test]
+    fn a_device_without_a_trace_is_not_passed_over() {
+        let mut snapshot = Snapshot::default();
+        snapshot.devices.push(DeviceTrace::default());
+        snapshot.segments.push(Segment { total_size: Bytes::MIB, ..Segment::default() });
+        let mut input = Input::of("bare".to_owned(), snapshot);
+        input.snapshot.devices.clear();
+        let examination = examine(&input, rules::RULES);
+        assert_eq!(examination.skipped.len(), rules::RULES.len());
+        assert!(examination.skipped.iter().all(|one| one.blind && one.reason.ends_with("of device 0")));
+    }
 
     #[test]
     fn a_snapshot_without_events_skips_with_a_reason() {

@@ -16,6 +16,10 @@ pub struct Recording {
     pub name: String,
     /// The rank of the process that wrote it, where that is known.
     pub rank: Option<u32>,
+    /// What the names of all snapshots of its job have in common, where that is known.
+    pub job: Option<String>,
+    /// When in the course of the job it was written; compares as time does.
+    pub moment: Vec<u64>,
     /// Which part of a longer recording it is, where memlint cut it out.
     pub excerpt: Option<String>,
     /// What the file lacks.
@@ -72,7 +76,9 @@ impl Recording {
     pub(super) fn of(input: &Input) -> Recording {
         Recording {
             name: input.name.clone(),
-            rank: input.rank,
+            rank: input.origin.rank,
+            job: input.origin.job.clone(),
+            moment: input.origin.moment.clone(),
             excerpt: input.snapshot.excerpt.clone(),
             gaps: input.snapshot.gaps.clone(),
             devices: input.devices.iter().map(|device| RecordedDevice::of(input, device)).collect(),

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::forecast::forecast;
-use super::{Examination, Recording};
+use super::{Examination, Recording, merged};
 use crate::finding::{Finding, Notice, Severity, Skipped};
 use crate::unit::Bytes;
 
@@ -39,7 +39,8 @@ impl Verdict {
 }
 
 impl Report {
-    /// Puts what was found in the inputs together; the order of the inputs is theirs.
+    /// Puts what was found in the inputs together; the order of the inputs is theirs. What several ranks, devices or moments
+    /// of one job show becomes one finding.
     pub fn of(examinations: Vec<Examination>) -> Report {
         let mut report = Report::default();
         for (position, examination) in examinations.into_iter().enumerate() {
@@ -48,6 +49,7 @@ impl Report {
             report.findings.extend(findings.into_iter().map(|one| Finding { input: position, ..one }));
             report.skipped.extend(skipped.into_iter().map(|one| Skipped { input: position, ..one }));
         }
+        report.findings = merged::merge(report.findings, &report.recordings);
         report.findings.sort_by(worst_first);
         report.skipped.sort_by(|a, b| (&a.rule, a.input, &a.reason).cmp(&(&b.rule, b.input, &b.reason)));
         report.skipped.dedup();
@@ -67,6 +69,19 @@ impl Report {
     /// The recording in which a finding is worst.
     pub fn recording(&self, finding: &Finding) -> Option<&Recording> {
         self.recordings.get(finding.input)
+    }
+
+    /// The recordings of the job in which a finding was made: one, where it belongs to none.
+    pub fn job(&self, finding: &Finding) -> impl Iterator<Item = &Recording> {
+        let own = finding.input;
+        let job = self.recording(finding).and_then(|recording| recording.job.as_deref());
+        let belongs =
+            move |input: usize, one: &Recording| input == own || job.is_some() && one.job.as_deref() == job;
+        self.recordings
+            .iter()
+            .enumerate()
+            .filter(move |(input, one)| belongs(*input, one))
+            .map(|(_, one)| one)
     }
 }
 

@@ -22,8 +22,11 @@ use crate::unit::{EventIndex, FrameId, Index, StackId};
 
 /// The share of the weight that the responsible line has to carry.
 const SHARE: f64 = 0.5;
-/// How many forwards, one in the other, are passed at most: Python's own limit of recursion.
+/// How many frames of a stack, the innermost ones, and how many forwards, one in the other, are looked at: Python's own
+/// limit of recursion.
 const DEEPEST: usize = 1000;
+/// How many different paths are compared with one another; recordings of the corpus have a few dozen.
+const MOST_PATHS: usize = 300;
 
 /// A guilty stack.
 #[derive(Debug, Clone, Copy)]
@@ -70,15 +73,17 @@ impl Blame<'_> {
         }
         let enough = total as f64 * SHARE;
         let heavy = |frame: &FrameId| weights.get(frame).is_some_and(|weight| *weight as f64 >= enough);
-        let mut paths: Vec<Vec<FrameId>> = Vec::new();
-        for stack in stacks.into_keys() {
+        let mut paths: BTreeMap<Vec<FrameId>, u64> = BTreeMap::new();
+        for (stack, weight) in stacks {
             // Only the user's frames: two lines that call one and the same function of a library do not meet in it.
-            let path: Vec<FrameId> = self.blamable(stack).into_iter().filter(heavy).collect();
+            let mut path: Vec<FrameId> = self.blamable(stack).into_iter().filter(heavy).collect();
+            path.drain(..path.len().saturating_sub(DEEPEST));
             if !path.is_empty() {
-                paths.push(path);
+                let sum = paths.entry(path).or_default();
+                *sum = sum.saturating_add(weight);
             }
         }
-        dominating(&longest(paths))
+        dominating(&longest(heaviest(paths)))
     }
 
     /// The narrowest user frame, and from there outward past every forward of a module that hands the guilty allocations
@@ -181,11 +186,20 @@ fn dominating(paths: &[Vec<FrameId>]) -> Option<FrameId> {
     dominators.dominators(sink)?.find_map(|node| graph.node_weight(node).copied().flatten())
 }
 
+/// The paths that carry most, in their own order.
+fn heaviest(paths: BTreeMap<Vec<FrameId>, u64>) -> Vec<Vec<FrameId>> {
+    let mut paths: Vec<(Vec<FrameId>, u64)> = paths.into_iter().collect();
+    if paths.len() > MOST_PATHS {
+        paths.sort_by_key(|(_, weight)| std::cmp::Reverse(*weight));
+        paths.truncate(MOST_PATHS);
+        paths.sort();
+    }
+    paths.into_iter().map(|(path, _)| path).collect()
+}
+
 /// The paths that no other path contains: a stack whose inner frames are light ends higher up, and must not hide the line
 /// that carries the weight.
-fn longest(mut paths: Vec<Vec<FrameId>>) -> Vec<Vec<FrameId>> {
-    paths.sort();
-    paths.dedup();
+fn longest(paths: Vec<Vec<FrameId>>) -> Vec<Vec<FrameId>> {
     let contained =
         |path: &[FrameId]| paths.iter().any(|other| other.len() > path.len() && is_part_of(path, other));
     let kept: Vec<bool> = paths.iter().map(|path| !contained(path)).collect();
@@ -196,4 +210,31 @@ fn longest(mut paths: Vec<Vec<FrameId>>) -> Vec<Vec<FrameId>> {
 fn is_part_of(path: &[FrameId], other: &[FrameId]) -> bool {
     let mut rest = other.iter();
     path.iter().all(|frame| rest.any(|one| one == frame))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::snapshot::Frame;
+
+    #[test]
+    fn very_many_paths_take_no_square() {
+        let mut snapshot = Snapshot::default();
+        let mut text = |name: &str| snapshot.strings.intern(name).unwrap();
+        let (name, file) = (text("step"), text("/home/me/train.py"));
+        let frames: Vec<FrameId> =
+            (0..17).map(|line| snapshot.stacks.intern_frame(Frame { name, file, line }).unwrap()).collect();
+        // Every subset of 16 lines under one: each line carries half of the weight, no two paths are equal.
+        let guilty: Vec<Guilty> = (0..1_u32 << 16)
+            .map(|set| {
+                let inner = (0..16).rev().filter(|at| set >> at & 1 == 1);
+                let path: Vec<FrameId> = inner.map(|at| frames[at + 1]).chain([frames[0]]).collect();
+                Guilty { stack: snapshot.stacks.intern(&path).unwrap(), event: None, weight: 1 }
+            })
+            .collect();
+        let (trace, code) = (DeviceTrace::default(), Code::of(&snapshot));
+        let blame = Blame { snapshot: &snapshot, trace: &trace, code: &code };
+        // The path of all lines contains all others.
+        assert_eq!(blame.narrowest(&guilty), Some(frames[16]));
+    }
 }

@@ -165,12 +165,8 @@ fn collected_at(run: &LoopRun, site: FrameId, kept: &[Kept]) -> Option<Collected
     if bytes(true) as f64 > RELEASED_BY_BACKWARD * bytes(false) as f64 {
         return None;
     }
-    let level = |turn: usize| -> u64 {
-        let end = run.end_of(turn).position();
-        let alive = kept.iter().filter(|one| one.turn <= turn && one.made.dies >= end);
-        alive.map(|one| one.made.bytes).sum()
-    };
-    let levels: Vec<u64> = (0..run.starts.len()).map(level).collect();
+    let ends: Vec<usize> = (0..run.starts.len()).map(|turn| run.end_of(turn).position()).collect();
+    let levels = levels(&ends, kept.iter().map(|one| (one.turn, one.made.dies, one.made.bytes)));
     let values: Vec<f64> = levels.iter().map(|level| *level as f64).collect();
     let last_event = |turn: usize| EventIndex::at(run.end_of(turn).position().saturating_sub(1));
     Some(CollectedAt {
@@ -181,6 +177,24 @@ fn collected_at(run: &LoopRun, site: FrameId, kept: &[Kept]) -> Option<Collected
     })
 }
 
+/// The bytes alive at the end of each turn, of tensors with the turn that made them and the event at which they die.
+fn levels(ends: &[usize], kept: impl Iterator<Item = (usize, usize, u64)>) -> Vec<u64> {
+    let mut changes = vec![0_i128; ends.len() + 1];
+    for (turn, dies, bytes) in kept {
+        let over = ends.partition_point(|end| *end <= dies).max(turn);
+        for (at, by) in [(turn, i128::from(bytes)), (over, -i128::from(bytes))] {
+            if let Some(change) = changes.get_mut(at) {
+                *change += by;
+            }
+        }
+    }
+    let sum = |level: &mut i128, change: &i128| {
+        *level += change;
+        Some(u64::try_from(*level).unwrap_or(u64::MAX))
+    };
+    changes.iter().take(ends.len()).scan(0, sum).collect()
+}
+
 /// Whether the function that iterates runs inside a module's forward, under this stack.
 fn is_inside_forward(facts: &Facts, stack: StackId, looping: FrameId) -> bool {
     let python = facts.code.python(stack);
@@ -188,4 +202,22 @@ fn is_inside_forward(facts: &Facts, stack: StackId, looping: FrameId) -> bool {
     let at = python.iter().position(|frame| function(*frame) == function(looping)).unwrap_or(python.len());
     let outer = python.get(..at).unwrap_or_default();
     outer.iter().any(|frame| facts.code.vocabulary.meaning(*frame) == Meaning::ModuleCall)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_what_is_alive_at_the_ends_of_turns() {
+        let kept = [(0, 10, 1), (0, usize::MAX, 2), (1, 29, 4), (2, 5, 8)];
+        assert_eq!(levels(&[10, 20, 30], kept.into_iter()), [3, 6, 2]);
+    }
+
+    #[test]
+    fn very_many_turns_take_no_square() {
+        let turns: Vec<usize> = (0..1_000_000).collect();
+        let levels = levels(&turns, turns.iter().map(|turn| (*turn, usize::MAX, 1)));
+        assert_eq!(levels.last(), Some(&1_000_000));
+    }
 }

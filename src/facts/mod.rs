@@ -13,6 +13,7 @@ mod impact;
 mod makers;
 mod module_calls;
 mod occupants;
+mod peer;
 mod pending;
 mod pinned;
 mod pools;
@@ -38,6 +39,7 @@ pub use growth::Growth;
 pub use impact::{Change, Changes};
 pub use makers::Maker;
 pub use module_calls::ModuleCall;
+pub use peer::Peer;
 pub use pending::Pending;
 pub use pinned::PinnedSegment;
 pub use pools::{PoolPeaks, PrivatePool};
@@ -56,7 +58,9 @@ use crate::replay::Replay;
 use crate::role::{Role, Roles};
 use crate::snapshot::{DeviceTrace, Snapshot};
 use crate::timeline::{Allocation, Timeline};
-use crate::unit::{AllocationId, Bytes, DeviceIndex, EventIndex, FrameId, Index, IterationIndex, Ranks, StackId};
+use crate::unit::{
+    AllocationId, Bytes, DeviceIndex, EventIndex, FrameId, Index, IterationIndex, Ranks, StackId,
+};
 
 /// One device, as far as it was worked out before the rules run.
 #[derive(Debug, Clone, Copy)]

@@ -85,6 +85,7 @@ fn examine(facts: &Facts, size: Bytes, inside: &[AllocationId]) -> Option<Pinned
         return None;
     }
     let pins = all.iter().filter(|(_, one, _)| one.free.is_none()).map(|(id, ..)| *id).collect();
-    let ends = facts.iteration_ends().iter().filter(|end| **end > since).count();
+    let ends = facts.iteration_ends();
+    let ends = ends.len() - ends.partition_point(|end| *end <= since);
     Some(PinnedSegment { size, used, tenant, pins, since: EventIndex::at(since)?, ends })
 }

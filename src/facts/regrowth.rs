@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::facts::Facts;
 use crate::role::Role;
-use crate::unit::{AllocationId, Bytes};
+use crate::unit::{AllocationId, Bytes, EventIndex};
 
 /// Fewer tensors than this prove nothing by their sizes.
 const TENSORS: usize = 4;
@@ -42,43 +42,103 @@ pub(super) fn makings(facts: &Facts) -> Vec<StateMaking> {
     }
     let born = |id: AllocationId| facts.timeline.allocation(id).and_then(|one| one.alloc);
     let mut makings: Vec<StateMaking> = Vec::new();
-    let mut first: BTreeMap<Bytes, usize> = BTreeMap::new();
+    let mut first = Sizes::default();
     let mut before = None;
+    let parameters = Parameters::of(facts);
     for (step, tensors) in by_step {
-        let sizes = sizes(facts, &tensors);
-        if first.is_empty() {
+        let sizes = Sizes::of(facts, &tensors);
+        if first.counts.is_empty() {
             first.clone_from(&sizes);
         }
-        if tensors.len() < TENSORS || !alike(&first, &sizes) {
+        if tensors.len() < TENSORS || !sizes.alike(&first) {
             continue;
         }
         let began = tensors.first().and_then(|id| born(*id));
-        let between = |(_, one): &(AllocationId, &crate::timeline::Allocation)| {
-            one.alloc.is_some_and(|event| Some(event) > before && Some(event) < began)
-        };
-        let new = facts.with_role(Role::Parameter).filter(between).map(|(_, one)| one.bytes).sum();
+        let new_parameters = parameters.between(before, began);
         before = tensors.last().and_then(|id| born(*id));
-        makings.push(StateMaking { step, tensors, bytes: total(&sizes), new_parameters: new });
+        makings.push(StateMaking { step, tensors, bytes: sizes.total, new_parameters });
     }
     makings
 }
 
-fn sizes(facts: &Facts, tensors: &[AllocationId]) -> BTreeMap<Bytes, usize> {
-    let mut sizes = BTreeMap::new();
-    for one in tensors.iter().filter_map(|id| facts.timeline.allocation(*id)) {
-        *sizes.entry(one.bytes).or_default() += 1;
+/// The bytes of the parameters born up to each of them, oldest first.
+struct Parameters(Vec<(EventIndex, u128)>);
+
+impl Parameters {
+    fn of(facts: &Facts) -> Parameters {
+        let mut total = 0_u128;
+        let born = facts.with_role(Role::Parameter).filter_map(|(_, one)| {
+            let born = one.alloc?;
+            total += u128::from(one.bytes.get());
+            Some((born, total))
+        });
+        Parameters(born.collect())
     }
-    sizes
+
+    /// The bytes of those born after an event and before another.
+    fn between(&self, after: Option<EventIndex>, before: Option<EventIndex>) -> Bytes {
+        let up_to =
+            |count: usize| count.checked_sub(1).and_then(|last| self.0.get(last)).map_or(0, |(_, sum)| *sum);
+        let first = self.0.partition_point(|(born, _)| Some(*born) <= after);
+        let last = self.0.partition_point(|(born, _)| Some(*born) < before);
+        Bytes(u64::try_from(up_to(last).saturating_sub(up_to(first))).unwrap_or(u64::MAX))
+    }
 }
 
-fn total(sizes: &BTreeMap<Bytes, usize>) -> Bytes {
-    sizes.iter().map(|(bytes, count)| bytes.times(*count as u64)).sum()
+/// How many tensors there are of each size, and their bytes.
+#[derive(Debug, Default, Clone)]
+struct Sizes {
+    counts: BTreeMap<Bytes, usize>,
+    total: Bytes,
 }
 
-fn alike(first: &BTreeMap<Bytes, usize>, other: &BTreeMap<Bytes, usize>) -> bool {
-    let common = first
-        .iter()
-        .map(|(bytes, count)| bytes.times((*count).min(other.get(bytes).copied().unwrap_or(0)) as u64));
-    let common: Bytes = common.sum();
-    common.share_of(total(first).max(total(other))) >= ALIKE
+impl Sizes {
+    fn of(facts: &Facts, tensors: &[AllocationId]) -> Sizes {
+        let mut sizes = Sizes::default();
+        for one in tensors.iter().filter_map(|id| facts.timeline.allocation(*id)) {
+            *sizes.counts.entry(one.bytes).or_default() += 1;
+            sizes.total += one.bytes;
+        }
+        sizes
+    }
+
+    /// Whether nearly all bytes are in tensors of equal sizes. Takes time by the sizes of this one alone.
+    fn alike(&self, first: &Sizes) -> bool {
+        let common = self.counts.iter().map(|(bytes, count)| {
+            let others = first.counts.get(bytes).copied().unwrap_or(0);
+            bytes.times((*count).min(others) as u64)
+        });
+        common.sum::<Bytes>().share_of(self.total.max(first.total)) >= ALIKE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::unit::Index;
+
+    #[test]
+    fn parameters_between_two_events_are_summed() {
+        let event = |at| EventIndex::at(at).unwrap();
+        let parameters = Parameters(vec![(event(3), 10), (event(5), 30), (event(9), 100)]);
+        let between = |after: Option<usize>, before: Option<usize>| {
+            parameters.between(after.map(event), before.map(event)).get()
+        };
+        assert_eq!(
+            (between(None, Some(9)), between(Some(3), Some(9)), between(Some(3), Some(10))),
+            (30, 20, 90)
+        );
+        assert_eq!((between(Some(5), Some(5)), between(Some(9), Some(4)), between(None, None)), (0, 0, 0));
+    }
+
+    #[test]
+    fn few_sizes_are_held_against_very_many() {
+        let counts = |sizes: u64| Sizes {
+            counts: (0..sizes).map(|size| (Bytes(size), 1)).collect(),
+            total: (0..sizes).map(Bytes).sum(),
+        };
+        let (many, few) = (counts(1_000_000), counts(4));
+        assert!((0..1_000_000).all(|_| !few.alike(&many)));
+        assert!(many.alike(&many));
+    }
 }

@@ -14,6 +14,8 @@
 
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashMap;
+
 use crate::facts::{Change, Changes, Facts, ModuleCall};
 use crate::program::{Meaning, Phase};
 use crate::role::Role;
@@ -96,8 +98,10 @@ impl UnusedGraph {
     /// Without autograd a tensor dies when the next operation but one has its result: the next reads it.
     fn add(&mut self, facts: &Facts, call: &ModuleCall, kept: Vec<AllocationId>) {
         let bytes = facts.bytes(&kept);
+        // What was kept stands in the order in which it was made.
+        let mut made = call.made.iter().enumerate();
         for id in &kept {
-            let place = call.made.iter().position(|made| made == id);
+            let place = made.find(|(_, made)| *made == id).map(|(place, _)| place);
             let after = place.and_then(|place| call.made.get(place + 2));
             if let Some(end) = after.and_then(|after| facts.timeline.allocation(*after)?.alloc) {
                 self.changes.set(*id, Change::EndAt(end));
@@ -190,6 +194,7 @@ fn seen_to_be_dropped(facts: &Facts, backward: &BackwardPasses) -> Vec<UnusedGra
     let drops: Vec<bool> =
         facts.snapshot.stacks.ids().map(|stack| drops_saved_tensor(facts, stack)).collect();
     let mut found: BTreeMap<FrameId, UnusedGraph> = BTreeMap::new();
+    let mut dropped: Vec<(FrameId, AllocationId, &Allocation)> = Vec::new();
     for (id, one) in facts.timeline.iter() {
         let Some((born, freed)) = one.alloc.zip(one.free_requested) else { continue };
         let stack = facts.trace.event(freed).and_then(|event| event.stack);
@@ -204,22 +209,43 @@ fn seen_to_be_dropped(facts: &Facts, backward: &BackwardPasses) -> Vec<UnusedGra
         graph.calls += 1;
         graph.most = graph.most.max(one.bytes);
         graph.kept.push(id);
-        // The variable that held it is bound again where the next one is made.
-        if let Some(end) = next_alike(facts, one) {
+        dropped.push((line, id, one));
+    }
+    // The variable that held one is bound again where the next one is made.
+    let alike = Alike::of(facts, dropped.iter().map(|(_, _, one)| *one));
+    for (line, id, one) in dropped {
+        let graph = found.get_mut(&line);
+        if let Some((graph, end)) = graph.zip(alike.after(one).and_then(|position| facts.event(position))) {
             graph.changes.set(id, Change::EndAt(end));
         }
     }
     found.into_values().collect()
 }
 
-/// The next allocation of the same size under the same stack.
-fn next_alike(facts: &Facts, one: &Allocation) -> Option<EventIndex> {
-    let born = one.alloc?.position();
-    let alike = |(_, event): &(usize, &crate::snapshot::Event)| {
-        event.action == Action::Alloc && event.stack == one.stack && event.size == one.bytes
-    };
-    let (position, _) = facts.trace.events.iter().enumerate().skip(born + 1).find(alike)?;
-    facts.event(position)
+/// Where there are allocations like some given ones: of the same size under the same stack.
+struct Alike(FxHashMap<(Option<StackId>, Bytes), Vec<usize>>);
+
+impl Alike {
+    fn of<'a>(facts: &Facts, sought: impl Iterator<Item = &'a Allocation>) -> Alike {
+        let mut births: FxHashMap<_, Vec<usize>> =
+            sought.map(|one| ((one.stack, one.bytes), Vec::new())).collect();
+        if !births.is_empty() {
+            for (position, event) in facts.trace.events.iter().enumerate() {
+                if event.action == Action::Alloc
+                    && let Some(births) = births.get_mut(&(event.stack, event.size))
+                {
+                    births.push(position);
+                }
+            }
+        }
+        Alike(births)
+    }
+
+    /// The next after an allocation.
+    fn after(&self, one: &Allocation) -> Option<usize> {
+        let (born, births) = (one.alloc?.position(), self.0.get(&(one.stack, one.bytes))?);
+        births.get(births.partition_point(|at| *at <= born)).copied()
+    }
 }
 
 fn drops_saved_tensor(facts: &Facts, stack: StackId) -> bool {

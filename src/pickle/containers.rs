@@ -174,9 +174,9 @@ impl<F: Fold> Machine<'_, F> {
 
 /// The memo's entry that the first GET asks for, and what follows it.
 fn get(gets: &[u8]) -> Option<(usize, &[u8])> {
-    match gets {
-        &[opcode::BINGET, position, ref rest @ ..] => Some((usize::from(position), rest)),
-        &[opcode::LONG_BINGET, a, b, c, d, ref rest @ ..] => {
+    match *gets {
+        [opcode::BINGET, position, ref rest @ ..] => Some((usize::from(position), rest)),
+        [opcode::LONG_BINGET, a, b, c, d, ref rest @ ..] => {
             Some((u32::from_le_bytes([a, b, c, d]) as usize, rest))
         }
         _ => None,

@@ -71,10 +71,10 @@ impl<'a> Cursor<'a> {
     pub(super) fn written_list(&self) -> Option<&'a [u8]> {
         let mut length = 0;
         loop {
-            match self.rest.get(length)? {
-                &opcode::BINGET => length += 2,
-                &opcode::LONG_BINGET => length += 5,
-                &opcode::APPENDS => return self.rest.get(..length),
+            match *self.rest.get(length)? {
+                opcode::BINGET => length += 2,
+                opcode::LONG_BINGET => length += 5,
+                opcode::APPENDS => return self.rest.get(..length),
                 _ => return None,
             }
         }

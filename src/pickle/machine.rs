@@ -8,7 +8,7 @@ use super::lists::WrittenLists;
 use super::memo::Memoised;
 use super::stream::Consumer;
 use super::{Fold, Limits, opcode};
-use crate::unit::StringInterner;
+use crate::unit::{StringId, StringInterner};
 
 pub(super) struct Machine<'a, F> {
     /// Whether the protocol's mark has been seen.
@@ -23,6 +23,10 @@ pub(super) struct Machine<'a, F> {
     pub(super) heap: Heap,
     pub(super) lists: WrittenLists,
     pub(super) text_bytes: u64,
+    /// The text that came last: `compile_context` is written out for each event, and is nearly always the same.
+    pub(super) last_text: Option<StringId>,
+    /// What the pickle holds, once all of it is read.
+    pub(super) top: Value,
 }
 
 impl<'a, F: Fold> Machine<'a, F> {
@@ -38,14 +42,14 @@ impl<'a, F: Fold> Machine<'a, F> {
             heap: Heap::default(),
             lists: WrittenLists::default(),
             text_bytes: 0,
+            last_text: None,
+            top: Value::None,
         }
     }
 
     #[inline]
     pub(super) fn push(&mut self, value: Value) -> Step<()> {
-        if self.stack.len() as u64 >= self.limits.stack {
-            Self::check(self.stack.len() as u64, self.limits.stack, "values at a time", "--max-stack")?;
-        }
+        Self::check(self.stack.len() as u64, self.limits.stack, "values at a time", "--max-stack")?;
         self.stack.push(value);
         Ok(())
     }
@@ -133,32 +137,33 @@ impl<'a, F: Fold> Machine<'a, F> {
 
     #[inline]
     pub(super) fn check(count: u64, limit: u64, what: &'static str, flag: &'static str) -> Step<()> {
-        if count < limit {
-            return Ok(());
-        }
-        Err(Box::new(PickleError::Limit { what, limit, flag, offset: 0 }))
+        if count < limit { Ok(()) } else { Err(Self::too_much(limit, what, flag)) }
     }
 
+    #[cold]
+    fn too_much(limit: u64, what: &'static str, flag: &'static str) -> Box<PickleError> {
+        Box::new(PickleError::Limit { what, limit, flag, offset: 0 })
+    }
+
+    #[cold]
     pub(super) fn damaged(what: &'static str) -> Box<PickleError> {
         Box::new(PickleError::Damaged { what, offset: 0 })
     }
 }
 
 impl<F: Fold> Consumer for Machine<'_, F> {
-    /// The top value.
-    type Output = Value;
-
     #[inline]
-    fn take(&mut self, cursor: &mut Cursor<'_>) -> Step<Option<Value>> {
+    fn take(&mut self, cursor: &mut Cursor<'_>) -> Step<bool> {
         if !self.begun {
-            return self.begin(cursor).map(|()| None);
+            return self.begin(cursor).map(|()| false);
         }
         let code = cursor.byte()?;
         if code == opcode::STOP {
-            return self.pop().map(Some).map_err(|error| error.located(cursor.offset()));
+            self.top = self.pop().map_err(|error| error.located(cursor.offset()))?;
+            return Ok(true);
         }
         match self.step(code, cursor) {
-            Ok(()) => Ok(None),
+            Ok(()) => Ok(false),
             Err(error) => Err(error.located(cursor.offset())),
         }
     }

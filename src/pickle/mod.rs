@@ -60,7 +60,7 @@ impl Default for Limits {
 }
 
 /// What recognises containers and keeps them in its own form.
-pub trait Fold {
+pub trait Fold: Send {
     /// A dict has got its first items (keys and values in turn): the row that stands for it from now on, or `None` to
     /// keep its items. A folded dict must not change afterwards.
     fn dict(&mut self, items: &[Value], heap: &Heap) -> Result<Option<Row>, &'static str>;
@@ -104,7 +104,7 @@ pub fn load(
 ) -> Result<Loaded, PickleError> {
     let mut machine = Machine::new(strings, fold, limits);
     match stream::feed(source, &mut machine) {
-        Ok(top) => Ok(Loaded { top, heap: machine.heap, strings: machine.strings }),
+        Ok(()) => Ok(Loaded { top: machine.top, heap: machine.heap, strings: machine.strings }),
         Err(error) => Err(*error),
     }
 }

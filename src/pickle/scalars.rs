@@ -14,6 +14,9 @@ impl<F: Fold> Machine<'_, F> {
             return self.push_opaque(length, cursor);
         }
         let bytes = cursor.run(length)?;
+        if let Some(number) = short_integer(bytes) {
+            return self.push(Value::Int(number));
+        }
         let value = match integer(bytes) {
             Some(number) => {
                 i64::try_from(number).map(Value::Int).or_else(|_| u64::try_from(number).map(Value::Unsigned))
@@ -28,6 +31,9 @@ impl<F: Fold> Machine<'_, F> {
     pub(super) fn push_text(&mut self, length: u64, cursor: &mut Cursor<'_>) -> Step<()> {
         Self::check(length, self.limits.text, "bytes of text", "--max-text")?;
         let bytes = cursor.run(length)?;
+        if let Some(last) = self.last_text.filter(|last| self.strings.get(*last).as_bytes() == bytes) {
+            return self.push(Value::Text(last));
+        }
         let lossy;
         let text = if let Ok(text) = str::from_utf8(bytes) {
             text
@@ -37,6 +43,7 @@ impl<F: Fold> Machine<'_, F> {
         };
         let before = self.strings.len();
         let id = self.strings.intern(text);
+        self.last_text = id;
         if self.strings.len() > before {
             self.text_bytes += text.len() as u64;
             Self::check(self.text_bytes, self.limits.text, "bytes of text", "--max-text")?;
@@ -51,6 +58,16 @@ impl<F: Fold> Machine<'_, F> {
         cursor.pass(length);
         self.push(Value::Opaque)
     }
+}
+
+/// A little-endian two's complement integer of at most 8 bytes: addresses and times.
+fn short_integer(bytes: &[u8]) -> Option<i64> {
+    if bytes.len() > 8 {
+        return None;
+    }
+    let number = bytes.iter().rev().fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+    let unused = 64 - 8 * u32::try_from(bytes.len()).unwrap_or(8);
+    Some(number.checked_shl(unused).unwrap_or(0).cast_signed().checked_shr(unused).unwrap_or(0))
 }
 
 /// A little-endian two's complement integer of at most 16 significant bytes.

@@ -1,7 +1,10 @@
-//! Feeds a stream through a window: whoever takes opcodes apart sees a slice, and a file of any size costs one window.
-//! What is passed over never enters it; it grows for text alone, whose length the machine bounds first.
+//! Feeds a stream through a window: whoever takes opcodes apart sees a slice, and a file of any size costs a few windows.
+//! It grows for text alone, whose length the machine bounds first. What is larger than one window is read (and unpacked)
+//! on this thread while another takes apart what was read before.
 
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, Read};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
 
 use super::cursor::{Cursor, Step};
 use super::error::PickleError;
@@ -9,64 +12,180 @@ use super::error::PickleError;
 /// Bytes asked of the source at a time; larger windows fall out of the processor's cache.
 const WINDOW: usize = 1 << 18;
 
-/// What takes the opcodes of a stream.
-pub(super) trait Consumer {
-    /// What it makes of the whole stream.
-    type Output;
+/// Bytes left free before what is read, so that the beginning of an opcode that was cut in two goes there and nothing is
+/// copied. Longer ones are.
+const HEADROOM: usize = 64;
 
-    /// Takes one opcode with its operands; `Some` at the last. All operands are read before anything changes, so that
+/// Windows that are read ahead.
+const AHEAD: usize = 2;
+
+/// What takes the opcodes of a stream.
+pub(super) trait Consumer: Send {
+    /// Takes one opcode with its operands; whether it was the last. All operands are read before anything changes, so that
     /// an opcode cut in two by the window's end can be taken again.
-    fn take(&mut self, cursor: &mut Cursor<'_>) -> Step<Option<Self::Output>>;
+    fn take(&mut self, cursor: &mut Cursor<'_>) -> Step<bool>;
+}
+
+/// Where windows come from. Each begins with [`HEADROOM`] bytes that mean nothing; one without any more is the end.
+trait Windows {
+    /// The next window; `spent` is one that nobody needs any more.
+    fn next(&mut self, spent: Vec<u8>) -> io::Result<Vec<u8>>;
+}
+
+/// Windows that are read when they are asked for.
+struct Here<R>(R);
+
+impl<R: Read> Windows for Here<R> {
+    fn next(&mut self, spent: Vec<u8>) -> io::Result<Vec<u8>> {
+        read(&mut self.0, spent)
+    }
+}
+
+/// Windows that another thread reads.
+struct Ahead {
+    read: Receiver<io::Result<Vec<u8>>>,
+    spent: SyncSender<Vec<u8>>,
+}
+
+impl Windows for Ahead {
+    fn next(&mut self, spent: Vec<u8>) -> io::Result<Vec<u8>> {
+        // Who reads has enough of them, or is done.
+        let _ = self.spent.try_send(spent);
+        self.read.recv().unwrap_or_else(|_| Ok(vec![0; HEADROOM]))
+    }
+}
+
+fn read(source: &mut impl Read, mut window: Vec<u8>) -> io::Result<Vec<u8>> {
+    window.clear();
+    window.reserve(HEADROOM + WINDOW);
+    window.resize(HEADROOM, 0);
+    source.by_ref().take(WINDOW as u64).read_to_end(&mut window)?;
+    Ok(window)
 }
 
 /// Runs a consumer over a stream until it has what it wants.
-pub(super) fn feed<C: Consumer>(mut source: impl Read, consumer: &mut C) -> Step<C::Output> {
-    let mut window = Vec::new();
-    let mut before = 0;
+pub(super) fn feed<C: Consumer>(mut source: impl Read, consumer: &mut C) -> Step<()> {
+    let first = read(&mut source, Vec::new()).map_err(|error| unreadable(&error, 0))?;
+    if first.len() < HEADROOM + WINDOW {
+        return consume(first, Here(source), consumer);
+    }
+    match feed_ahead(first, &mut source, consumer) {
+        Ok(outcome) => outcome,
+        Err(first) => consume(first, Here(source), consumer),
+    }
+}
+
+/// Reads on this thread and consumes on another; gives the first window back where the system has no thread to give.
+fn feed_ahead<C: Consumer>(
+    first: Vec<u8>,
+    mut source: impl Read,
+    consumer: &mut C,
+) -> Result<Step<()>, Vec<u8>> {
+    thread::scope(|scope| {
+        let (sender, receiver) = sync_channel(AHEAD);
+        let (back, spent) = sync_channel(AHEAD);
+        let work = move || {
+            let mut windows = Ahead { read: receiver, spent: back };
+            let first = windows.next(Vec::new()).map_err(|error| unreadable(&error, 0))?;
+            consume(first, windows, consumer)
+        };
+        let Ok(thread) = thread::Builder::new().spawn_scoped(scope, work) else { return Err(first) };
+        let mut next = Ok(first);
+        loop {
+            let last = next.as_ref().map_or(true, |window: &Vec<u8>| window.len() <= HEADROOM);
+            if sender.send(next).is_err() || last {
+                break;
+            }
+            next = read(&mut source, spent.try_recv().unwrap_or_default());
+        }
+        drop(sender);
+        Ok(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
+/// Gives a consumer one window after the other.
+fn consume(first: Vec<u8>, mut windows: impl Windows, consumer: &mut impl Consumer) -> Step<()> {
+    let (mut window, mut start, mut before) = (first, HEADROOM, 0);
     loop {
-        let ended = refill(&mut source, &mut window, before)?;
-        let mut cursor = Cursor::new(&window, before);
-        let taken = loop {
+        let held = window.get(start..).unwrap_or_default();
+        let mut cursor = Cursor::new(held, before);
+        let (taken, starved) = loop {
             let taken = cursor.offset() - before;
             match consumer.take(&mut cursor) {
-                Ok(None) => {}
-                Ok(Some(output)) => return Ok(output),
-                Err(error) if !ended && matches!(*error, PickleError::Truncated { .. }) => break taken,
+                Ok(false) => {}
+                Ok(true) => return Ok(()),
+                Err(error) if matches!(*error, PickleError::Truncated { .. }) => break (taken, error),
                 Err(error) => return Err(error),
             }
         };
         let owed = cursor.owed();
-        window.drain(..taken);
         before += taken;
-        if owed > 0 {
-            before = pass_over(&mut source, owed, before)?;
+        start += taken;
+        let went_on = if owed > 0 {
+            pass_over(&mut windows, &mut window, &mut start, owed, &mut before)?
+        } else {
+            go_on(&mut windows, &mut window, &mut start, before)?
+        };
+        if !went_on {
+            return Err(starved);
         }
     }
 }
 
-/// Reads `length` bytes and drops them; the stream's offset behind them.
-fn pass_over(source: &mut impl Read, length: u64, before: usize) -> Step<usize> {
-    let passed = io::copy(&mut source.by_ref().take(length), &mut io::sink());
-    let passed = passed.map_err(|error| unreadable(&error, before))?;
-    let offset = before.saturating_add(usize::try_from(passed).unwrap_or(usize::MAX));
-    if passed < length { Err(Box::new(PickleError::Truncated { offset })) } else { Ok(offset) }
+/// Reads on behind what the window holds from `start` on, at least doubling an opcode that did not fit; false where the
+/// stream ended.
+fn go_on(windows: &mut impl Windows, window: &mut Vec<u8>, start: &mut usize, before: usize) -> Step<bool> {
+    let left = window.get(*start..).unwrap_or_default().to_vec();
+    let failed = |error: io::Error| unreadable(&error, before + left.len());
+    let mut next = windows.next(std::mem::take(window)).map_err(failed)?;
+    let mut went_on = next.len() > HEADROOM;
+    if let Some(place) = HEADROOM.checked_sub(left.len()) {
+        if let Some(room) = next.get_mut(place..HEADROOM) {
+            room.copy_from_slice(&left);
+        }
+        (*window, *start) = (next, place);
+        return Ok(went_on);
+    }
+    let wanted = 2 * left.len();
+    let mut longer = left;
+    while next.len() > HEADROOM {
+        longer.extend_from_slice(next.get(HEADROOM..).unwrap_or_default());
+        if longer.len() >= wanted {
+            break;
+        }
+        next = windows.next(next).map_err(|error| unreadable(&error, before + longer.len()))?;
+        went_on |= next.len() > HEADROOM;
+    }
+    (*window, *start) = (longer, 0);
+    Ok(went_on)
+}
+
+/// Goes to the window that holds what comes `owed` bytes behind this one.
+fn pass_over(
+    windows: &mut impl Windows,
+    window: &mut Vec<u8>,
+    start: &mut usize,
+    owed: u64,
+    before: &mut usize,
+) -> Step<bool> {
+    let mut owed = usize::try_from(owed).unwrap_or(usize::MAX);
+    loop {
+        let next = windows.next(std::mem::take(window)).map_err(|error| unreadable(&error, *before))?;
+        let length = next.len() - HEADROOM.min(next.len());
+        *window = next;
+        if length == 0 {
+            return Err(Box::new(PickleError::Truncated { offset: *before }));
+        }
+        let passed = owed.min(length);
+        *before += passed;
+        owed -= passed;
+        if owed == 0 {
+            *start = HEADROOM + passed;
+            return Ok(true);
+        }
+    }
 }
 
 fn unreadable(error: &io::Error, offset: usize) -> Box<PickleError> {
     Box::new(PickleError::Unreadable { reason: error.to_string(), offset })
-}
-
-/// Reads on behind what the window holds, at least doubling an opcode that did not fit; true where the stream ended.
-fn refill(source: &mut impl Read, window: &mut Vec<u8>, before: usize) -> Step<bool> {
-    let wanted = window.len() + WINDOW.max(window.len());
-    while window.len() < wanted {
-        let room = (wanted - window.len()) as u64;
-        match source.by_ref().take(room).read_to_end(window) {
-            Ok(0) => return Ok(true),
-            Ok(_) => {}
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(unreadable(&error, before + window.len())),
-        }
-    }
-    Ok(false)
 }

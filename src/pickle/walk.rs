@@ -12,7 +12,9 @@ use super::stream::{self, Consumer};
 /// # Errors
 /// Where the bytes end early or a byte is no binary opcode.
 pub fn walk(source: impl Read) -> Result<u64, PickleError> {
-    stream::feed(source, &mut Walker { count: 0 }).map_err(|error| *error)
+    let mut walker = Walker { count: 0 };
+    stream::feed(source, &mut walker).map_err(|error| *error)?;
+    Ok(walker.count)
 }
 
 struct Walker {
@@ -20,13 +22,12 @@ struct Walker {
 }
 
 impl Consumer for Walker {
-    type Output = u64;
-
     #[inline]
-    fn take(&mut self, cursor: &mut Cursor<'_>) -> Step<Option<u64>> {
+    fn take(&mut self, cursor: &mut Cursor<'_>) -> Step<bool> {
         let code = cursor.byte()?;
+        self.count += 1;
         let skip = match code {
-            opcode::STOP => return Ok(Some(self.count + 1)),
+            opcode::STOP => return Ok(true),
             opcode::BINGET | opcode::BINPUT | opcode::BININT1 | opcode::PROTO => 1,
             opcode::BININT2 => 2,
             opcode::BININT | opcode::LONG_BINGET | opcode::LONG_BINPUT => 4,
@@ -47,7 +48,6 @@ impl Consumer for Walker {
             }
         };
         cursor.pass(skip);
-        self.count += 1;
-        Ok(None)
+        Ok(false)
     }
 }

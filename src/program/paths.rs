@@ -152,7 +152,7 @@ fn is_threading(snapshot: &Snapshot, frame: Frame) -> bool {
 fn main_root(snapshot: &Snapshot, vocabulary: &Vocabulary, weights: &[u32]) -> Option<FunctionId> {
     let script = snapshot.strings.find("<module>");
     let mut roots: FxHashMap<FunctionId, ((bool, bool), u64)> = FxHashMap::default();
-    for (stack, &weight) in snapshot.stacks.ids().zip(weights) {
+    for (stack, &weight) in snapshot.stacks.ids().zip(weights).filter(|(_, weight)| **weight > 0) {
         let Some(&outermost) = python(snapshot, vocabulary, stack).last() else { continue };
         let Some((entry, frame)) = vocabulary.entry(outermost).zip(snapshot.stacks.frame(outermost)) else {
             continue;
@@ -161,7 +161,7 @@ fn main_root(snapshot: &Snapshot, vocabulary: &Vocabulary, weights: &[u32]) -> O
         let sum = roots.entry(entry.function).or_insert(((own, Some(frame.name) == script), 0));
         sum.1 += u64::from(weight);
     }
-    let mut all: Vec<_> = roots.into_iter().filter(|(_, (_, weight))| *weight > 0).collect();
+    let mut all: Vec<_> = roots.into_iter().collect();
     all.sort_unstable_by_key(|&(function, (own, weight))| (own, weight, std::cmp::Reverse(function)));
     all.last().map(|&(function, _)| function)
 }

@@ -97,12 +97,16 @@ impl Scene<'_> {
         let mut iterations = vec![0_usize; self.paths.len()];
         let mut seen = vec![usize::MAX; self.paths.len()];
         let mut trained = vec![false; self.paths.len()];
+        // The sites called since the last backward, each once, and the last call. A site has one body.
         let mut recent: Vec<(u32, u32)> = Vec::new();
+        let mut is_recent = vec![false; self.paths.len()];
+        let mut last = None;
         for (at, event) in self.events.iter().enumerate() {
             if self.computes(event) {
                 let Some(call) = self.paths.site_of_event(event) else { continue };
-                if recent.last() != Some(&call) {
-                    recent.retain(|one| *one != call);
+                last = Some(call);
+                if let Some(slot) = is_recent.get_mut(call.0 as usize).filter(|slot| !**slot) {
+                    *slot = true;
                     recent.push(call);
                 }
                 let (site, Some(iteration)) = (call.0 as usize, self.cut.find(at)) else { continue };
@@ -112,11 +116,13 @@ impl Scene<'_> {
                     *count += 1;
                 }
             } else if self.phase(event) == Some(Phase::Backward)
-                && let Some(&(_, body)) = recent.last()
+                && let Some((_, body)) = last.take()
             {
-                for (site, _) in recent.drain(..).filter(|(_, one)| *one == body) {
-                    if let Some(slot) = trained.get_mut(site as usize) {
-                        *slot = true;
+                for (site, of) in recent.drain(..) {
+                    let slots = is_recent.get_mut(site as usize).zip(trained.get_mut(site as usize));
+                    if let Some((recent, trained)) = slots {
+                        *recent = false;
+                        *trained |= of == body;
                     }
                 }
             }
@@ -225,5 +231,24 @@ impl Stretch<'_> {
                 Progress::Backward => Phase::Other,
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::program::Phase;
+    use crate::program::tape::Tape;
+
+    #[test]
+    fn very_many_sites_without_a_backward_take_no_square() {
+        let mut tape = Tape::default();
+        for _ in 0..2 {
+            for line in 0..120_000 {
+                tape.alloc(&format!("main:{} @module forward:5", 10 + line));
+            }
+        }
+        let program = tape.program();
+        assert_eq!(program.phases.len(), 240_000);
+        assert!(program.phases.iter().all(|phase| *phase != Phase::Backward));
     }
 }

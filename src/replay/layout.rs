@@ -43,21 +43,19 @@ pub(super) struct Extent {
 impl Layout {
     /// Adds a free range and merges it with its neighbours.
     pub(super) fn release(&mut self, start: u64, size: u64, home: Home) {
-        let (mut start, mut end) = (start, start.saturating_add(size));
-        if let Some((&before, hole)) = self.holes.range(..start).next_back()
-            && hole.end == start
-            && hole.home == home
-        {
-            self.holes.remove(&before);
-            start = before;
-        }
+        let mut end = start.saturating_add(size);
         if let Some(hole) = self.holes.get(&end).copied()
             && hole.home == home
         {
             self.holes.remove(&end);
             end = hole.end;
         }
-        if end > start {
+        if let Some((_, hole)) = self.holes.range_mut(..start).next_back()
+            && hole.end == start
+            && hole.home == home
+        {
+            hole.end = end;
+        } else if end > start {
             self.holes.insert(start, Hole { end, home });
         }
     }
@@ -109,8 +107,11 @@ impl Layout {
     }
 
     fn cut(&mut self, before: u64, hole: Hole, address: u64, size: u64) -> Extent {
-        self.holes.remove(&before);
-        self.keep(before, address, hole.home);
+        if before == address {
+            self.holes.remove(&before);
+        } else if let Some(hole) = self.holes.get_mut(&before) {
+            hole.end = address;
+        }
         self.keep(address + size, hole.end, hole.home);
         Extent { size, home: Some(hole.home) }
     }

@@ -29,6 +29,9 @@ fn describe(gap: &Gap, detail: Detail) -> String {
         Gap::UnknownActions(actions) => {
             format!("actions that memlint does not know: {}", listed(actions, detail))
         }
+        Gap::UnknownStates(states) => {
+            format!("whether blocks are in use whose state memlint does not know: {}", listed(states, detail))
+        }
         Gap::InconsistentSegments(segments) => {
             format!("{} whose blocks overlap or do not fill them", count(*segments, "segment"))
         }
@@ -55,6 +58,7 @@ const fn kind(gap: &Gap) -> &'static str {
         Gap::TimesOutOfOrder(_) => "times-out-of-order",
         Gap::UnknownKeys(_) => "unknown-keys",
         Gap::UnknownActions(_) => "unknown-actions",
+        Gap::UnknownStates(_) => "unknown-states",
         Gap::InconsistentSegments(_) => "inconsistent-segments",
         Gap::HostMemory { .. } => "host-memory",
         Gap::FromProfiler => "from-profiler",

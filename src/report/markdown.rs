@@ -108,7 +108,7 @@ fn details(out: &mut String, report: &Report, finding: &Finding, sources: &Sourc
         ("where", at.unwrap_or_default()),
         ("evidence", text(&words::evidence(finding))),
         ("impact", text(&words::impact(report, finding))),
-        ("seen on", text(&words::sightings(report, finding).unwrap_or_default())),
+        ("seen on", text(&words::places(report, finding).unwrap_or_default())),
         ("confidence", finding.confidence.name().to_owned()),
     ] {
         if !what.is_empty() {

@@ -18,6 +18,7 @@ mod look;
 mod markdown;
 mod place;
 mod sarif;
+mod sightings;
 pub mod stats;
 mod tally;
 pub mod text;

@@ -1,9 +1,10 @@
 //! The parts of a finding in words, the same in every format that people read; and which findings those show.
 
 use super::look::Detail;
+use super::sightings;
 use crate::engine::{RecordedDevice, Report};
 use crate::finding::{Finding, Group, Location, Notice, Severity, Standing};
-use crate::unit::{Bytes, Index, count, shown_name};
+use crate::unit::Bytes;
 
 /// The findings that are shown in full: open ones that are more than a note or close the gate; all where all is asked for.
 pub(super) fn shown(report: &Report, detail: Detail) -> impl Iterator<Item = &Finding> {
@@ -89,7 +90,7 @@ pub(super) fn sentence(report: &Report, finding: &Finding) -> String {
         if finding.location.is_none() { "no line of its own is known".to_owned() } else { String::new() },
         evidence(finding),
         impact(report, finding),
-        sightings(report, finding).unwrap_or_default(),
+        places(report, finding).unwrap_or_default(),
     ];
     let asides: Vec<String> = asides.into_iter().filter(|text| !text.is_empty()).collect();
     if asides.is_empty() {
@@ -123,85 +124,18 @@ pub(super) fn anchor<'a>(report: &'a Report, finding: &'a Finding) -> Option<&'a
     finding.location.as_ref().or_else(main_loop)
 }
 
-/// On how many ranks (snapshots, devices) the same was found, and where it is worst: `8 of 8 ranks, worst on rank 3`.
-/// `None` where there is only one of them.
-pub(super) fn sightings(report: &Report, finding: &Finding) -> Option<String> {
-    let mut inputs: Vec<usize> = finding.also.iter().map(|one| one.input).collect();
-    inputs.push(finding.input);
-    inputs.sort_unstable();
-    inputs.dedup();
-    let rank = |input: usize| report.recordings.get(input).and_then(|recording| recording.rank);
-    let ranks = |inputs: &mut dyn Iterator<Item = usize>| {
-        let mut ranks = inputs.map(rank).collect::<Option<Vec<u32>>>()?;
-        ranks.sort_unstable();
-        ranks.dedup();
-        Some(ranks.len())
-    };
-    let (seen, all) = (ranks(&mut inputs.iter().copied()), ranks(&mut (0..report.recordings.len())));
-    if let (Some(seen), Some(all), Some(worst)) = (seen, all, rank(finding.input))
-        && all > 1
-    {
-        return Some(if seen == 1 {
-            format!("1 of {all} ranks: rank {worst}")
-        } else {
-            format!("{seen} of {all} ranks, worst on rank {worst}")
-        });
-    }
-    if inputs.len() > 1 {
-        let worst = report.recording(finding).map_or("", |recording| &recording.name);
-        let (seen, all) = (inputs.len(), report.recordings.len());
-        return Some(format!("{seen} of {all} snapshots, worst in {}", shown_name(worst)));
-    }
-    let worst = finding.device.filter(|_| !finding.also.is_empty())?.position();
-    Some(format!("{}, worst on device {worst}", count(finding.also.len() + 1, "device")))
+/// In how many places of the job: `ranks: 8 of 8, worst on rank 3`.
+pub(super) fn places(report: &Report, finding: &Finding) -> Option<String> {
+    sightings::describe(report, finding).map(|(what, counted)| format!("{what}: {counted}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Recording;
-    use crate::finding::{Impact, Sighting};
-    use crate::unit::DeviceIndex;
 
     #[test]
     fn help_of_several_lines_fits_on_one() {
         let help = "clear them:\n  with torch.no_grad():\n      a()\n      b(\n        c)\n\n";
         assert_eq!(help_line(help), "clear them: with torch.no_grad(): a(); b(c)");
-    }
-
-    #[test]
-    fn ranks_are_counted_where_all_are_known() {
-        let seen_by = |ranks: &[Option<u32>], input: usize, also: &[usize]| {
-            let recording = |rank: &Option<u32>| Recording {
-                name: format!("{rank:?}.pickle"),
-                rank: *rank,
-                ..Recording::default()
-            };
-            let report = Report { recordings: ranks.iter().map(recording).collect(), ..Report::default() };
-            let sighting =
-                |input: &usize| Sighting { input: *input, device: None, impact: Impact::default() };
-            let finding = Finding {
-                input,
-                also: also.iter().map(sighting).collect(),
-                ..Finding::of("rule", Group::Leak, Severity::Error)
-            };
-            sightings(&report, &finding)
-        };
-        let four: Vec<Option<u32>> = (0..4).map(Some).collect();
-        assert_eq!(seen_by(&four, 3, &[0, 1, 2]).as_deref(), Some("4 of 4 ranks, worst on rank 3"));
-        assert_eq!(seen_by(&four, 2, &[]).as_deref(), Some("1 of 4 ranks: rank 2"));
-        assert_eq!(seen_by(&[Some(0)], 0, &[]), None);
-        assert_eq!(seen_by(&[None, None], 0, &[]), None);
-        let mixed = seen_by(&[Some(0), None], 1, &[0]);
-        assert_eq!(mixed.as_deref(), Some("2 of 2 snapshots, worst in None.pickle"));
-    }
-
-    #[test]
-    fn devices_of_one_snapshot_are_told_where_there_are_several() {
-        let device = DeviceIndex::at(1);
-        let report = Report { recordings: vec![Recording::default()], ..Report::default() };
-        let also = vec![Sighting { input: 0, device: DeviceIndex::at(0), impact: Impact::default() }];
-        let finding = Finding { device, also, ..Finding::of("rule", Group::Leak, Severity::Error) };
-        assert_eq!(sightings(&report, &finding).as_deref(), Some("2 devices, worst on device 1"));
     }
 }

@@ -77,7 +77,8 @@ pub(super) fn settle_workspaces(scene: &Scene<'_>, verdicts: &mut Verdicts) {
     let mut found: FxHashMap<(Bytes, bool, u16), usize> = FxHashMap::default();
     let gradients = GradientCounts::of(scene, verdicts);
     verdicts.settle(scene, |life| {
-        let born = life.born().filter(|_| life.died().is_none() && BLAS_WORKSPACES.contains(&life.bytes()))?;
+        let born =
+            life.born().filter(|_| life.died().is_none() && BLAS_WORKSPACES.contains(&life.bytes()))?;
         let in_backward = scene.side(born) == Side::Backward;
         let computing = !matches!(life.born_phase()?, Phase::Setup | Phase::Input);
         if life.made().native || (scene.has_stacks && !computing) {
@@ -103,7 +104,8 @@ struct GradientCounts {
 impl GradientCounts {
     fn of(scene: &Scene<'_>, verdicts: &Verdicts) -> GradientCounts {
         let mut counts = GradientCounts::default();
-        for (life, role) in verdicts.lives(scene).filter(|(life, _)| BLAS_WORKSPACES.contains(&life.bytes())) {
+        for (life, role) in verdicts.lives(scene).filter(|(life, _)| BLAS_WORKSPACES.contains(&life.bytes()))
+        {
             let by_backward = life.born().filter(|&born| scene.side(born) == Side::Backward);
             match (by_backward, role) {
                 (Some(born), None | Some(Role::Gradient)) => counts.add(scene.stretch(born), life.bytes()),
@@ -122,7 +124,8 @@ impl GradientCounts {
     /// Whether a backward pass leaves more blocks of a size than there are gradients of it. Other passes show how many
     /// those are, where they make their gradients anew; otherwise there are at most as many as parameters.
     fn leave_one_over(&self, stretch: usize, bytes: Bytes) -> bool {
-        let (here, others) = self.left.get(&bytes).map_or((0, None), |passes| passes.here_and_elsewhere(stretch));
+        let (here, others) =
+            self.left.get(&bytes).map_or((0, None), |passes| passes.here_and_elsewhere(stretch));
         here > others.unwrap_or_else(|| self.parameters.of(bytes))
     }
 }
@@ -160,7 +163,11 @@ impl Passes {
     fn here_and_elsewhere(&self, stretch: usize) -> (usize, Option<usize>) {
         let at = self.counts.binary_search_by_key(&stretch, |(pass, _)| *pass).ok();
         let here = at.and_then(|at| self.counts.get(at)).map_or(0, |(_, count)| *count);
-        if self.most.0 == stretch || self.counts.is_empty() { (here, self.next) } else { (here, Some(self.most.1)) }
+        if self.most.0 == stretch || self.counts.is_empty() {
+            (here, self.next)
+        } else {
+            (here, Some(self.most.1))
+        }
     }
 }
 
@@ -174,7 +181,9 @@ pub(super) fn settle_weight_copies(scene: &Scene<'_>, verdicts: &mut Verdicts) {
     let may_be = |life: &Life, role: Option<Role>| {
         matches!(role, Some(Role::Unknown | Role::Input | Role::Buffer))
             && life.born_phase().is_some_and(|phase| !is_forward(phase))
-            && life.born().is_some_and(|born| life.died().is_none() || scene.laps_lived(born, life.died()) > 1)
+            && life
+                .born()
+                .is_some_and(|born| life.died().is_none() || scene.laps_lived(born, life.died()) > 1)
     };
     // By stack: how many blocks, how many of them have a parameter's size, and their bytes.
     let mut sites: FxHashMap<StackId, (usize, usize, Bytes)> = FxHashMap::default();

@@ -13,7 +13,8 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
         return;
     }
     let trained = Sizes::trained(scene, verdicts);
-    let standing = |life: &Life| life.died().is_none() && life.born().is_none_or(|born| born < scene.first_work);
+    let standing =
+        |life: &Life| life.died().is_none() && life.born().is_none_or(|born| born < scene.first_work);
     let may_be_weight = |life: &Life| standing(life) && !is_handle_workspace(life.bytes());
     let model =
         Sizes::count(verdicts.lives(scene).filter(|(life, role)| role.is_none() && may_be_weight(life)));

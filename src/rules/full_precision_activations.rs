@@ -1,6 +1,6 @@
 //! Advice: activations make a good part of the peak, and nothing shows that they are in a half-width format.
 
-use super::{declare_rule, measure, place, shown};
+use super::{declare_rule, measure, responsible, shown};
 use crate::facts::{Change, Changes, Facts};
 use crate::finding::{Finding, Impact, Value};
 use crate::program::{Origin, Phase};
@@ -60,7 +60,7 @@ fn report(facts: &Facts, activations: &[AllocationId], bytes: Bytes) -> Finding 
                 dtype=torch.bfloat16): loss = criterion(model(x), y)";
     let mut finding = FullPrecisionActivations::META.finding(facts, message, help);
     let guilty = facts.guilty(activations.iter().copied());
-    finding.location = facts.blame().narrowest(&guilty).and_then(|frame| place(facts, frame));
+    finding.location = responsible(facts, &guilty);
     finding.label = format!("{} made under this line", count(activations.len(), "activation"));
     finding.stack = guilty.first().map(|one| shown(facts, one.stack)).unwrap_or_default();
     finding.phase = Phase::Forward;

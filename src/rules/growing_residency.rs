@@ -2,7 +2,7 @@
 
 mod collected;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
     declare_rule, delayed_free_cycle, growing_reallocation, measure, optimizer_state_regrowth, place,
@@ -46,9 +46,11 @@ impl GrowingResidency {
         let reported: FxHashSet<AllocationId> =
             growing.iter().flat_map(|growth| growth.alive.iter().copied()).collect();
         let mut statements: Vec<(FrameId, Vec<&Growth>)> = Vec::new();
+        let mut places: FxHashMap<FrameId, usize> = FxHashMap::default();
         for growth in growing {
             let statement = statement(facts, growth);
-            match statements.iter_mut().find(|(frame, _)| *frame == statement) {
+            let place = *places.entry(statement).or_insert(statements.len());
+            match statements.get_mut(place) {
                 Some((_, sites)) => sites.push(growth),
                 None => statements.push((statement, vec![growth])),
             }

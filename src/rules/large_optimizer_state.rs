@@ -1,6 +1,6 @@
 //! Advice: the optimizer's state makes a good part of the peak.
 
-use super::{declare_rule, measure, place, shown};
+use super::{declare_rule, measure, responsible, shown};
 use crate::facts::{Change, Changes, Facts};
 use crate::finding::{Finding, Impact, Value};
 use crate::program::Phase;
@@ -49,7 +49,7 @@ fn report(facts: &Facts, state: &[AllocationId], bytes: Bytes) -> Finding {
                 bitsandbytes.optim.AdamW8bit(model.parameters(), lr=lr)";
     let mut finding = LargeOptimizerState::META.finding(facts, message, help);
     let guilty = facts.guilty(state.iter().copied());
-    finding.location = facts.blame().narrowest(&guilty).and_then(|frame| place(facts, frame));
+    finding.location = responsible(facts, &guilty);
     "the state is made here, in the first step".clone_into(&mut finding.label);
     finding.stack = guilty.first().map(|one| shown(facts, one.stack)).unwrap_or_default();
     finding.phase = Phase::OptimizerStep;

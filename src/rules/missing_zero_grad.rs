@@ -35,6 +35,10 @@ enum Cause {
     NotInOptimizer,
 }
 
+/// How often gradients are looked for in later iterations, for each event of the trace. Where each pass makes each of them once
+/// the number of events is enough; in a hostile file all of them could be sought in all iterations.
+const LOOKS: usize = 8;
+
 impl MissingZeroGrad {
     fn detect(facts: &Facts) -> Vec<Finding> {
         let kept = kept_gradients(facts);
@@ -75,13 +79,15 @@ fn kept_gradients<'a>(facts: &Facts<'a>) -> Vec<Kept<'a>> {
     };
     let backward_births = backward_births(facts);
     let mut kept = Vec::new();
+    let mut looks = facts.trace.events.len().saturating_mul(LOOKS);
     for (id, allocation) in facts.with_role(Role::Gradient).filter(|(_, allocation)| stays(allocation)) {
         let Some(born) = facts.born_in(allocation).map(Index::position) else { continue };
         let same_size = |iteration: usize| backward_births.get(&(iteration, allocation.bytes));
-        let ordinal =
-            same_size(born).and_then(|births| births.iter().position(|other| *other == id)).unwrap_or(0);
+        let ordinal = same_size(born).and_then(|births| births.binary_search(&id).ok()).unwrap_or(0);
         let later = born + 1..facts.iteration_ends().len();
         let expected = later.len();
+        let Some(rest) = looks.checked_sub(expected) else { break };
+        looks = rest;
         // A backward pass computes the new gradient, adds it to the old one and frees it. The temporary that does so
         // stands at the same place among those of its size.
         let added: Vec<AllocationId> = later
@@ -244,9 +250,8 @@ fn cleared_after_each_step(facts: &Facts, kept: &[Kept], steps: &[Step]) -> Chan
     let last_step = |born: EventIndex| {
         let iteration = facts.iteration_of(born)?;
         let end = facts.iteration_ends().get(iteration.position())?;
-        let inside = steps.iter().filter(|step| step.start > born && step.start.position() < *end);
-        let after = inside.map(|step| step.end.position()).max().unwrap_or(*end);
-        EventIndex::at(after.saturating_sub(1))
+        let step = last_step_between(steps, born, *end);
+        EventIndex::at(step.map_or(*end, |step| step.end.position()).saturating_sub(1))
     };
     let mut changes = Changes::default();
     for one in kept {
@@ -262,4 +267,26 @@ fn cleared_after_each_step(facts: &Facts, kept: &[Kept], steps: &[Step]) -> Chan
         }
     }
     changes
+}
+
+/// The last step that begins after an event and before a position.
+fn last_step_between(steps: &[Step], after: EventIndex, end: usize) -> Option<Step> {
+    let last = steps.partition_point(|step| step.start.position() < end).checked_sub(1)?;
+    steps.get(last).copied().filter(|step| step.start > after)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_step_is_found_without_asking_all_of_them() {
+        let event = |at| EventIndex::at(at).unwrap();
+        let step = |at: usize| Step { start: event(10 * at + 5), end: event(10 * at + 8) };
+        let steps: Vec<Step> = (0..500_000).map(step).collect();
+        let found =
+            |born: usize, end| last_step_between(&steps, event(born), end).map(|step| step.start.position());
+        assert!((0..500_000).all(|at| found(10 * at, 10 * at + 10) == Some(10 * at + 5)));
+        assert_eq!((found(6, 10), found(0, 5), found(0, 26)), (None, None, Some(25)));
+    }
 }

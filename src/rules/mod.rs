@@ -26,6 +26,7 @@ mod out_of_memory;
 mod overlapping_iterations;
 mod pinned_segment;
 mod private_pool_waste;
+mod rank_imbalance;
 mod retained_graph;
 mod skipped_optimizer_step;
 mod transient_spike;
@@ -34,7 +35,7 @@ mod uncheckpointed_activations;
 mod unchunked_loss;
 mod varying_shapes;
 
-use crate::facts::Facts;
+use crate::facts::{Facts, Guilty, Peer};
 use crate::finding::{Finding, Group, Location, Measure, Severity, StackFrame, Value};
 use crate::program::FoundBy;
 use crate::unit::{FrameId, StackId};
@@ -45,7 +46,14 @@ pub trait Rule: Sync {
     fn meta(&self) -> &'static Meta;
 
     /// What is wrong on one device. Called only where every need is met.
-    fn check(&self, facts: &Facts) -> Vec<Finding>;
+    fn check(&self, _facts: &Facts) -> Vec<Finding> {
+        Vec::new()
+    }
+
+    /// What is wrong between ranks of a job that wrote their snapshots at the same moment; at least two, by rank.
+    fn compare(&self, _ranks: &[Peer]) -> Vec<Finding> {
+        Vec::new()
+    }
 }
 
 /// What a rule is, apart from its detection.
@@ -118,6 +126,12 @@ fn place(facts: &Facts, frame: FrameId) -> Option<Location> {
     Some(Location { file: text(frame.file), line: frame.line, function: text(frame.name) })
 }
 
+/// The narrowest line that carries most of the guilty weight; where no line does, the heaviest allocation's own.
+fn responsible(facts: &Facts, guilty: &[Guilty]) -> Option<Location> {
+    let heaviest = || guilty.iter().max_by_key(|one| one.weight).and_then(|one| facts.site(one.stack));
+    place(facts, facts.blame().narrowest(guilty).or_else(heaviest)?)
+}
+
 /// A stack as a finding shows it: Python frames, innermost first.
 fn shown(facts: &Facts, stack: StackId) -> Vec<StackFrame> {
     let one = |frame: &FrameId| {
@@ -131,13 +145,39 @@ fn measure(name: &'static str, value: Value, text: String) -> Measure {
     Measure { name, value, text }
 }
 
-/// Declares a rule: a unit struct with its [`Meta`]. The detection is an `impl` of `fn detect(&Facts) -> Vec<Finding>`.
+/// Declares a rule: a unit struct with its [`Meta`]. The detection is an `impl` of `fn detect(&Facts) -> Vec<Finding>`,
+/// or, where the rule is `between: ranks`, of `fn detect(&[Peer]) -> Vec<Finding>`.
 macro_rules! declare_rule {
     (
         $(#[$doc:meta])*
         $rule:ident = $name:literal, $group:ident, $level:ident,
         needs: [$($need:ident),* $(,)?],
         summary: $summary:literal $(,)?
+    ) => {
+        $crate::rules::declare_rule! {
+            @meta $(#[$doc])* $rule = $name, $group, $level, [$($need),*], $summary,
+            fn check(&self, facts: &$crate::facts::Facts) -> Vec<$crate::finding::Finding> {
+                Self::detect(facts)
+            }
+        }
+    };
+    (
+        $(#[$doc:meta])*
+        $rule:ident = $name:literal, $group:ident, $level:ident,
+        between: ranks,
+        summary: $summary:literal $(,)?
+    ) => {
+        $crate::rules::declare_rule! {
+            @meta $(#[$doc])* $rule = $name, $group, $level, [], $summary,
+            fn compare(&self, ranks: &[$crate::facts::Peer]) -> Vec<$crate::finding::Finding> {
+                Self::detect(ranks)
+            }
+        }
+    };
+    (
+        @meta $(#[$doc:meta])*
+        $rule:ident = $name:literal, $group:ident, $level:ident, [$($need:ident),*], $summary:literal,
+        $($detection:tt)*
     ) => {
         $(#[$doc])*
         #[derive(Debug)]
@@ -159,9 +199,7 @@ macro_rules! declare_rule {
                 &Self::META
             }
 
-            fn check(&self, facts: &$crate::facts::Facts) -> Vec<$crate::finding::Finding> {
-                Self::detect(facts)
-            }
+            $($detection)*
         }
     };
 }
@@ -183,6 +221,7 @@ pub static RULES: &[&dyn Rule] = &[
     &optimizer_step_peak::OptimizerStepPeak,
     &lazy_optimizer_init::LazyOptimizerInit,
     &duplicate_weights::DuplicateWeights,
+    &rank_imbalance::RankImbalance,
     &fragmentation::Fragmentation,
     &allocator_thrash::AllocatorThrash,
     &varying_shapes::VaryingShapes,

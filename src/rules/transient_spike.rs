@@ -130,14 +130,14 @@ fn in_the_loop(facts: &Facts) -> Vec<Spike> {
     let Some(at) = steady.peak_event else { return Vec::new() };
     let scene = Scene::of(facts);
     let mut lines: BTreeMap<FrameId, Vec<AllocationId>> = BTreeMap::new();
-    let mut backward: Vec<AllocationId> = Vec::new();
+    let mut backward: BTreeMap<Bytes, Vec<AllocationId>> = BTreeMap::new();
     for (id, one) in facts.timeline.iter().filter(|(_, one)| scene.is_large_and_short(one)) {
         if facts.role(id) == Role::Workspace {
             continue;
         }
         match scene.line(one) {
             Some(frame) => lines.entry(frame).or_default().push(id),
-            None if scene.is_unframed_backward(one) => backward.push(id),
+            None if scene.is_unframed_backward(one) => backward.entry(one.bytes).or_default().push(id),
             None => {}
         }
     }
@@ -148,7 +148,11 @@ fn in_the_loop(facts: &Facts) -> Vec<Spike> {
         .filter_map(|(frame, mut all)| {
             // The gradient of a large tensor is as large, and is made and dropped on the engine's thread.
             let sizes: BTreeSet<Bytes> = all.iter().map(|id| facts.bytes(&[*id])).collect();
-            all.extend(backward.iter().filter(|id| is_one_of(&sizes, facts.bytes(&[**id]))));
+            let counterparts = backward.iter().filter(|(bytes, _)| is_one_of(&sizes, **bytes));
+            let mut counterparts: Vec<AllocationId> =
+                counterparts.flat_map(|(_, ids)| ids).copied().collect();
+            counterparts.sort_unstable();
+            all.extend(counterparts);
             let at_peak = all.iter().copied().filter(is_at_peak).collect();
             spike(facts, frame, at_peak, all, steady.peak)
         })

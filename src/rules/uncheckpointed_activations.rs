@@ -1,6 +1,6 @@
 //! Advice: activations make a good part of the peak, and no part of the forward pass is recomputed.
 
-use super::{declare_rule, measure, place, shown};
+use super::{declare_rule, measure, responsible, shown};
 use crate::facts::{Change, Changes, Facts};
 use crate::finding::{Finding, Impact, Value};
 use crate::program::Phase;
@@ -78,7 +78,7 @@ fn report(facts: &Facts, at_peak: &[AllocationId], segment: usize, saved: Bytes)
                 torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)";
     let mut finding = UncheckpointedActivations::META.finding(facts, message, help);
     let guilty = facts.guilty(at_peak.iter().copied());
-    finding.location = facts.blame().narrowest(&guilty).and_then(|frame| place(facts, frame));
+    finding.location = responsible(facts, &guilty);
     finding.label = format!("{} made under this line", count(at_peak.len(), "activation"));
     finding.stack = guilty.first().map(|one| shown(facts, one.stack)).unwrap_or_default();
     finding.phase = Phase::Forward;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{declare_rule, measure, place, shown};
+use super::{declare_rule, measure, responsible, shown};
 use crate::facts::{Change, Changes, Facts, Maker};
 use crate::finding::{Finding, Impact, Value};
 use crate::program::Phase;
@@ -77,7 +77,7 @@ fn report(facts: &Facts, made: &[AllocationId], sizes: &BTreeSet<Bytes>, saved: 
                 zip(hidden.chunk(8), labels.chunk(8)): loss = loss + checkpoint(head_and_loss, h, y, use_reentrant=False)";
     let mut finding = UnchunkedLoss::META.finding(facts, message, help);
     let guilty = facts.guilty(made.iter().copied());
-    finding.location = facts.blame().narrowest(&guilty).and_then(|frame| place(facts, frame));
+    finding.location = responsible(facts, &guilty);
     finding.label = format!("{} of this size over the recording", count(made.len(), "tensor"));
     finding.stack = guilty.first().map(|one| shown(facts, one.stack)).unwrap_or_default();
     finding.phase = Phase::Forward;

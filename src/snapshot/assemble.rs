@@ -37,6 +37,7 @@ pub(super) fn read(source: impl Read, limits: &Limits) -> Result<Snapshot, Snaps
     }
     gaps::list_unknown(&mut known, &loaded.strings, unknown, Gap::UnknownKeys);
     gaps::list_unknown(&mut known, &loaded.strings, records.unknown_actions, Gap::UnknownActions);
+    gaps::list_unknown(&mut known, &loaded.strings, records.unknown_states, Gap::UnknownStates);
     let categorised = records.categorised;
     let segments = fill_segments(records.segments, &records.blocks, &blocks, &homes);
     known.extend(gaps::host_memory(&segments, host_events));

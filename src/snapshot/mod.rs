@@ -234,6 +234,8 @@ pub enum Gap {
     UnknownKeys(Vec<(String, usize)>),
     /// Actions that this version does not know, with how often they occur.
     UnknownActions(Vec<(String, usize)>),
+    /// States of blocks that this version does not know, with how often they occur: such blocks are taken for free.
+    UnknownStates(Vec<(String, usize)>),
     /// Segments whose blocks overlap, leave them or do not fill them, counted.
     InconsistentSegments(usize),
     /// The file also describes pinned host memory (PyTorch 2.14 on), which no analysis looks at.

@@ -58,7 +58,12 @@ impl Levels {
     }
 
     /// The first event of a range after which so many bytes are in use, of those that `counts` accepts.
-    pub fn reaching(&self, events: Range<usize>, bytes: Bytes, counts: impl Fn(usize) -> bool) -> Option<usize> {
+    pub fn reaching(
+        &self,
+        events: Range<usize>,
+        bytes: Bytes,
+        counts: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
         let wanted = i128::from(bytes.get()) - i128::from(self.start.get());
         let reaches = |level: i64| i128::from(level) >= wanted;
         let blocks = self.highest.iter().enumerate().skip(events.start / BLOCK);
@@ -128,7 +133,7 @@ mod tests {
 
     /// A saw over three blocks and a bit: the level after event n is 100 + n % 7 * 10.
     fn saw() -> Levels {
-        Levels::of(Bytes(100), (0..3 * BLOCK + 100).map(|at| (at % 7) as i64 * 10).collect())
+        Levels::of(Bytes(100), (0..7).map(|tooth| 10 * tooth).cycle().take(3 * BLOCK + 100).collect())
     }
 
     fn shift(from: usize, bytes: u64, more: bool) -> Shift {
@@ -138,28 +143,33 @@ mod tests {
     #[test]
     fn levels_and_maxima_of_ranges() {
         let levels = saw();
-        assert_eq!((levels.before(0), levels.before(7), levels.before(8)), (Bytes(100), Bytes(160), Bytes(100)));
+        assert_eq!(
+            (levels.before(0), levels.before(7), levels.before(8)),
+            (Bytes(100), Bytes(160), Bytes(100))
+        );
         assert_eq!(levels.highest(7..9), Bytes(110));
         assert_eq!(levels.highest(0..3 * BLOCK + 100), Bytes(160));
         assert_eq!(levels.highest(2000..2000), Bytes::ZERO);
         assert_eq!(levels.reaching(7..5000, Bytes(150), |_| true), Some(12));
-        assert_eq!(levels.reaching(7..5000, Bytes(150), |at| at > 2100), Some(2104));
+        assert_eq!(levels.reaching(7..5000, Bytes(150), |at| at > 2100), Some(2105));
         assert_eq!(levels.reaching(0..5000, Bytes(161), |_| true), None);
     }
 
     #[test]
     fn shifted_maxima_are_those_of_the_shifted_curve() {
         let levels = saw();
-        let shifts = [shift(1500, 50, false), shift(700, 30, true), shift(1500, 5, true), shift(2100, 15, true)];
-        let mut plain: Vec<i64> = (0..3 * BLOCK + 100).map(|at| 100 + (at % 7) as i64 * 10).collect();
+        let shifts =
+            [shift(1500, 50, false), shift(700, 30, true), shift(1500, 5, true), shift(2100, 15, true)];
+        let mut plain: Vec<i128> = saw().after.into_iter().map(|level| 100 + i128::from(level)).collect();
         for one in &shifts {
             for level in plain.iter_mut().skip(one.from.unwrap()) {
-                *level += i64::try_from(one.by()).unwrap();
+                *level += one.by();
             }
         }
         for range in [0..3172, 699..701, 1500..1503, 1024..2048, 1500..3172, 2100..2101, 3000..3172] {
+            let signed = |bytes: Bytes| i128::from(bytes.get());
             let expected = plain[range.clone()].iter().copied().max().unwrap();
-            assert_eq!(levels.highest_with(range.clone(), &shifts).get() as i64, expected, "{range:?}");
+            assert_eq!(signed(levels.highest_with(range.clone(), &shifts)), expected, "{range:?}");
         }
     }
 

@@ -78,11 +78,20 @@ mod tests {
 
     #[test]
     fn ranks_are_what_a_search_finds() {
-        for positions in [vec![], vec![0], vec![63, 64, 65, 700], vec![5, 127, 128, 191, 192], vec![3, 3, 9]] {
+        for positions in [vec![], vec![0], vec![63, 64, 65, 700], vec![5, 127, 128, 191, 192], vec![3, 3, 9]]
+        {
             let ranks = Ranks::of(positions.iter().copied());
             for at in (0..800).chain([usize::MAX]) {
-                assert_eq!(ranks.before(at), positions.partition_point(|one| *one < at), "{positions:?} {at}");
-                assert_eq!(ranks.up_to(at), positions.partition_point(|one| *one <= at), "{positions:?} {at}");
+                assert_eq!(
+                    ranks.before(at),
+                    positions.partition_point(|one| *one < at),
+                    "{positions:?} {at}"
+                );
+                assert_eq!(
+                    ranks.up_to(at),
+                    positions.partition_point(|one| *one <= at),
+                    "{positions:?} {at}"
+                );
             }
             assert_eq!(ranks.len(), positions.len());
         }

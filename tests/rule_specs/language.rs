@@ -18,6 +18,8 @@
 //! pool 2                   what follows is allocated from this private pool; 0 is the default one
 //! record                   the recording starts here
 //! lose 60                  the ring buffer has overwritten the first 60 events
+//! ranks 4                  as the first line: a job of four ranks, each of which runs this and records it
+//! free out on 1..3         at the end of any line: only these ranks
 //! ```
 
 /// What to do, in order; loops are not unrolled.
@@ -92,7 +94,35 @@ pub(crate) enum Expected {
     Finding { severity: String, place: Option<(String, u32)>, details: Vec<(String, String)> },
 }
 
-pub(crate) fn script(text: &str) -> Result<Script, String> {
+/// The programs of all ranks: one, where the block names no ranks.
+pub(crate) fn scripts(text: &str) -> Result<Vec<Script>, String> {
+    let text = text.trim_start();
+    let Some((count, program)) = text.strip_prefix("ranks ").and_then(|rest| rest.split_once('\n')) else {
+        return Ok(vec![script(text)?]);
+    };
+    let count: u32 = count.trim().parse().map_err(|_| format!("how many ranks? {count}"))?;
+    (0..count).map(|rank| script(&program_of(rank, program)?)).collect()
+}
+
+/// The lines of a program that one rank runs.
+fn program_of(rank: u32, program: &str) -> Result<String, String> {
+    let mut lines = Vec::new();
+    for line in program.lines() {
+        match line.rsplit_once(" on ") {
+            None => lines.push(line),
+            Some((line, ranks)) => {
+                let (first, last) = ranks.trim().split_once("..").unwrap_or((ranks.trim(), ranks.trim()));
+                let number = |text: &str| text.parse::<u32>().map_err(|_| format!("which ranks? {ranks}"));
+                if (number(first)?..=number(last)?).contains(&rank) {
+                    lines.push(line);
+                }
+            }
+        }
+    }
+    Ok(lines.join("\n"))
+}
+
+fn script(text: &str) -> Result<Script, String> {
     let mut script = Script { stacks: Stacks::Python, annotations: true, statements: Vec::new() };
     let mut open: Vec<(u32, Vec<Statement>)> = Vec::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {

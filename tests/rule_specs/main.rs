@@ -11,6 +11,7 @@ use std::fmt::Write as _;
 use language::Expected;
 use memlint::engine::{Input, check_with};
 use memlint::finding::{Finding, Group, Severity};
+use memlint::input::Origin;
 use memlint::pickle::Limits;
 use memlint::rules::{RULES, Rule};
 use memlint::snapshot::Snapshot;
@@ -19,11 +20,18 @@ use page::Page;
 
 /// What one rule finds in a script.
 fn run(rule: &'static dyn Rule, text: &str) -> Result<Vec<Finding>, String> {
-    let script = language::script(text)?;
-    let pickle = recording::pickle(&script)?;
-    let snapshot =
-        Snapshot::read(pickle.as_slice(), &Limits::default()).map_err(|error| error.to_string())?;
-    Ok(check_with(vec![Input::of("trace".to_owned(), snapshot)], &[rule]).findings)
+    let scripts = language::scripts(text)?;
+    let several = scripts.len() > 1;
+    let mut inputs = Vec::new();
+    for (rank, script) in (0_u32..).zip(&scripts) {
+        let pickle = recording::pickle(script)?;
+        let snapshot =
+            Snapshot::read(pickle.as_slice(), &Limits::default()).map_err(|error| error.to_string())?;
+        let origin = Origin { job: Some("trace".to_owned()), rank: Some(rank), moment: Vec::new() };
+        let origin = if several { origin } else { Origin::default() };
+        inputs.push(Input { origin, ..Input::of("trace".to_owned(), snapshot) });
+    }
+    Ok(check_with(inputs, &[rule]).findings)
 }
 
 /// Why the findings are not what was expected.

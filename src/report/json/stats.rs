@@ -91,7 +91,7 @@ impl Stats {
             schema: SCHEMA,
             tool: TOOL,
             input: input.name.clone(),
-            rank: input.rank,
+            rank: input.origin.rank,
             devices: devices.map(|(device, recorded)| DeviceStats::of(device, recorded, sources)).collect(),
             allocations: allocations.then(every),
             gaps: Gap::all(&recording),

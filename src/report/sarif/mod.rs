@@ -173,7 +173,7 @@ impl Writer<'_> {
             confidence: finding.confidence.name(),
             snapshot: self.report.recording(finding).map(|one| one.name.clone()),
             device: finding.device.map(Index::position),
-            seen_on: words::sightings(self.report, finding),
+            seen_on: words::places(self.report, finding),
             peak_bytes: bytes(finding.impact.peak),
             resident_bytes: bytes(finding.impact.resident),
             bytes_per_iteration: bytes(finding.impact.per_iteration),

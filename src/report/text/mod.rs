@@ -7,7 +7,7 @@ use std::fmt::Write;
 use self::excerpt::Mark;
 use super::look::{Detail, Ink, Look};
 use super::place::Place;
-use super::{closing, words};
+use super::{closing, sightings, words};
 use crate::engine::Report;
 use crate::finding::{Finding, Notice, Related, Severity};
 use crate::source::SourceMap;
@@ -79,7 +79,6 @@ impl<'a> Entry<'a> {
             ("help", finding.help.clone()),
             ("confidence", finding.confidence.name().to_owned()),
             ("standing", words::standing(&finding.standing).unwrap_or_default()),
-            ("seen on", words::sightings(self.report, finding).unwrap_or_default()),
         ] {
             look.attribute(out, name, &text);
         }
@@ -172,9 +171,12 @@ impl<'a> Entry<'a> {
         self.look.listing(out, "stack", &lines);
     }
 
-    /// Which snapshot and which device, where there is more than one.
+    /// In how many places of the job; which snapshot and which device, where there is more than one.
     fn origin(&self, out: &mut String) {
         let Some(recording) = self.report.recording(self.finding) else { return };
+        if let Some((what, counted)) = sightings::describe(self.report, self.finding) {
+            self.look.attribute(out, what, &counted);
+        }
         if self.report.recordings.len() > 1 {
             self.look.attribute(out, "snapshot", &shown_name(&recording.name));
         }

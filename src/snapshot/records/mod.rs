@@ -67,6 +67,7 @@ pub(super) struct Records {
     pub(super) inline_annotations: Vec<Annotation>,
     pub(super) unknown_keys: BTreeMap<StringId, usize>,
     pub(super) unknown_actions: BTreeMap<StringId, usize>,
+    pub(super) unknown_states: BTreeMap<StringId, usize>,
     /// Whether an event has a `category`, which only PyTorch's conversion of profiles writes.
     pub(super) categorised: bool,
     /// The pointers of the streams, in the order of their numbers less one: the default stream is not among them.

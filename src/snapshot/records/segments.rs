@@ -30,10 +30,15 @@ impl Records {
                     requested = true;
                 }
                 Some(Word::State) => {
-                    block.state = match word(text(value, "a block's `state` that is no text")?) {
+                    let state = text(value, "a block's `state` that is no text")?;
+                    block.state = match word(state) {
                         Some(Word::ActiveAllocated) => BlockState::Allocated,
                         Some(Word::ActivePendingFree | Word::ActiveAwaitingFree) => BlockState::PendingFree,
-                        _ => BlockState::Inactive,
+                        Some(Word::Inactive) => BlockState::Inactive,
+                        _ => {
+                            *self.unknown_states.entry(state).or_insert(0) += 1;
+                            BlockState::Inactive
+                        }
                     };
                 }
                 Some(Word::Frames) => block.stack = Some(self.stack(value, heap)?),

@@ -1,0 +1,125 @@
+//! The ranks of a job beside each other.
+//!
+//! In: all recordings. Out: what rules find between ranks that wrote their snapshots at the same moment, and which ranks
+//! seem to be missing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Recording;
+use crate::facts::Peer;
+use crate::finding::{Finding, Notice, Severity};
+use crate::rules::Rule;
+use crate::unit::count;
+
+/// Missing ranks that are listed.
+const MOST_LISTED: usize = 8;
+
+/// What some rules find between the ranks of each job at each moment.
+pub(super) fn differences(recordings: &[&Recording], rules: &[&dyn Rule]) -> Vec<Finding> {
+    let mut moments: BTreeMap<(&str, &[u64]), BTreeMap<u32, Peer>> = BTreeMap::new();
+    for (input, recording) in recordings.iter().enumerate() {
+        let (Some(job), Some(rank)) = (recording.job.as_deref(), recording.rank) else { continue };
+        let Some(peer) = peer(input, rank, recording) else { continue };
+        let ranks = moments.entry((job, &recording.moment)).or_default();
+        if ranks.get(&rank).is_none_or(|known| known.peak < peer.peak) {
+            ranks.insert(rank, peer);
+        }
+    }
+    let together = moments.into_values().filter(|ranks| ranks.len() >= 2);
+    together
+        .flat_map(|ranks| {
+            let ranks: Vec<Peer> = ranks.into_values().collect();
+            rules.iter().flat_map(|rule| rule.compare(&ranks)).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// A recording by the device that needed most: the devices of one process may share its work as they like.
+fn peer(input: usize, rank: u32, recording: &Recording) -> Option<Peer> {
+    let devices = recording.devices.iter();
+    let most =
+        devices.reduce(|most, one| if one.peak_requested > most.peak_requested { one } else { most })?;
+    let lines = most.profile.lines_at_peak.iter();
+    Some(Peer {
+        input,
+        rank,
+        device: most.device,
+        peak: most.peak_requested,
+        roles: most.profile.peak_by_role.clone(),
+        lines: lines.map(|line| (line.location.clone(), line.bytes)).collect(),
+        resident: most.profile.iterations.iter().map(|iteration| iteration.resident).collect(),
+    })
+}
+
+/// Says which ranks of each job have no snapshot although ranks before and after them have one: a process that died, or a
+/// file that was not copied, passes no judgement. Where more are missing than there are, somebody chose a few.
+pub(super) fn missing_ranks(recordings: &[&Recording]) -> Vec<Notice> {
+    let mut jobs: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
+    for recording in recordings {
+        if let (Some(job), Some(rank)) = (recording.job.as_deref(), recording.rank) {
+            jobs.entry(job).or_default().insert(rank);
+        }
+    }
+    jobs.into_iter().filter_map(|(job, ranks)| missing(job, &ranks)).collect()
+}
+
+fn missing(job: &str, ranks: &BTreeSet<u32>) -> Option<Notice> {
+    let (first, last) = (*ranks.first()?, *ranks.last()?);
+    let span = (last - first) as usize + 1;
+    let missing = span - ranks.len();
+    if missing == 0 || missing >= ranks.len() {
+        return None;
+    }
+    let absent = (first..=last).filter(|rank| !ranks.contains(rank));
+    let mut listed: Vec<String> = absent.take(MOST_LISTED).map(|rank| rank.to_string()).collect();
+    if missing > listed.len() {
+        listed.push(format!("{} more", missing - listed.len()));
+    }
+    let (word, verb) = if missing == 1 { ("rank", "has") } else { ("ranks", "have") };
+    Some(Notice {
+        kind: "missing-rank",
+        severity: Severity::Warning,
+        message: format!(
+            "{word} {} {verb} no snapshot in `{job}`, which holds {} from {first} to {last}",
+            listed.join(", "),
+            count(ranks.len(), "rank"),
+        ),
+        help: "copy the snapshots of all ranks; see why a process wrote none".to_owned(),
+        location: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recordings(ranks: &[u32]) -> Vec<Recording> {
+        let job = Some("out/rank*.pickle".to_owned());
+        ranks
+            .iter()
+            .map(|&rank| Recording { job: job.clone(), rank: Some(rank), ..Recording::default() })
+            .collect()
+    }
+
+    fn notices(ranks: &[u32]) -> Vec<String> {
+        let recordings = recordings(ranks);
+        missing_ranks(&recordings.iter().collect::<Vec<_>>())
+            .into_iter()
+            .map(|notice| notice.message)
+            .collect()
+    }
+
+    #[test]
+    fn gaps_are_said_and_choices_are_not() {
+        assert_eq!(
+            notices(&[0, 1, 3]),
+            ["rank 2 has no snapshot in `out/rank*.pickle`, which holds 3 ranks from 0 to 3"]
+        );
+        assert!(notices(&[8, 11, 12, 13, 15])[0].starts_with("ranks 9, 10, 14 have no snapshot"));
+        let odd: Vec<u32> = (0..=12).chain((13..40).step_by(2)).collect();
+        assert!(notices(&odd)[0].starts_with("ranks 14, 16, 18, 20, 22, 24, 26, 28, 5 more have"));
+        for complete in [&[0, 1, 2][..], &[8, 9], &[3], &[0, 7], &[]] {
+            assert_eq!(notices(complete), [""; 0], "{complete:?}");
+        }
+    }
+}
