@@ -124,9 +124,9 @@ pub(super) fn anchor<'a>(report: &'a Report, finding: &'a Finding) -> Option<&'a
     finding.location.as_ref().or_else(main_loop)
 }
 
-/// In how many places of the job: `ranks: 8 of 8, worst on rank 3`.
+/// In how many places of the job: `ranks 8 of 8, worst on rank 3`.
 pub(super) fn places(report: &Report, finding: &Finding) -> Option<String> {
-    sightings::describe(report, finding).map(|(what, counted)| format!("{what}: {counted}"))
+    sightings::describe(report, finding).map(|(what, counted)| format!("{what} {counted}"))
 }
 
 #[cfg(test)]

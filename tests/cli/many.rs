@@ -182,7 +182,7 @@ fn devices_of_one_process_are_no_ranks() {
 #[test]
 fn a_missing_rank_counts_as_a_warning() {
     let folder = folder("missing");
-    copy("seed-linear", &folder, &["run/rank0.pickle", "run/rank1.pickle", "run/rank3.pickle"]);
+    copy("seed-resnet50-fixed", &folder, &["run/rank0.pickle", "run/rank1.pickle", "run/rank3.pickle"]);
     let status = |path: &str| memlint_in(&folder, &["check", path, "--fail-on", "warning"]).status.code();
     assert_eq!(status("run"), Some(1));
     assert_eq!(status("run/rank[01].pickle"), Some(0));

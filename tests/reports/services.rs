@@ -52,7 +52,7 @@ fn github_annotates_the_lines_of_the_repository() {
     let file = "examples/seed-resnet50-bug/train.py";
     assert_eq!(values, [file, "17", "17", "9", "41", "memlint: missing-zero-grad"]);
     assert!(worst.message.contains("never released") && worst.message.contains("\nhelp: clear them once"));
-    assert!(worst.message.contains("ranks: 2 of 2, worst on rank 0"));
+    assert!(worst.message.contains("ranks 2 of 2, worst on rank 0"));
 }
 
 #[test]
