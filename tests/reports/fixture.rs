@@ -171,9 +171,7 @@ pub(crate) fn nowhere() -> SourceMap {
 
 /// A job of two ranks: everything that a report can hold.
 pub(crate) fn findings() -> Report {
-    let mut other = recording();
-    other.name = "rank1.pickle".to_owned();
-    other.gaps = vec![Gap::NoTimes];
+    let other = Recording { name: "rank1.pickle".to_owned(), gaps: vec![Gap::NoTimes], ..recording() };
     let ranks = [(0, recording()), (1, other)];
     let sighting = |input| Sighting { input, device: DeviceIndex::at(0), impact: Impact::default() };
     let everywhere = Finding { also: vec![sighting(1)], ..missing_zero_grad() };

@@ -230,7 +230,7 @@ fn without_fences(text: &str) -> String {
         let marks: String = line.chars().take_while(|one| *one == '`').collect();
         match &open {
             None if marks.len() >= 3 => open = Some(marks),
-            None => kept += &format!("{line}\n"),
+            None => kept.extend([line, "\n"]),
             Some(fence) if marks.len() >= fence.len() && marks == line => open = None,
             Some(_) => {}
         }
