@@ -18,6 +18,7 @@
 //! | [`finding`] | what a rule says |
 //! | [`facts`] | what rules may ask of a device |
 //! | [`rules`] | the rules, each with its specification |
+//! | [`config`] | which rules run, at which level; budgets, suppressions; errors point into the file |
 //! | [`engine`] | runs the rules over the snapshots and sorts what they find |
 //! | [`source`] | from recorded paths to local files; the expression to underline |
 //! | [`gate`] | which findings count, and the verdict |
@@ -25,6 +26,7 @@
 //! | [`cli`] | arguments, exit codes, errors |
 
 pub mod cli;
+pub mod config;
 pub mod edit;
 pub mod engine;
 pub mod facts;

@@ -3,34 +3,68 @@
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::SystemTime;
 
+use clap::ArgMatches;
 use miette::Diagnostic;
 
 use super::arguments::{Check, Color};
 use super::error::CliError;
 use super::reading::{read_all, source_map, sources};
 use super::{file, print, terminal};
-use crate::engine::{self, Input, Report};
-use crate::gate::Gate;
+use crate::config::{Date, Settings};
+use crate::engine::{self, Input, Plan, Report};
+use crate::gate::{self, Gate, Suppressions};
 use crate::report::{Detail, Failure, Look};
-use crate::rules;
 use crate::snapshot::{Action, DeviceTrace, Gap, Snapshot};
 use crate::source::{self, SourceMap};
+use crate::unit::count;
 
-pub(super) fn run(check: &Check, color: Color) -> Result<ExitCode, CliError> {
+pub(super) fn run(check: &Check, matches: &ArgMatches, color: Color) -> Result<ExitCode, CliError> {
     permit_outputs(check)?;
+    // What is wrong with the settings is said before anything large is read.
+    let settings = check.configuring.settings(&check.reading.sources, matches)?;
+    let plan = Plan::of(&settings);
     let sources = sources(&check.paths)?;
-    let rules = rules::by_default();
-    let examinations = read_all(&sources, &check.reading, check.jobs, |input| {
+    let examinations = read_all(&sources, &check.reading.limits, check.jobs, |input| {
         refuse_what_cannot_be_judged(input)?;
-        Ok(engine::examine(input, &rules))
+        Ok(engine::examine(input, &plan))
     })?;
-    let mut report = engine::conclude(examinations, &rules);
-    let files = source_map(&check.reading, &sources);
+    let mut report = engine::conclude(examinations, &plan);
+    let files = source_map(&settings.source_roots, &settings.path_map, &sources);
     source::settle(&mut report.findings, &files);
-    Gate { fail_on: check.fail_on.severity() }.judge(&mut report);
+    if let Some(memory) = &settings.device_memory {
+        report.forecast(memory.value);
+    }
+    judge(&mut report, &settings, &files);
     write(check, &report, &files, color)?;
-    Ok(ExitCode::from(u8::from(report.verdict.fails() && !check.exit_zero)))
+    exit_code(check, &report)
+}
+
+/// Decides what counts.
+fn judge(report: &mut Report, settings: &Settings, files: &SourceMap) {
+    let Settings { ignores, selection, .. } = settings;
+    Suppressions { ignores, selection, today: today() }.apply(report, files);
+    gate::leave_out_unsure(report, settings.min_confidence.value);
+    Gate { fail_on: settings.fail_on.value.severity(), strict: settings.strict.value }.judge(report);
+}
+
+/// The day, in UTC; before 1970 no suppression has ended.
+fn today() -> Date {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Date::of_unix(now.as_secs())
+}
+
+/// What is found goes before what could not be judged: it is certain.
+fn exit_code(check: &Check, report: &Report) -> Result<ExitCode, CliError> {
+    if report.verdict.fails() && !check.exit_zero {
+        return Ok(ExitCode::FAILURE);
+    }
+    if report.verdict.blind > 0 {
+        let what = if report.recordings.len() > 1 { "all of the recordings" } else { "the recording" };
+        return Err(CliError::Blind { rules: count(report.verdict.blind, "rule"), what });
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Refuses, before anything is read or written, what would lose a snapshot or one of two reports.

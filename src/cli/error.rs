@@ -5,6 +5,7 @@ use std::io;
 use miette::Diagnostic;
 use thiserror::Error;
 
+use crate::config::ConfigError;
 use crate::edit::SliceError;
 use crate::input::InputError;
 use crate::snapshot::SnapshotError;
@@ -16,6 +17,25 @@ pub(super) enum CliError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Input(#[from] InputError),
+    /// A configuration that is not understood.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Config(#[from] ConfigError),
+    /// A configuration named and none wanted.
+    #[error("`--isolated` looks for no configuration, and `--config` names one")]
+    #[diagnostic(help("leave one of them out"))]
+    IsolatedConfig,
+    /// Rules that could not see, where everything is to be seen.
+    #[error("{rules} could not judge {what}, so with `--strict` there is no verdict")]
+    #[diagnostic(help(
+        "`-v` says why; record from the start of the program and with stacks, or leave these rules out with `--ignore`"
+    ))]
+    Blind {
+        /// How many, with their noun.
+        rules: String,
+        /// This recording, or some of several.
+        what: &'static str,
+    },
     /// A file that is no snapshot.
     #[error("`{name}`: {error}")]
     #[diagnostic(forward(error))]

@@ -1,10 +1,12 @@
 //! The command line: arguments in, a report or a snapshot out, one error at most on standard error, an exit code.
 //!
 //! Always: 0 is a clean verdict, 1 one with findings at or above `--fail-on`, 2 no trustworthy verdict, be it for a
-//! fault of memlint itself. Nothing else is written to standard output than what was asked for, and a reader who closes the pipe is no error.
+//! fault of memlint itself. Nothing else is written to standard output than what was asked for, and a reader who closes
+//! the pipe is no error.
 
 mod arguments;
 mod check;
+mod config;
 mod crew;
 mod edit;
 mod error;
@@ -20,7 +22,7 @@ mod terminal;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 use self::arguments::{Arguments, Command};
 use self::error::CliError;
@@ -30,18 +32,23 @@ const NO_VERDICT: u8 = 2;
 
 /// Does what the arguments of this process say.
 pub fn run() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
-        Ok(arguments) => arguments,
+    let parsed = Arguments::command().try_get_matches();
+    let parsed = parsed.and_then(|matches| Ok((Arguments::from_arg_matches(&matches)?, matches)));
+    let (arguments, matches) = match parsed {
+        Ok(parsed) => parsed,
         Err(usage) => {
             let asked_for = !usage.use_stderr();
             let printed = usage.print().is_ok();
             return if asked_for && printed { ExitCode::SUCCESS } else { ExitCode::from(NO_VERDICT) };
         }
     };
+    // Which of them were given, and which came from the environment.
+    let matches = matches.subcommand().map_or(&matches, |(_, of_command)| of_command);
     let outcome = fault::caught(|| match &arguments.command {
-        Command::Check(check) => check::run(check, arguments.color),
-        Command::Stats(stats) => stats::run(stats, arguments.color),
-        Command::Explain(explain) => explain::run(explain),
+        Command::Check(check) => check::run(check, matches, arguments.color),
+        Command::Stats(stats) => stats::run(stats, matches, arguments.color),
+        Command::Explain(explain) => explain::run(explain, matches),
+        Command::Config(config) => config::run(config, matches),
         Command::Slice(slice) => edit::run_slice(slice),
         Command::Anonymize(anonymize) => edit::run_anonymize(anonymize),
         Command::Schema(schema) => schema::run(schema),

@@ -6,14 +6,15 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use super::arguments::{Limits, Reading};
+use super::arguments::Limits;
 use super::crew::{self, Bounds};
 use super::error::CliError;
 use super::progress::Progress;
+use crate::config::{PathMapping, Setting};
 use crate::engine::Input;
 use crate::input::{self, InputError, Origin, Source};
 use crate::snapshot::Snapshot;
-use crate::source::{Checkout, SourceMap};
+use crate::source::{Checkout, PathMap, SourceMap};
 
 /// About how many bytes of pickles are read at a time where there are several: the tables of a snapshot take about half of
 /// its bytes (benches/reader.rs), and a job of large ones should not need more memory than the largest alone. A larger snapshot
@@ -38,7 +39,7 @@ pub(super) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>, InputError> {
 /// time: it is in the order of the sources, and so is the first failure.
 pub(super) fn read_all<R: Send>(
     sources: &[Source],
-    reading: &Reading,
+    limits: &Limits,
     jobs: Option<NonZeroUsize>,
     look: impl Fn(&Input) -> Result<R, CliError> + Sync,
 ) -> Result<Vec<R>, CliError> {
@@ -53,7 +54,7 @@ pub(super) fn read_all<R: Send>(
         |(source, _)| source.bulk().unwrap_or(u64::MAX),
         bounds,
         |_, (source, origin)| {
-            let snapshot = read_with(source, &reading.limits, &progress)?;
+            let snapshot = read_with(source, limits, &progress)?;
             let input = Input { origin: origin.clone(), ..Input::of(source.name(), snapshot) };
             let seen = look(&input)?;
             progress.one_is_done();
@@ -63,8 +64,8 @@ pub(super) fn read_all<R: Send>(
 }
 
 /// Reads and understands one snapshot.
-pub(super) fn read(source: &Source, reading: &Reading) -> Result<Input, CliError> {
-    let input = Input::of(source.name(), read_snapshot(source, &reading.limits)?);
+pub(super) fn read(source: &Source, limits: &Limits) -> Result<Input, CliError> {
+    let input = Input::of(source.name(), read_snapshot(source, limits)?);
     let origin = input::origins(std::slice::from_ref(source)).into_iter().next().unwrap_or_default();
     Ok(Input { origin, ..input })
 }
@@ -84,11 +85,16 @@ fn read_with(source: &Source, limits: &Limits, progress: &Progress) -> Result<Sn
 }
 
 /// Where the program's source is looked for.
-pub(super) fn source_map(reading: &Reading, snapshots: &[Source]) -> SourceMap {
-    let maps = reading.path_map.clone();
+pub(super) fn source_map(
+    roots: &[Setting<PathBuf>],
+    maps: &[Setting<PathMapping>],
+    snapshots: &[Source],
+) -> SourceMap {
+    let map = |map: &Setting<PathMapping>| PathMap { from: map.value.from.clone(), to: map.value.to.clone() };
+    let maps = maps.iter().map(map).collect();
     let checkout = env::current_dir().map(|folder| Checkout::around(&folder)).unwrap_or_default();
-    if !reading.source_root.is_empty() {
-        return SourceMap::new(reading.source_root.iter().cloned(), maps).within(checkout);
+    if !roots.is_empty() {
+        return SourceMap::new(roots.iter().map(|root| root.value.clone()), maps).within(checkout);
     }
     let folders = snapshots.iter().filter_map(|snapshot| match snapshot {
         Source::File(path) => path.parent().map(Path::to_owned),

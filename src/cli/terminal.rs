@@ -40,9 +40,12 @@ pub(super) fn show_error(error: &dyn Diagnostic, color: Color) {
     };
     let terminal = std::io::stderr().is_terminal();
     let unicode = terminal && supports_unicode::on(supports_unicode::Stream::Stderr);
-    let characters = if unicode { ThemeCharacters::unicode() } else { ThemeCharacters::ascii() };
+    let ascii = ThemeCharacters { vbar_break: '|', underbar: '^', ltop: '-', ..ThemeCharacters::ascii() };
+    let characters = if unicode { ThemeCharacters::unicode() } else { ascii };
+    let (bar, end) = (characters.vbar, characters.lbot);
+    let corner = format!("{}{}[", characters.ltop, characters.hbar);
     let theme = GraphicalTheme {
-        characters: ThemeCharacters { error: "error:".to_owned(), vbar: ' ', ..characters },
+        characters: ThemeCharacters { error: "error:".to_owned(), ..characters },
         styles: ThemeStyles::none(),
     };
     let mut drawn = String::new();
@@ -58,9 +61,16 @@ pub(super) fn show_error(error: &dyn Diagnostic, color: Color) {
     }
     // Where even standard error is gone, there is nobody left to tell.
     let mut out = std::io::stderr().lock();
+    let mut in_file = false;
     for line in drawn.lines().map(shown_line) {
-        // miette leaves room for a frame; errors of the arguments stand at the margin, and these beside them.
-        let line = line.strip_prefix("  ").unwrap_or(&line);
+        in_file |= line.trim_start().starts_with(&corner);
+        // miette leaves room for a frame; errors of the arguments stand at the margin, and these beside them. Only the lines
+        // of a file keep theirs.
+        let line = match line.strip_prefix("  ") {
+            Some(rest) if !in_file => rest.replacen(bar, " ", usize::from(rest.starts_with(bar))),
+            _ => line,
+        };
+        in_file &= !line.trim_start().starts_with(end);
         let _ = match (colored, line.split_once(' ')) {
             (true, Some(("error:", rest))) => writeln!(out, "\x1b[1;31merror:\x1b[0m {rest}"),
             (true, Some(("help:", rest))) => writeln!(out, "\x1b[1;36mhelp:\x1b[0m {rest}"),

@@ -3,17 +3,22 @@
 //! In: snapshots with their names. Out: a [`Report`], everything that a format may show. Always: no file is opened, and
 //! equal snapshots give equal reports.
 
+mod budget;
 mod forecast;
 mod job;
 mod merged;
+mod plan;
 mod profile;
 mod recording;
 mod report;
 mod threads;
 
+pub use plan::Plan;
 pub use profile::{IterationMemory, Line, Profile};
 pub use recording::{MainLoop, RecordedDevice, Recording};
 pub use report::{Report, Verdict};
+
+use std::borrow::Cow;
 
 use crate::facts::{Code, Facts, Inputs};
 use crate::finding::{Finding, Fingerprint, Skipped};
@@ -84,15 +89,15 @@ pub struct Examination {
     pub skipped: Vec<Skipped>,
 }
 
-/// Runs some rules on every device of an input. What a rule needs and a device lacks is reported, not passed over.
-pub fn examine(input: &Input, rules: &[&dyn Rule]) -> Examination {
+/// Runs the rules of a plan on every device of an input. What a rule needs and a device lacks is reported, not passed over.
+pub fn examine(input: &Input, plan: &Plan) -> Examination {
     let (mut findings, mut skipped) = (Vec::new(), Vec::new());
     for device in &input.devices {
         let Some(facts) = device.facts(&input.snapshot, &input.code) else {
-            skipped.extend(rules.iter().map(|rule| unseen(*rule, device.device)));
+            skipped.extend(plan.names().map(|rule| unseen(rule, device.device)));
             continue;
         };
-        for (rule, outcome) in rules.iter().zip(threads::each(rules, |rule| run(*rule, &facts))) {
+        for (rule, outcome) in plan.rules.iter().zip(threads::each(&plan.rules, |rule| run(*rule, &facts))) {
             match outcome {
                 Ok(found) => findings.extend(found),
                 Err((need, reason)) => skipped.push(Skipped {
@@ -103,19 +108,25 @@ pub fn examine(input: &Input, rules: &[&dyn Rule]) -> Examination {
                 }),
             }
         }
+        for budget in &plan.budgets {
+            match budget::judge(budget, &facts, plan.capacity) {
+                Ok(found) => findings.extend(found),
+                Err(unjudged) => skipped.push(unjudged.skipped(budget)),
+            }
+        }
     }
-    name(&mut findings);
-    let rules = rules.iter().map(|rule| rule.meta().name.into()).collect();
+    finish(&mut findings, plan);
+    let rules = plan.names().collect();
     Examination { recording: Recording { rules, ..input.recording() }, findings, skipped }
 }
 
 /// Puts what was found in the inputs together, in their order: compares the ranks of each job, makes one finding of what
 /// several of them show, and says which ranks are missing.
-pub fn conclude(mut examinations: Vec<Examination>, rules: &[&dyn Rule]) -> Report {
+pub fn conclude(mut examinations: Vec<Examination>, plan: &Plan) -> Report {
     let recordings: Vec<&Recording> = examinations.iter().map(|one| &one.recording).collect();
-    let mut differences = job::differences(&recordings, rules);
+    let mut differences = job::differences(&recordings, &plan.rules);
     let notices = job::missing_ranks(&recordings);
-    name(&mut differences);
+    finish(&mut differences, plan);
     for finding in differences {
         if let Some(examination) = examinations.get_mut(finding.input) {
             examination.findings.push(finding);
@@ -124,18 +135,19 @@ pub fn conclude(mut examinations: Vec<Examination>, rules: &[&dyn Rule]) -> Repo
     Report { notices, ..Report::of(examinations) }
 }
 
-/// Gives every finding its identity.
-fn name(findings: &mut [Finding]) {
+/// Gives every finding its identity and the level that was chosen for its rule.
+fn finish(findings: &mut [Finding], plan: &Plan) {
     for finding in findings {
         finding.fingerprint = Fingerprint::of(finding);
+        plan.level(finding);
     }
 }
 
 /// A rule that could not look at a device, because the snapshot lists no trace of it.
-fn unseen(rule: &dyn Rule, device: DeviceIndex) -> Skipped {
+fn unseen(rule: Cow<'static, str>, device: DeviceIndex) -> Skipped {
     Skipped {
         input: 0,
-        rule: rule.meta().name.into(),
+        rule,
         reason: format!("the snapshot lists no trace of device {}", device.position()),
         blind: true,
     }
@@ -148,7 +160,8 @@ pub fn check(inputs: Vec<Input>) -> Report {
 
 /// Runs some rules on every input.
 pub fn check_with(inputs: Vec<Input>, rules: &[&dyn Rule]) -> Report {
-    conclude(inputs.into_iter().map(|input| examine(&input, rules)).collect(), rules)
+    let plan = Plan::of_rules(rules);
+    conclude(inputs.into_iter().map(|input| examine(&input, &plan)).collect(), &plan)
 }
 
 /// What a rule finds, or why it cannot tell.
@@ -195,7 +208,7 @@ mod tests {
         snapshot.segments.push(Segment { total_size: Bytes::MIB, ..Segment::default() });
         let mut input = Input::of("bare".to_owned(), snapshot);
         input.snapshot.devices.clear();
-        let examination = examine(&input, rules::RULES);
+        let examination = examine(&input, &Plan::of_rules(rules::RULES));
         assert_eq!(examination.skipped.len(), rules::RULES.len());
         assert!(examination.skipped.iter().all(|one| one.blind && one.reason.ends_with("of device 0")));
     }

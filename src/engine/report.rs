@@ -16,6 +16,8 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Rules that could not run.
     pub skipped: Vec<Skipped>,
+    /// Findings that were left out because they are less sure than was asked for.
+    pub unsure: usize,
     /// What a person should know of the judging itself.
     pub notices: Vec<Notice>,
     /// Whether the gate closes.
@@ -29,6 +31,8 @@ pub struct Verdict {
     pub fail_on: Option<Severity>,
     /// How many findings and notices do.
     pub failing: usize,
+    /// How many rules could not judge a recording, where that is not to be passed over.
+    pub blind: usize,
 }
 
 impl Verdict {
@@ -54,6 +58,15 @@ impl Report {
         report.skipped.sort_by(|a, b| (&a.rule, a.input, &a.reason).cmp(&(&b.rule, b.input, &b.reason)));
         report.skipped.dedup();
         report
+    }
+
+    /// The rules that could not see what they look for in some recording, by name.
+    pub fn blind_rules(&self) -> Vec<&str> {
+        let mut rules: Vec<&str> =
+            self.skipped.iter().filter(|one| one.blind).map(|one| &*one.rule).collect();
+        rules.sort_unstable();
+        rules.dedup();
+        rules
     }
 
     /// Adds to every finding that grows in which iteration a device of this capacity is full.

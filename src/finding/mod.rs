@@ -41,6 +41,8 @@ pub enum Group {
     Input,
     /// Trades that a program in order may make: asked for, never volunteered.
     Advice,
+    /// Limits that the user sets.
+    Budget,
 }
 
 impl Severity {
@@ -60,7 +62,7 @@ impl Group {
         !matches!(self, Group::Advice)
     }
 
-    /// `leak`, `peak`, `allocator`, `amp`, `input`, `advice`.
+    /// `leak`, `peak`, `allocator`, `amp`, `input`, `advice`, `budget`.
     pub const fn name(self) -> &'static str {
         match self {
             Group::Leak => "leak",
@@ -69,6 +71,7 @@ impl Group {
             Group::Amp => "amp",
             Group::Input => "input",
             Group::Advice => "advice",
+            Group::Budget => "budget",
         }
     }
 }

@@ -3,14 +3,21 @@
 //! In: the engine's report, settled with the sources. Out: the same report with the standing of every finding and a
 //! verdict. Always: a finding that does not count stays in the report and says why.
 
+mod suppress;
+
+pub use suppress::Suppressions;
+
 use crate::engine::{Report, Verdict};
 use crate::finding::Severity;
+use crate::unit::Confidence;
 
 /// What closes the gate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Gate {
     /// The least severity that does; `None` where nothing does.
     pub fail_on: Option<Severity>,
+    /// Whether a rule that could not judge a recording leaves no verdict.
+    pub strict: bool,
 }
 
 impl Gate {
@@ -19,18 +26,50 @@ impl Gate {
         let closes = |severity: Severity| self.fail_on.is_some_and(|least| severity >= least);
         let findings = report.open().filter(|finding| closes(finding.severity)).count();
         let notices = report.notices.iter().filter(|notice| closes(notice.severity)).count();
-        report.verdict = Verdict { fail_on: self.fail_on, failing: findings + notices };
+        let blind = if self.strict { report.blind_rules().len() } else { 0 };
+        report.verdict = Verdict { fail_on: self.fail_on, failing: findings + notices, blind };
     }
+}
+
+/// Leaves out open findings that are less sure than is asked for; the report counts them.
+pub fn leave_out_unsure(report: &mut Report, least: Confidence) {
+    let before = report.findings.len();
+    report.findings.retain(|finding| finding.confidence >= least || !finding.is_open());
+    report.unsure += before - report.findings.len();
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::{Finding, Group, Notice, Standing};
+    use crate::finding::{Finding, Group, Notice, Skipped, Standing};
 
     fn failing(report: &mut Report, fail_on: Option<Severity>) -> usize {
-        Gate { fail_on }.judge(report);
+        Gate { fail_on, strict: false }.judge(report);
         report.verdict.failing
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted() {
+        let finding =
+            |confidence| Finding { confidence, ..Finding::of("rule", Group::Leak, Severity::Error) };
+        let findings = Confidence::ALL.map(finding).to_vec();
+        let mut report = Report { findings, ..Report::default() };
+        leave_out_unsure(&mut report, Confidence::Low);
+        assert_eq!((report.findings.len(), report.unsure), (3, 0));
+        leave_out_unsure(&mut report, Confidence::High);
+        assert_eq!((report.findings.len(), report.unsure), (1, 2));
+    }
+
+    #[test]
+    fn rules_that_could_not_see_count_where_that_is_asked_for() {
+        let skipped =
+            |rule: &'static str, blind| Skipped { input: 0, rule: rule.into(), reason: String::new(), blind };
+        let skipped = vec![skipped("a", true), skipped("a", true), skipped("b", false)];
+        let mut report = Report { skipped, ..Report::default() };
+        Gate { strict: true, ..Gate::default() }.judge(&mut report);
+        assert_eq!(report.verdict.blind, 1);
+        Gate::default().judge(&mut report);
+        assert_eq!(report.verdict.blind, 0);
     }
 
     #[test]

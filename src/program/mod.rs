@@ -177,6 +177,20 @@ pub enum Phase {
 }
 
 impl Phase {
+    /// All phases, in the order of a training step.
+    pub const ALL: [Phase; 10] = [
+        Phase::Setup,
+        Phase::Input,
+        Phase::Forward,
+        Phase::Recomputation,
+        Phase::Backward,
+        Phase::Clipping,
+        Phase::OptimizerStep,
+        Phase::ZeroGrad,
+        Phase::Evaluation,
+        Phase::Other,
+    ];
+
     /// The name in every machine-readable format: `optimizer-step`.
     pub const fn name(self) -> &'static str {
         match self {

@@ -118,7 +118,7 @@ fn verdict(report: &Report, look: &Look) -> String {
         parts.push(silence(report, &tally));
     }
     let notes = if words::hides_notes(report, look.detail) { notes(report) } else { Vec::new() };
-    if let ([note], [only], []) = (&*notes, &*report.findings, &*report.notices) {
+    if let ([note], [only], [], 0) = (&*notes, &*report.findings, &*report.notices, tally.unsure) {
         let counted = painted(1, "note", Severity::Info);
         parts.push(format!("{counted}: {}  [{note}; -v shows all of it]", shown_line(&only.message)));
         return parts.join(", ");

@@ -18,6 +18,7 @@ mod look;
 mod markdown;
 mod place;
 mod sarif;
+pub mod settings;
 mod sightings;
 pub mod stats;
 mod tally;

@@ -12,11 +12,13 @@ pub(super) struct Tally {
     pub(super) notes: usize,
     pub(super) ignored: usize,
     pub(super) baselined: usize,
+    /// Left out because they are less sure than was asked for.
+    pub(super) unsure: usize,
 }
 
 impl Tally {
     pub(super) fn of(report: &Report) -> Tally {
-        let mut tally = Tally::default();
+        let mut tally = Tally { unsure: report.unsure, ..Tally::default() };
         for finding in &report.findings {
             match finding.standing {
                 Standing::Open => tally.add(finding.severity),
@@ -59,12 +61,16 @@ impl Tally {
 
     /// What to call it that nothing is open.
     pub(super) const fn nothing(&self) -> &'static str {
-        if self.ignored + self.baselined == 0 { "no findings" } else { "no open findings" }
+        if self.ignored + self.baselined + self.unsure == 0 { "no findings" } else { "no open findings" }
     }
 
-    /// `1 ignored, 3 in the baseline`.
+    /// `1 ignored, 3 in the baseline, 2 not sure enough`.
     pub(super) fn aside(&self) -> Option<String> {
-        let counted = [(self.ignored, "ignored"), (self.baselined, "in the baseline")];
+        let counted = [
+            (self.ignored, "ignored"),
+            (self.baselined, "in the baseline"),
+            (self.unsure, "not sure enough"),
+        ];
         let parts: Vec<String> = counted
             .into_iter()
             .filter(|(number, _)| *number > 0)

@@ -120,7 +120,7 @@ impl Meta {
 }
 
 /// A frame as the place of a finding.
-fn place(facts: &Facts, frame: FrameId) -> Option<Location> {
+pub(crate) fn place(facts: &Facts, frame: FrameId) -> Option<Location> {
     let frame = facts.snapshot.stacks.frame(frame)?;
     let text = |id| facts.snapshot.text(id).to_owned();
     Some(Location { file: text(frame.file), line: frame.line, function: text(frame.name) })
@@ -133,7 +133,7 @@ fn responsible(facts: &Facts, guilty: &[Guilty]) -> Option<Location> {
 }
 
 /// A stack as a finding shows it: Python frames, innermost first.
-fn shown(facts: &Facts, stack: StackId) -> Vec<StackFrame> {
+pub(crate) fn shown(facts: &Facts, stack: StackId) -> Vec<StackFrame> {
     let one = |frame: &FrameId| {
         Some(StackFrame { location: place(facts, *frame)?, user: facts.code.is_own(*frame) })
     };

@@ -8,16 +8,18 @@
 mod checkout;
 mod clearing;
 mod depth;
+mod ignore;
 mod search;
 mod syntax;
 
 pub use checkout::Checkout;
 pub use clearing::ZeroGrad;
+pub use ignore::{Asked, EXAMPLE, IgnoreComment, Malformed};
 pub use search::{PathMap, SourceMap};
 pub use syntax::{Loop, Span};
 
 use std::cmp::Reverse;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::OnceLock;
 
 use syntax::Syntax;
@@ -34,6 +36,7 @@ pub struct SourceFile {
     /// The byte at which each line begins.
     starts: Vec<usize>,
     syntax: OnceLock<Option<Syntax>>,
+    ignores: OnceLock<Vec<IgnoreComment>>,
 }
 
 impl SourceFile {
@@ -41,7 +44,7 @@ impl SourceFile {
     pub fn new(name: String, text: String) -> SourceFile {
         let after_breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
         let starts = std::iter::once(0).chain(after_breaks.filter(|at| *at < text.len())).collect();
-        SourceFile { name, text, starts, syntax: OnceLock::new() }
+        SourceFile { name, text, starts, syntax: OnceLock::new(), ignores: OnceLock::new() }
     }
 
     /// How messages name it.
@@ -80,6 +83,41 @@ impl SourceFile {
             Some(syntax) => syntax.expression_at(&whole),
             None => trimmed(&self.text, whole),
         }
+    }
+
+    /// The lines that belong to what stands at a line: all of a simple statement, the header of a loop or a function.
+    pub fn statement_lines(&self, line: u32) -> RangeInclusive<u32> {
+        let statement = || self.syntax()?.statement_at(&self.line(line)?);
+        match statement() {
+            Some(span) => self.place(span.start).0..=self.place(span.end.saturating_sub(1)).0.max(line),
+            None => line..=line,
+        }
+    }
+
+    /// Comments that ask for findings to be ignored, from the first line on.
+    pub fn ignores(&self) -> &[IgnoreComment] {
+        self.ignores.get_or_init(|| {
+            if !ignore::may_hold(&self.text) {
+                return Vec::new();
+            }
+            let text = |line| self.line(line).and_then(|line| self.text.get(line)).unwrap_or_default().trim();
+            let last = u32::try_from(self.starts.len()).unwrap_or(u32::MAX);
+            let holds_code = |line| !text(line).is_empty() && !text(line).starts_with('#');
+            ignore::read(self.comments().into_iter(), holds_code, |line| text(line).is_empty(), last)
+        })
+    }
+
+    /// The comments with their lines; in a file that is no valid Python whatever follows the first `#` of a line.
+    fn comments(&self) -> Vec<(u32, &str)> {
+        let Some(syntax) = self.syntax() else {
+            let rest = |line: u32| {
+                let text = self.text.get(self.line(line)?)?;
+                Some((line, text.get(text.find('#')?..)?))
+            };
+            return (1..).take(self.starts.len()).filter_map(rest).collect();
+        };
+        let one = |span: &Span| Some((self.place(span.start).0, self.text.get(span.start..span.end)?));
+        syntax.comments().iter().filter_map(one).collect()
     }
 
     /// Whether the loop around a line fills gradients with zeros in place instead of releasing them.
@@ -229,6 +267,27 @@ while True:
         assert_eq!(underlined(14), "loss");
         assert_eq!(underlined(17), "other()");
         assert_eq!(underlined(18), "[torch.ones(n) for n in sizes]");
+    }
+
+    #[test]
+    fn comments_are_found_and_strings_are_none() {
+        let text = "x = '# memlint: ignore[a] no'\nf(\n    1,  # memlint: ignore[oom] yes\n)\n";
+        let file = SourceFile::new("a.py".to_owned(), text.to_owned());
+        let lines = |file: &SourceFile| file.ignores().iter().map(|one| one.line).collect::<Vec<_>>();
+        assert_eq!(lines(&file), [3]);
+        let broken = SourceFile::new("a.py".to_owned(), "print 'x'  # memlint: ignore[oom] yes\n".to_owned());
+        assert_eq!(lines(&broken), [1]);
+    }
+
+    #[test]
+    fn a_statement_has_all_its_lines_and_a_block_its_header() {
+        let file = SourceFile::new("train.py".to_owned(), PROGRAM.to_owned());
+        assert_eq!(file.statement_lines(7), 6..=9);
+        assert_eq!(file.statement_lines(9), 6..=9);
+        assert_eq!(file.statement_lines(4), 4..=4);
+        assert_eq!(file.statement_lines(10), 10..=10);
+        assert_eq!(file.statement_lines(14), 14..=14);
+        assert_eq!(file.statement_lines(15), 15..=15);
     }
 
     #[test]

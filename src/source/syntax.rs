@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use ruff_python_ast::statement_visitor::{self, StatementVisitor};
+use ruff_python_ast::token::TokenKind;
 use ruff_python_ast::visitor::{self, Visitor};
 use ruff_python_ast::{ElifElseClause, ExceptHandler, Expr, MatchCase, Stmt};
 use ruff_text_size::Ranged;
@@ -60,6 +61,7 @@ pub struct Loop {
 #[derive(Debug)]
 pub(super) struct Syntax {
     body: Vec<Stmt>,
+    comments: Vec<Span>,
 }
 
 impl Syntax {
@@ -69,7 +71,9 @@ impl Syntax {
             return None;
         }
         let parsed = ruff_python_parser::parse_module(text).ok()?;
-        Some(Syntax { body: parsed.into_suite().into_iter().collect() })
+        let comments = parsed.tokens().iter().filter(|token| token.kind() == TokenKind::Comment);
+        let comments = comments.map(Span::of).collect();
+        Some(Syntax { body: parsed.into_suite().into_iter().collect(), comments })
     }
 
     /// What to underline at a line.
@@ -81,6 +85,23 @@ impl Syntax {
         match code {
             Code::Statement(statement) => in_statement(statement, line),
             _ => Some(code.span()),
+        }
+    }
+
+    /// Every comment, in order.
+    pub(super) fn comments(&self) -> &[Span] {
+        &self.comments
+    }
+
+    /// What belongs to a line: the whole of a simple statement, the header of a compound one; `None` where there is
+    /// neither.
+    pub(super) fn statement_at(&self, line: &Range<usize>) -> Option<Span> {
+        let code = self.innermost(line)?;
+        match (header(code), code) {
+            (Some(header), _) => Some(header).filter(|header| header.touches(line)),
+            (None, Code::Statement(Stmt::Try(_))) => None,
+            (None, Code::Statement(statement)) => Some(Span::of(statement)),
+            (None, _) => None,
         }
     }
 

@@ -1,5 +1,5 @@
 //! The vocabulary of quantities: bytes, moments and indices as types of their own, strings and sequences stored once,
-//! and the one way in which numbers are shown to people.
+//! and the one way in which numbers are shown to people and read from them.
 //!
 //! Nothing here knows about PyTorch. Every index is a `NonZeroU32` inside, so `Option<…>` of one costs four bytes; that
 //! keeps an event at 40 bytes.
@@ -7,12 +7,16 @@
 mod human;
 mod index;
 mod interner;
+mod nearest;
 mod ranks;
+mod size;
 
 pub use human::{count, percent, shown_line, shown_name};
 pub use index::{AllocationId, DeviceIndex, EventIndex, FrameId, Index, IterationIndex, StackId, StringId};
 pub use interner::{SequenceInterner, StringInterner};
+pub use nearest::suggestion;
 pub use ranks::Ranks;
+pub use size::SizeError;
 
 use std::fmt;
 use std::iter::Sum;
@@ -118,6 +122,9 @@ pub enum Confidence {
 }
 
 impl Confidence {
+    /// From the least to the most.
+    pub const ALL: [Confidence; 3] = [Confidence::Low, Confidence::Medium, Confidence::High];
+
     /// `low`, `medium`, `high`.
     pub const fn name(self) -> &'static str {
         match self {

@@ -6,6 +6,7 @@ mod bad_input;
 mod formats;
 mod many;
 mod outputs;
+mod settings;
 mod writing;
 
 use std::path::{Path, PathBuf};
@@ -34,6 +35,11 @@ pub(crate) fn memlint_in(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_memlint"));
     for variable in ["NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI"] {
         command.env_remove(variable);
+    }
+    for variable in std::env::vars_os().map(|(name, _)| name) {
+        if variable.to_string_lossy().starts_with("MEMLINT_") {
+            command.env_remove(variable);
+        }
     }
     command.current_dir(folder).args(arguments).output().unwrap()
 }

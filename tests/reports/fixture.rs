@@ -204,13 +204,13 @@ pub(crate) fn findings() -> Report {
     report.findings.sort_by_key(|one| std::cmp::Reverse(one.severity));
     report.notices = vec![unused_ignore()];
     report.skipped = self::report(Vec::new()).skipped;
-    report.verdict = Verdict { fail_on: Some(Severity::Error), failing: 1 };
+    report.verdict = Verdict { fail_on: Some(Severity::Error), failing: 1, blind: 0 };
     with_fingerprints(report)
 }
 
 /// A program in order.
 pub(crate) fn none() -> Report {
-    let verdict = Verdict { fail_on: Some(Severity::Error), failing: 0 };
+    let verdict = Verdict { fail_on: Some(Severity::Error), failing: 0, blind: 0 };
     Report { recordings: vec![recording()], verdict, ..Report::default() }
 }
 

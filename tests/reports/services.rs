@@ -198,11 +198,11 @@ fn junit_has_a_case_for_each_rule_and_snapshot() {
 #[test]
 fn junit_fails_where_the_gate_closes() {
     let mut report = findings();
-    report.verdict = Verdict { fail_on: Some(Severity::Warning), failing: 3 };
+    report.verdict = Verdict { fail_on: Some(Severity::Warning), failing: 3, blind: 0 };
     let cases = outcomes(&write(Format::Junit, &report));
     assert_eq!(cases.values().filter(|outcome| outcome.contains("failure")).count(), 4);
     assert!(cases.values().any(|outcome| outcome == "system-out"), "the note");
-    report.verdict = Verdict { fail_on: None, failing: 0 };
+    report.verdict = Verdict { fail_on: None, failing: 0, blind: 0 };
     assert!(!outcomes(&write(Format::Junit, &report)).values().any(|outcome| outcome.contains("failure")));
     assert!(outcomes(&written_failure(Format::Junit)).values().any(|outcome| outcome == "error"));
     assert_eq!(outcomes(&write(Format::Junit, &none())).values().filter(|one| one.is_empty()).count(), 3);

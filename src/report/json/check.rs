@@ -127,7 +127,7 @@ struct Skipped {
     blind: bool,
 }
 
-/// Counts. Findings that do not count for the verdict are in the last two only.
+/// Counts. Findings that do not count for the verdict are not among the first three.
 #[derive(Serialize, JsonSchema)]
 struct Summary {
     /// Open findings and notices of this severity.
@@ -138,6 +138,8 @@ struct Summary {
     infos: usize,
     ignored: usize,
     baselined: usize,
+    /// Findings left out of this report because they are less sure than `min-confidence`.
+    unsure: usize,
     /// Entries of `skipped`.
     skipped: usize,
 }
@@ -152,6 +154,8 @@ struct Verdict {
     fail_on: Option<&'static str>,
     /// How many findings and notices close it.
     failing: usize,
+    /// With `--strict` the rules that could not judge a recording: any of them makes the exit status 2 instead of 0.
+    blind: usize,
 }
 
 impl Check {
@@ -188,12 +192,14 @@ impl Closing {
                 infos: tally.notes,
                 ignored: tally.ignored,
                 baselined: tally.baselined,
+                unsure: tally.unsure,
                 skipped: report.skipped.len(),
             },
             verdict: Verdict {
                 fails: report.verdict.fails(),
                 fail_on: report.verdict.fail_on.map(finding::Severity::name),
                 failing: report.verdict.failing,
+                blind: report.verdict.blind,
             },
         }
     }

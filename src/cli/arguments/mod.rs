@@ -1,5 +1,8 @@
 //! What can be said on the command line.
 
+mod configuring;
+mod reading;
+
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -7,12 +10,10 @@ use std::str::FromStr;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(super) use self::configuring::{Configuring, Locating};
+pub(super) use self::reading::{Limits, Reading, Sources};
 use crate::edit::Iterations;
-use crate::finding::Severity;
-use crate::input;
-use crate::pickle;
 use crate::report::Format;
-use crate::source::PathMap;
 
 /// Finds what wastes GPU memory in a PyTorch program, from its memory snapshot.
 #[derive(Debug, Parser)]
@@ -22,7 +23,7 @@ pub(super) struct Arguments {
     pub(super) command: Command,
 
     /// When to colour.
-    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN", env = "MEMLINT_COLOR")]
     pub(super) color: Color,
 }
 
@@ -34,6 +35,8 @@ pub(super) enum Command {
     Stats(Stats),
     /// Explain a rule.
     Explain(Explain),
+    /// Show the settings in effect, and who set each.
+    Config(Config),
     /// Cut a few iterations out of a snapshot: a small file that shows the same.
     Slice(Slice),
     /// Replace your own paths and names in a snapshot, so that it can be shown to others.
@@ -54,6 +57,8 @@ pub(super) struct Schema {
 pub(super) enum SchemaOf {
     /// What `check` and `stats` write as json and jsonl: memlint/1.
     Output,
+    /// What a memlint.toml may say.
+    Config,
 }
 
 #[derive(Debug, Args)]
@@ -112,17 +117,14 @@ pub(super) struct Check {
     pub(super) paths: Vec<PathBuf>,
 
     /// How to write the report to standard output.
-    #[arg(long, value_parser = formats(), default_value = Format::Text.name(), value_name = "FORMAT")]
+    #[arg(long, value_parser = formats(), default_value = Format::Text.name(), value_name = "FORMAT",
+          env = "MEMLINT_OUTPUT_FORMAT")]
     pub(super) output_format: Format,
 
     /// Write the report to a file, too, such as sarif=memlint.sarif; may be given several times. Where there is no verdict
     /// (exit status 2), the file says so.
     #[arg(long, value_name = "FORMAT=PATH")]
     pub(super) output_file: Vec<OutputFile>,
-
-    /// The least severity that makes the exit status 1.
-    #[arg(long, value_enum, default_value_t = FailOn::Error, value_name = "SEVERITY")]
-    pub(super) fail_on: FailOn,
 
     /// Exit with 0 whatever is found; what cannot be read is still an error.
     #[arg(long)]
@@ -142,7 +144,24 @@ pub(super) struct Check {
     pub(super) jobs: Option<NonZeroUsize>,
 
     #[command(flatten)]
+    pub(super) configuring: Configuring,
+
+    #[command(flatten)]
     pub(super) reading: Reading,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Exit status: 0 shown, 2 a configuration that is not understood.")]
+pub(super) struct Config {
+    /// How to write it.
+    #[arg(long, value_enum, default_value_t = PlainFormat::Text, value_name = "FORMAT")]
+    pub(super) output_format: PlainFormat,
+
+    #[command(flatten)]
+    pub(super) configuring: Configuring,
+
+    #[command(flatten)]
+    pub(super) sources: Sources,
 }
 
 #[derive(Debug, Args)]
@@ -152,8 +171,8 @@ pub(super) struct Stats {
     pub(super) path: PathBuf,
 
     /// How to write it.
-    #[arg(long, value_enum, default_value_t = StatsFormat::Text, value_name = "FORMAT")]
-    pub(super) output_format: StatsFormat,
+    #[arg(long, value_enum, default_value_t = PlainFormat::Text, value_name = "FORMAT")]
+    pub(super) output_format: PlainFormat,
 
     /// List every allocation (with `--output-format json`).
     #[arg(long)]
@@ -162,6 +181,9 @@ pub(super) struct Stats {
     /// List all keys and actions that memlint does not know.
     #[arg(short, long)]
     pub(super) verbose: bool,
+
+    #[command(flatten)]
+    pub(super) locating: Locating,
 
     #[command(flatten)]
     pub(super) reading: Reading,
@@ -176,71 +198,9 @@ pub(super) struct Explain {
     /// Explain every rule.
     #[arg(long, conflicts_with = "rule")]
     pub(super) all: bool,
-}
-
-/// How snapshots are read and sources are found.
-#[derive(Debug, Args)]
-pub(super) struct Reading {
-    /// A folder that holds the program's source; may be given several times [default: the current folder, the
-    /// snapshot's, and src, scripts and examples].
-    #[arg(long, value_name = "DIR")]
-    pub(super) source_root: Vec<PathBuf>,
-
-    /// What stands for a prefix of the recorded paths, such as /opt/job=.; may be given several times.
-    #[arg(long, value_name = "FROM=TO")]
-    pub(super) path_map: Vec<PathMap>,
 
     #[command(flatten)]
-    pub(super) limits: Limits,
-}
-
-/// How much a file may hold: a guard against damaged and hostile ones.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Limits")]
-#[expect(clippy::struct_field_names, reason = "the fields are named like their flags")]
-pub(super) struct Limits {
-    /// Bytes of a snapshot after decompression, such as 20GiB.
-    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "16GiB")]
-    max_bytes: u64,
-
-    /// Containers and memoised values of the pickle.
-    #[arg(long, value_name = "COUNT", default_value_t = pickle::Limits::default().nodes,
-          value_parser = clap::value_parser!(u64).range(..=pickle::Limits::MOST_NODES))]
-    max_nodes: u64,
-
-    /// Values on the pickle's stack at a time.
-    #[arg(long, value_name = "COUNT", default_value_t = pickle::Limits::default().stack,
-          value_parser = clap::value_parser!(u64).range(..=pickle::Limits::MOST_STACK))]
-    max_stack: u64,
-
-    /// Bytes of distinct text in the pickle.
-    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "1GiB")]
-    max_text: u64,
-}
-
-impl Limits {
-    pub(super) fn of_input(&self) -> input::Limits {
-        input::Limits { bytes: self.max_bytes, ..input::Limits::default() }
-    }
-
-    pub(super) fn of_pickle(&self) -> pickle::Limits {
-        pickle::Limits { nodes: self.max_nodes, stack: self.max_stack, text: self.max_text }
-    }
-}
-
-/// A number of bytes with or without a binary unit.
-fn size(text: &str) -> Result<u64, String> {
-    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let unit = match text.get(digits.len()..).unwrap_or_default() {
-        "" | "B" => 1,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        "TiB" => 1 << 40,
-        unit => return Err(format!("`{unit}` is no unit; B, KiB, MiB, GiB and TiB are")),
-    };
-    let number: u64 = digits.trim_end().parse().map_err(|_| "write a number, such as 20GiB".to_owned())?;
-    number.checked_mul(unit).ok_or_else(|| "this is more than 16 EiB".to_owned())
+    pub(super) locating: Locating,
 }
 
 /// When to colour.
@@ -279,38 +239,13 @@ impl FromStr for OutputFile {
     }
 }
 
-/// A format of `memlint stats`.
+/// A format of what is no verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum StatsFormat {
+pub(super) enum PlainFormat {
     /// For people.
     Text,
     /// For machines: memlint/1.
     Json,
-}
-
-/// What makes the gate close.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum FailOn {
-    /// Errors.
-    Error,
-    /// Warnings and errors.
-    Warning,
-    /// Any finding.
-    Info,
-    /// Nothing.
-    Never,
-}
-
-impl FailOn {
-    /// The least severity that counts.
-    pub(super) const fn severity(self) -> Option<Severity> {
-        match self {
-            FailOn::Error => Some(Severity::Error),
-            FailOn::Warning => Some(Severity::Warning),
-            FailOn::Info => Some(Severity::Info),
-            FailOn::Never => None,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -318,6 +253,7 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
+    use crate::{input, pickle};
 
     #[test]
     fn the_arguments_are_consistent_and_limits_default_to_the_library() {
@@ -326,13 +262,5 @@ mod tests {
         let Command::Check(check) = arguments.command else { panic!("not a check") };
         assert_eq!(check.reading.limits.of_input(), input::Limits::default());
         assert_eq!(check.reading.limits.of_pickle(), pickle::Limits::default());
-    }
-
-    #[test]
-    fn sizes_have_binary_units() {
-        assert_eq!(size("3GiB"), Ok(3 << 30));
-        assert_eq!(size("17"), Ok(17));
-        assert!(size("3GB").unwrap_err().contains("GB"));
-        assert!(size("GiB").is_err() && size("99999999999TiB").is_err());
     }
 }

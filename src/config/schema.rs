@@ -1,0 +1,78 @@
+//! The JSON Schema of the configuration: for editors, and for whoever writes it by program.
+//!
+//! It is made of the types that are read, so that it cannot say something else.
+
+use schemars::generate::SchemaSettings;
+use schemars::{Schema, SchemaGenerator, json_schema};
+
+use super::budget::Budget;
+use super::catalogue::Catalogue;
+use super::file::File;
+use super::word::Word;
+use crate::rules::RULES;
+
+/// The schema as the repository holds it: `schemas/memlint.schema.json`.
+pub fn schema() -> Schema {
+    let mut schema = SchemaSettings::draft07().into_generator().into_root_schema_for::<File>();
+    schema.insert("title".to_owned(), "memlint's configuration".into());
+    schema
+}
+
+/// One of a closed set of words.
+pub(super) fn words<T: Word>(_: &mut SchemaGenerator) -> Schema {
+    let words: Vec<&str> = T::ALL.iter().map(|one| one.word()).collect();
+    json_schema!({ "type": "string", "enum": words })
+}
+
+/// A rule, a group, a budget or `all`.
+fn name() -> Schema {
+    let catalogue = Catalogue::with(&[]);
+    let names: Vec<&str> = catalogue.names().collect();
+    json_schema!({ "anyOf": [{ "enum": names }, { "type": "string", "pattern": format!("^{}", Budget::PREFIX.replace('.', "\\.")) }] })
+}
+
+/// Rules, groups, budgets.
+pub(super) fn names(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "array", "items": name() })
+}
+
+/// A table with one entry a rule.
+pub(super) fn by_rule(generator: &mut SchemaGenerator) -> Schema {
+    let names: Vec<&str> = RULES.iter().map(|rule| rule.meta().name).collect();
+    let rule = generator.subschema_for::<super::file::Rule>();
+    json_schema!({ "type": "object", "propertyNames": { "enum": names }, "additionalProperties": rule })
+}
+
+/// A table with one entry a budget.
+pub(super) fn by_budget(generator: &mut SchemaGenerator) -> Schema {
+    let budget = generator.subschema_for::<super::file::Budget>();
+    json_schema!({
+        "type": "object",
+        "propertyNames": { "pattern": "^[a-z0-9-]+$" },
+        "additionalProperties": budget,
+    })
+}
+
+/// A size: `70GiB`.
+pub(super) fn size(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "pattern": SIZE })
+}
+
+/// A size, a share, or a number of bytes.
+pub(super) fn amount(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "anyOf": [
+            { "type": "string", "pattern": SIZE },
+            { "type": "string", "pattern": "^[0-9]+(\\.[0-9]+)? *%$" },
+            { "type": "integer", "minimum": 0 },
+        ],
+    })
+}
+
+/// A day.
+pub(super) fn day(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "format": "date" })
+}
+
+/// How a size is written.
+const SIZE: &str = "^[0-9]+ *B?$|^[0-9]+(\\.[0-9]+)? *[KMGT]iB$";

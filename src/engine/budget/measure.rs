@@ -1,0 +1,247 @@
+//! What a budget's metric is on a device.
+//!
+//! In: facts, a metric, a scope. Out: bytes, the moment at which they stand, and what a share of them is a share of. Always:
+//! what cannot be measured is not zero, it is not measured.
+
+use crate::config::{CallSite, Metric, Scope};
+use crate::facts::{Facts, trend};
+use crate::program::Phase;
+use crate::role::Role;
+use crate::rules::Need;
+use crate::snapshot::Action;
+use crate::timeline::Allocation;
+use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index, StackId};
+
+/// Series are thinned to this many values before their slope is taken, which takes quadratic time.
+const LONGEST_SERIES: usize = 1000;
+
+/// A metric's value.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Measured {
+    /// How many bytes.
+    pub(super) bytes: Bytes,
+    /// The first event after which they stand; `None` where they stood before the first.
+    pub(super) at: Option<EventIndex>,
+    /// What a share of the metric is a share of, where that is no matter of the device.
+    pub(super) whole: Option<Bytes>,
+    /// What holds them at that moment; empty where that is not asked.
+    pub(super) members: Vec<AllocationId>,
+}
+
+/// Why a metric has no value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Unmeasured {
+    /// In words for a person.
+    pub(super) reason: String,
+    /// Whether the recording lacks what is needed, and not the program.
+    pub(super) blind: bool,
+}
+
+/// Measures a metric.
+pub(super) fn measure(metric: &Metric, scope: Scope, facts: &Facts) -> Result<Measured, Unmeasured> {
+    let needs: &[Need] = match (metric, scope) {
+        (Metric::GrowthPerIteration, _) | (_, Scope::Iteration) => &[Need::History, Need::Iterations],
+        (Metric::CallSiteBytes(_), _) => &[Need::History, Need::Stacks],
+        _ => &[Need::History],
+    };
+    if let Some(reason) = needs.iter().find_map(|need| need.unmet(facts)) {
+        return Err(Unmeasured { reason: reason.to_owned(), blind: true });
+    }
+    let moments = Moments::of(scope, facts)?;
+    Ok(match metric {
+        Metric::PeakRequested => requested(facts, &moments, None, |_, _| true),
+        Metric::RoleBytes(role) => of_role(facts, &moments, *role),
+        Metric::CallSiteBytes(site) => of_site(facts, &moments, site),
+        Metric::PeakAllocated => allocated(facts, &moments),
+        Metric::PeakReserved => reserved(facts, &moments),
+        Metric::GrowthPerIteration => growth(facts),
+        Metric::Fragmentation => fragmentation(facts),
+    })
+}
+
+/// The events after which a level counts.
+enum Moments {
+    All,
+    Between(usize, usize),
+    In(Phase),
+}
+
+impl Moments {
+    fn of(scope: Scope, facts: &Facts) -> Result<Moments, Unmeasured> {
+        match scope {
+            Scope::Run => Ok(Moments::All),
+            Scope::Iteration => {
+                let events = &facts.steady().events;
+                Ok(Moments::Between(events.start, events.end))
+            }
+            Scope::Phase(phase) if facts.program.phases.contains(&phase) => Ok(Moments::In(phase)),
+            Scope::Phase(phase) => {
+                let reason = format!("the program was never seen in the phase `{}`", phase.name());
+                Err(Unmeasured { reason, blind: false })
+            }
+        }
+    }
+
+    /// Whether the level before the first event counts.
+    fn hold_start(&self) -> bool {
+        matches!(self, Moments::All)
+    }
+
+    fn hold(&self, at: usize, facts: &Facts) -> bool {
+        match self {
+            Moments::All => true,
+            Moments::Between(first, end) => (*first..*end).contains(&at),
+            Moments::In(phase) => facts.program.phases.get(at) == Some(phase),
+        }
+    }
+}
+
+/// Rises and falls of a level, event by event.
+struct Curve {
+    start: i128,
+    changes: Vec<i128>,
+}
+
+impl Curve {
+    fn new(facts: &Facts) -> Curve {
+        Curve { start: 0, changes: vec![0; facts.trace.events.len()] }
+    }
+
+    /// Some bytes from one event to another; from the start where they are older, and for ever where they stay.
+    fn add(&mut self, from: Option<EventIndex>, to: Option<EventIndex>, bytes: Bytes) {
+        let bytes = i128::from(bytes.get());
+        match from.map(|event| self.changes.get_mut(event.position())) {
+            None => self.start += bytes,
+            Some(change) => {
+                if let Some(change) = change {
+                    *change += bytes;
+                }
+            }
+        }
+        if let Some(change) = to.and_then(|event| self.changes.get_mut(event.position())) {
+            *change -= bytes;
+        }
+    }
+
+    /// The highest level at the moments that count, and the first that reaches it.
+    fn highest(&self, moments: &Moments, facts: &Facts) -> (Bytes, Option<EventIndex>) {
+        let mut level = self.start;
+        let mut best = moments.hold_start().then_some((level, None));
+        for (at, change) in self.changes.iter().enumerate() {
+            level += change;
+            if best.is_none_or(|(highest, _)| level > highest) && moments.hold(at, facts) {
+                best = Some((level, EventIndex::at(at)));
+            }
+        }
+        let (highest, at) = best.unwrap_or((0, None));
+        (Bytes(u64::try_from(highest.max(0)).unwrap_or(u64::MAX)), at)
+    }
+}
+
+/// The allocations that are alive after an event, or before all; `ends` says when one is no longer.
+fn alive(
+    facts: &Facts,
+    at: Option<EventIndex>,
+    ends: impl Fn(&Allocation) -> Option<EventIndex>,
+    counts: impl Fn(AllocationId, &Allocation) -> bool,
+) -> Vec<AllocationId> {
+    let is_alive = |one: &Allocation| match at {
+        Some(event) => Allocation { free: ends(one), ..*one }.alive_after(event),
+        None => one.alloc.is_none(),
+    };
+    facts.timeline.iter().filter(|(id, one)| is_alive(one) && counts(*id, one)).map(|(id, _)| id).collect()
+}
+
+/// Requested bytes of some allocations, at most.
+fn requested(
+    facts: &Facts,
+    moments: &Moments,
+    whole: Option<Bytes>,
+    counts: impl Fn(AllocationId, &Allocation) -> bool,
+) -> Measured {
+    let mut curve = Curve::new(facts);
+    for (_, one) in facts.timeline.iter().filter(|(id, one)| counts(*id, one)) {
+        curve.add(one.alloc, one.free, one.bytes);
+    }
+    let (bytes, at) = curve.highest(moments, facts);
+    Measured { bytes, at, whole, members: alive(facts, at, |one| one.free, counts) }
+}
+
+fn of_role(facts: &Facts, moments: &Moments, role: Role) -> Measured {
+    requested(facts, moments, Some(facts.peak()), |id, _| facts.role(id) == role)
+}
+
+fn of_site(facts: &Facts, moments: &Moments, site: &CallSite) -> Measured {
+    let stacks = &facts.snapshot.stacks;
+    let text = |id| facts.snapshot.text(id);
+    let fits = |frame: FrameId| {
+        let frame = stacks.frame(frame);
+        frame.is_some_and(|one| site.is_in(&format!("{}:{}:{}", text(one.file), one.line, text(one.name))))
+    };
+    let fitting: Vec<bool> = stacks.frame_ids().map(fits).collect();
+    let passes = |stack: StackId| {
+        let fits = |frame: &FrameId| fitting.get(frame.position()).copied().unwrap_or(false);
+        facts.code.python(stack).iter().any(fits)
+    };
+    let passing: Vec<bool> = stacks.ids().map(passes).collect();
+    requested(facts, moments, Some(facts.peak()), |_, one| {
+        let stack = one.alloc.map_or(one.stack, |event| facts.seen_stack(event));
+        stack.is_some_and(|stack| passing.get(stack.position()).copied().unwrap_or(false))
+    })
+}
+
+/// Block sizes until the program gives them back, as PyTorch's `allocated_bytes`.
+fn allocated(facts: &Facts, moments: &Moments) -> Measured {
+    let given_back = |one: &Allocation| one.free_requested.or(one.free);
+    let mut curve = Curve::new(facts);
+    for (id, one) in facts.timeline.iter() {
+        curve.add(one.alloc, given_back(one), facts.block_size(id));
+    }
+    let (bytes, at) = curve.highest(moments, facts);
+    Measured { bytes, at, whole: None, members: alive(facts, at, given_back, |_, _| true) }
+}
+
+/// Bytes held from the driver.
+fn reserved(facts: &Facts, moments: &Moments) -> Measured {
+    let mut curve = Curve::new(facts);
+    curve.start = i128::from(facts.timeline.reserved_at_start.get());
+    for (event, change) in facts.trace.events.iter().zip(&mut curve.changes) {
+        let bytes = i128::from(event.size.get());
+        match event.action {
+            Action::SegmentAlloc | Action::SegmentMap => *change += bytes,
+            Action::SegmentFree | Action::SegmentUnmap => *change -= bytes,
+            _ => {}
+        }
+    }
+    let (bytes, at) = curve.highest(moments, facts);
+    Measured { bytes, at, whole: None, members: alive(facts, at, |one| one.free, |_, _| true) }
+}
+
+/// By how much each iteration leaves more behind than the one before: the Theil-Sen slope of the requested bytes at the
+/// ends of iterations, so that a single burst does not count. The first is left out where there are enough, as in
+/// [`crate::facts::Steady`].
+fn growth(facts: &Facts) -> Measured {
+    let ends = facts.iteration_ends();
+    let series: Vec<f64> = ends
+        .iter()
+        .skip(usize::from(ends.len() >= 3))
+        .map(|end| facts.timeline.levels.before(*end).get() as f64)
+        .collect();
+    let stride = series.len().div_ceil(LONGEST_SERIES).max(1);
+    let thinned: Vec<f64> = series.iter().copied().step_by(stride).collect();
+    let slope = match (trend(&thinned), thinned.first(), thinned.last()) {
+        (Some(trend), ..) => trend.slope,
+        (None, Some(first), Some(last)) => last - first,
+        _ => 0.0,
+    };
+    let members = facts.growth().iter().flat_map(|growth| growth.alive.iter().copied()).collect();
+    let at = ends.last().and_then(|end| EventIndex::at(end.saturating_sub(1)));
+    Measured { bytes: Bytes::rounded(slope / stride as f64), at, whole: Some(facts.peak()), members }
+}
+
+/// What is reserved beyond what was ever in use; what was held before the recording may have been.
+fn fragmentation(facts: &Facts) -> Measured {
+    let pool = facts.default_pool();
+    let bytes = pool.reserved - pool.active.max(pool.held_before);
+    Measured { bytes, at: None, whole: Some(pool.reserved), members: Vec::new() }
+}

@@ -1,0 +1,51 @@
+//! What is asked of every device.
+
+use std::borrow::Cow;
+
+use crate::config::{Budget, Selection, Settings};
+use crate::finding::Finding;
+use crate::rules::{RULES, Rule};
+use crate::unit::Bytes;
+
+/// The rules and budgets that run, and what their findings count as.
+#[derive(Clone)]
+pub struct Plan<'a> {
+    pub(super) rules: Vec<&'a dyn Rule>,
+    pub(super) budgets: Vec<&'a Budget>,
+    /// The memory of the device that the program is to run on.
+    pub(super) capacity: Option<Bytes>,
+    selection: Option<&'a Selection>,
+}
+
+impl<'a> Plan<'a> {
+    /// Some rules, each at its own level.
+    pub fn of_rules(rules: &[&'a dyn Rule]) -> Plan<'a> {
+        Plan { rules: rules.to_vec(), budgets: Vec::new(), capacity: None, selection: None }
+    }
+
+    /// What the settings select, at the levels that they choose.
+    pub fn of(settings: &'a Settings) -> Plan<'a> {
+        let selection = &settings.selection;
+        let rules = RULES.iter().copied().filter(|rule| selection.runs(rule.meta().name));
+        let budgets = settings.budgets.iter().filter(|budget| selection.runs(&budget.rule));
+        Plan {
+            rules: rules.collect(),
+            budgets: budgets.collect(),
+            capacity: settings.device_memory.as_ref().map(|memory| memory.value),
+            selection: Some(selection),
+        }
+    }
+
+    /// The names of all that runs.
+    pub(super) fn names(&self) -> impl Iterator<Item = Cow<'static, str>> {
+        let rules = self.rules.iter().map(|rule| Cow::Borrowed(rule.meta().name));
+        rules.chain(self.budgets.iter().map(|budget| Cow::Owned(budget.rule.clone())))
+    }
+
+    /// Gives a finding the level that was chosen for its rule.
+    pub(super) fn level(&self, finding: &mut Finding) {
+        if let Some(selection) = self.selection {
+            selection.level(finding);
+        }
+    }
+}
