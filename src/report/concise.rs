@@ -9,7 +9,7 @@ use super::place::Place;
 use super::tally::Tally;
 use super::words;
 use crate::engine::Report;
-use crate::finding::{Finding, Location};
+use crate::finding::Finding;
 use crate::source::SourceMap;
 use crate::unit::{shown_line, shown_name};
 
@@ -18,7 +18,7 @@ pub(super) fn render(report: &Report, sources: &SourceMap, look: &Look) -> Strin
     let mut out = String::new();
     for finding in words::shown(report, look.detail) {
         let place = match words::anchor(report, finding) {
-            Some(location) => spot(location, sources),
+            Some(location) => spot(&Place::of(location, sources)),
             None => snapshot(report, finding),
         };
         let (level, rule) = (finding.severity.name(), &finding.rule);
@@ -26,7 +26,8 @@ pub(super) fn render(report: &Report, sources: &SourceMap, look: &Look) -> Strin
         line(&mut out, &place, &format!("{level} {rule}: {sentence}"), &finding.help);
     }
     for notice in words::shown_notices(report, look.detail) {
-        let place = notice.location.as_ref().map_or_else(|| "memlint".to_owned(), |at| spot(at, sources));
+        let place =
+            notice.location.as_ref().map_or_else(|| "memlint".to_owned(), |at| spot(&Place::here(at)));
         let what = format!("{} {}: {}", notice.severity.name(), notice.kind, notice.message);
         line(&mut out, &place, &what, &notice.help);
     }
@@ -48,12 +49,11 @@ fn line(out: &mut String, place: &str, what: &str, help: &str) {
 }
 
 /// `train.py:17:9`. A path that begins with a colon would look like a command to the log of a CI service.
-fn spot(location: &Location, sources: &SourceMap) -> String {
-    let place = Place::of(location, sources);
+fn spot(place: &Place<'_>) -> String {
     let path = shown_name(place.name());
     let here = if path.trim_start().starts_with(':') { "./" } else { "" };
     let column = place.region().map(|region| format!(":{}", region.column));
-    format!("{here}{path}:{}{}", location.line, column.unwrap_or_default())
+    format!("{here}{path}:{}{}", place.location.line, column.unwrap_or_default())
 }
 
 fn snapshot(report: &Report, finding: &Finding) -> String {

@@ -11,7 +11,7 @@ use super::place::Place;
 use super::tally::Tally;
 use super::words;
 use crate::engine::Report;
-use crate::finding::{Location, Severity};
+use crate::finding::Severity;
 use crate::source::SourceMap;
 use crate::unit::{count, shown_line, shown_name};
 
@@ -21,14 +21,14 @@ const MOST: usize = 10;
 /// An annotation to be written.
 struct Annotation<'a> {
     severity: Severity,
-    location: Option<&'a Location>,
+    place: Option<Place<'a>>,
     title: String,
     message: String,
 }
 
 /// Writes the report of a check.
 pub(super) fn render(report: &Report, sources: &SourceMap, look: &Look) -> String {
-    let annotations = annotations(report, look);
+    let annotations = annotations(report, sources, look);
     let mut out = String::new();
     for annotation in annotations.iter().take(MOST) {
         annotation.render(&mut out, sources);
@@ -53,16 +53,16 @@ pub(super) fn failure(failure: &Failure) -> String {
 }
 
 /// What is shown, the worst first: by severity, then as the report has it (by what mending saves).
-fn annotations<'a>(report: &'a Report, look: &Look) -> Vec<Annotation<'a>> {
+fn annotations<'a>(report: &'a Report, sources: &SourceMap, look: &Look) -> Vec<Annotation<'a>> {
     let findings = words::shown(report, look.detail).map(|finding| Annotation {
         severity: finding.severity,
-        location: words::anchor(report, finding),
+        place: words::anchor(report, finding).map(|location| Place::of(location, sources)),
         title: format!("memlint: {}", finding.rule),
         message: with_help(words::sentence(report, finding), &finding.help),
     });
     let notices = words::shown_notices(report, look.detail).map(|notice| Annotation {
         severity: notice.severity,
-        location: notice.location.as_ref(),
+        place: notice.location.as_ref().map(Place::here),
         title: format!("memlint: {}", notice.kind),
         message: with_help(notice.message.clone(), &notice.help),
     });
@@ -78,8 +78,8 @@ fn with_help(message: String, help: &str) -> String {
 impl Annotation<'_> {
     fn render(&self, out: &mut String, sources: &SourceMap) {
         let mut properties = Vec::new();
-        if let Some(location) = self.location {
-            let place = Place::of(location, sources);
+        if let Some(place) = &self.place {
+            let location = place.location;
             properties.push(("file", place.address(sources).into_path()));
             properties.push(("line", location.line.to_string()));
             if let Some(region) = place.region() {

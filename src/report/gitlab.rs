@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::place::Place;
 use super::{Failure, json, words};
 use crate::engine::Report;
-use crate::finding::{Finding, Location, Notice, Severity};
+use crate::finding::{Finding, Notice, Severity};
 use crate::source::SourceMap;
 use crate::unit::Confidence;
 
@@ -54,7 +54,7 @@ pub(super) fn failure(failure: &Failure, out: &mut dyn io::Write) -> io::Result<
         check_name: "no-verdict".to_owned(),
         fingerprint: hash(&["no-verdict", &failure.message]),
         severity: "blocker",
-        location: Spot { path: ".".to_owned(), lines: Lines { begin: 1, end: None } },
+        location: Spot::whole("."),
     };
     json::write(&[issue], out)
 }
@@ -73,7 +73,10 @@ impl Issue {
                 (Severity::Warning, _) => "minor",
                 (Severity::Info, _) => "info",
             },
-            location: Spot::of(words::anchor(report, finding), snapshot, sources),
+            location: match words::anchor(report, finding) {
+                Some(location) => Spot::of(&Place::of(location, sources), sources),
+                None => Spot::whole(snapshot.unwrap_or(".")),
+            },
         }
     }
 
@@ -87,20 +90,24 @@ impl Issue {
                 Severity::Warning => "minor",
                 Severity::Info => "info",
             },
-            location: Spot::of(notice.location.as_ref(), None, sources),
+            location: match &notice.location {
+                Some(location) => Spot::of(&Place::here(location), sources),
+                None => Spot::whole("."),
+            },
         }
     }
 }
 
 impl Spot {
-    /// A path is demanded: without a line in the program it is the snapshot's.
-    fn of(location: Option<&Location>, snapshot: Option<&str>, sources: &SourceMap) -> Spot {
-        let Some(location) = location else {
-            return Spot { path: snapshot.unwrap_or(".").to_owned(), lines: Lines { begin: 1, end: None } };
-        };
-        let place = Place::of(location, sources);
+    fn of(place: &Place<'_>, sources: &SourceMap) -> Spot {
         let end = place.region().map(|region| region.end_line);
-        Spot { path: place.address(sources).into_path(), lines: Lines { begin: location.line.max(1), end } }
+        let begin = place.location.line.max(1);
+        Spot { path: place.address(sources).into_path(), lines: Lines { begin, end } }
+    }
+
+    /// A path is demanded: where there is no line in the program it is the snapshot's.
+    fn whole(path: &str) -> Spot {
+        Spot { path: path.to_owned(), lines: Lines { begin: 1, end: None } }
     }
 }
 

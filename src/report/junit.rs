@@ -116,7 +116,7 @@ impl Case {
         let place = notice
             .location
             .as_ref()
-            .map(|location| (Place::of(location, sources).address(sources).into_path(), location.line));
+            .map(|location| (Place::here(location).address(sources).into_path(), location.line));
         let (outcome, output) = if closes(report, notice.severity) {
             (
                 Outcome::Failed { kind: notice.severity.name(), message: notice.message.clone(), text },
@@ -162,8 +162,9 @@ impl Case {
 fn describe(report: &Report, finding: &Finding, sources: &SourceMap) -> String {
     let place =
         place(report, finding, sources).map_or_else(String::new, |(file, line)| format!("{file}:{line}: "));
-    let level = words::level(finding);
-    format!("{place}{level}: {}\nhelp: {}\n", words::sentence(report, finding), finding.help)
+    let level = finding.severity.name();
+    let help = if finding.help.is_empty() { String::new() } else { format!("help: {}\n", finding.help) };
+    format!("{place}{level}: {}\n{help}", words::sentence(report, finding))
 }
 
 fn place(report: &Report, finding: &Finding, sources: &SourceMap) -> Option<(String, u32)> {
@@ -174,9 +175,9 @@ fn place(report: &Report, finding: &Finding, sources: &SourceMap) -> Option<(Str
 fn document(suites: &[(String, Vec<Case>)]) -> String {
     let all = || suites.iter().flat_map(|(_, cases)| cases);
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    let _ = writeln!(out, "<testsuites name=\"memlint\" {}>", counts(all()));
+    let _ = writeln!(out, "<testsuites name=\"memlint\" {}>", counts(&all()));
     for (name, cases) in suites {
-        let _ = writeln!(out, "  <testsuite name=\"{}\" {}>", escaped(name), counts(cases.iter()));
+        let _ = writeln!(out, "  <testsuite name=\"{}\" {}>", escaped(name), counts(&cases.iter()));
         for case in cases {
             case.render(&mut out);
         }
@@ -187,7 +188,7 @@ fn document(suites: &[(String, Vec<Case>)]) -> String {
 }
 
 /// The counts that a suite carries as attributes.
-fn counts<'a>(cases: impl Iterator<Item = &'a Case> + Clone) -> String {
+fn counts<'a>(cases: &(impl Iterator<Item = &'a Case> + Clone)) -> String {
     let of = |wanted: fn(&Outcome) -> bool| cases.clone().filter(|case| wanted(&case.outcome)).count();
     format!(
         "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\"",

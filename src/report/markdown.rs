@@ -30,7 +30,7 @@ pub(super) fn render(report: &Report, sources: &SourceMap) -> String {
     for finding in report.open().take(MOST_FINDINGS) {
         details(&mut out, report, finding, sources);
     }
-    notices(&mut out, report, sources);
+    notices(&mut out, report);
     charts(&mut out, report, sources);
     not_counted(&mut out, report, sources);
     not_judged(&mut out, report);
@@ -108,7 +108,7 @@ fn details(out: &mut String, report: &Report, finding: &Finding, sources: &Sourc
         ("where", at.unwrap_or_default()),
         ("evidence", text(&words::evidence(finding))),
         ("impact", text(&words::impact(report, finding))),
-        ("seen on", text(&words::sightings(report, finding).unwrap_or_default())),
+        ("seen on", text(&words::places(report, finding).unwrap_or_default())),
         ("confidence", finding.confidence.name().to_owned()),
     ] {
         if !what.is_empty() {
@@ -142,13 +142,13 @@ fn help(out: &mut String, help: &str) {
 }
 
 /// What a person should know of the judging itself.
-fn notices(out: &mut String, report: &Report, sources: &SourceMap) {
+fn notices(out: &mut String, report: &Report) {
     if report.notices.is_empty() {
         return;
     }
     out.push('\n');
     for notice in &report.notices {
-        let at = notice.location.as_ref().map(|at| format!(" at {}", place(at, sources)));
+        let at = notice.location.as_ref().map(|at| format!(" at {}", text(&Place::here(at).line())));
         let _ = writeln!(
             out,
             "- **{}**{}: {}; {}",

@@ -9,15 +9,24 @@ use crate::finding::Location;
 use crate::source::{self, SourceFile, SourceMap};
 use crate::unit::shown_name;
 
-/// A recorded line and its local file.
+/// A line and its local file.
 pub(super) struct Place<'a> {
     pub(super) location: &'a Location,
     pub(super) file: Option<Rc<SourceFile>>,
+    /// Whether the location names a local file as it is.
+    local: bool,
 }
 
 impl<'a> Place<'a> {
+    /// A recorded line.
     pub(super) fn of(location: &'a Location, sources: &SourceMap) -> Place<'a> {
-        Place { location, file: sources.find(&location.file, location.line, &location.function) }
+        let file = sources.find(&location.file, location.line, &location.function);
+        Place { location, file, local: false }
+    }
+
+    /// A line of a file of this machine: of a configuration, a baseline, a program.
+    pub(super) fn here(location: &'a Location) -> Place<'a> {
+        Place { location, file: None, local: true }
     }
 
     /// The file's name, as it is.
@@ -27,7 +36,8 @@ impl<'a> Place<'a> {
 
     /// The file as CI names it: from the root of the working copy if it lies there, else as it is.
     pub(super) fn address(&self, sources: &SourceMap) -> Address {
-        let inside = self.file.as_ref().and_then(|file| sources.checkout().path(file.name()));
+        let inside =
+            if self.local || self.file.is_some() { sources.checkout().path(self.name()) } else { None };
         inside.map_or_else(|| Address::Elsewhere(self.name().to_owned()), Address::Inside)
     }
 

@@ -90,7 +90,7 @@ pub(super) fn sentence(report: &Report, finding: &Finding) -> String {
         if finding.location.is_none() { "no line of its own is known".to_owned() } else { String::new() },
         evidence(finding),
         impact(report, finding),
-        sightings(report, finding).unwrap_or_default(),
+        places(report, finding).unwrap_or_default(),
     ];
     let asides: Vec<String> = asides.into_iter().filter(|text| !text.is_empty()).collect();
     if asides.is_empty() {
@@ -126,8 +126,8 @@ pub(super) fn anchor<'a>(report: &'a Report, finding: &'a Finding) -> Option<&'a
     finding.location.as_ref().or_else(main_loop)
 }
 
-/// In how many places of a job the same was found: `ranks 8 of 8, worst on rank 3`. `None` where there is only one.
-pub(super) fn sightings(report: &Report, finding: &Finding) -> Option<String> {
+/// In how many places of the job: `ranks 8 of 8, worst on rank 3`.
+pub(super) fn places(report: &Report, finding: &Finding) -> Option<String> {
     sightings::describe(report, finding).map(|(what, counted)| format!("{what} {counted}"))
 }
 

@@ -44,8 +44,14 @@ fn part(name: &str) -> Validator {
 
 fn sarif() -> Validator {
     let text = fs::read_to_string(in_repository("tests/data/sarif-schema-2.1.0.json")).unwrap();
-    let schema: Value = serde_json::from_str(&text).unwrap();
+    let mut schema: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(schema["definitions"].as_object().unwrap().len(), 52, "the schema is whole");
+    // The standard's pattern for languages has a bracket too many to be a regular expression of JSON Schema; no report of ours
+    // names a language.
+    for definition in ["run", "toolComponent"] {
+        let language = schema.pointer_mut(&format!("/definitions/{definition}/properties/language")).unwrap();
+        assert!(language.as_object_mut().unwrap().remove("pattern").is_some());
+    }
     jsonschema::validator_for(&schema).unwrap()
 }
 
@@ -115,10 +121,8 @@ fn json_counts_what_is_open_apart_from_what_is_not() {
     assert_eq!(standing("missing-zero-grad"), "open");
     assert_eq!(standing("growing-residency"), "ignored");
     assert_eq!(standing("transient-spike"), "baselined");
-    let also = &document["findings"][0]["also"];
-    let first =
-        document["findings"].as_array().unwrap().iter().position(|one| one["name"] == "missing-zero-grad");
-    let also = first.map_or(also, |at| &document["findings"][at]["also"]);
+    let found = document["findings"].as_array().unwrap();
+    let also = &found.iter().find(|one| one["name"] == "missing-zero-grad").unwrap()["also"];
     assert_eq!((also[0]["rank"].as_u64(), also[0]["input"].as_str()), (Some(1), Some("rank1.pickle")));
 }
 
@@ -157,10 +161,9 @@ fn sarif_says_where_and_what_counts() {
     );
     assert!(run["originalUriBaseIds"].get("%SRCROOT%").is_some());
     assert_eq!(place["region"], json!({"startLine": 17, "startColumn": 9, "endLine": 17, "endColumn": 41}));
-    assert_eq!(
-        run["tool"]["driver"]["rules"][found["ruleIndex"].as_u64().unwrap() as usize]["id"],
-        "missing-zero-grad"
-    );
+    let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
+    let position = rules.iter().position(|rule| rule["id"] == "missing-zero-grad");
+    assert_eq!(found["ruleIndex"], json!(position));
     let fingerprint = found["partialFingerprints"]["memlint/v1"].as_str().unwrap();
     assert!(fingerprint.starts_with("v1:"));
 
@@ -191,7 +194,9 @@ fn sarif_has_a_word_for_everything_that_is_no_result() {
     let of = |kind: &str| told.iter().find(|one| one["descriptor"]["id"] == kind).unwrap();
     assert_eq!(of("rule-skipped")["associatedRule"]["id"], "oom");
     assert_eq!(of("rule-skipped")["level"], "warning", "a rule that could not see");
-    assert_eq!(of("unused-ignore")["locations"][0]["physicalLocation"]["region"]["startLine"], 9);
+    let place = &of("unused-ignore")["locations"][0]["physicalLocation"];
+    let artifact = json!({"uri": "memlint.toml", "uriBaseId": "%SRCROOT%"});
+    assert_eq!((&place["artifactLocation"], &place["region"]["startLine"]), (&artifact, &json!(9)));
     assert!(of("no-times")["message"]["text"].as_str().unwrap().contains("rank1.pickle"));
 
     let failed = parsed(&written_failure(Format::Sarif))["runs"][0].clone();

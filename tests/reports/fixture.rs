@@ -71,7 +71,12 @@ pub(crate) fn recording() -> Recording {
         },
         agreement: Agreement { blocks_without_alloc: 3, ..Agreement::default() },
     };
-    Recording { name: "snapshot.pickle.zst".to_owned(), devices: vec![device], ..Recording::default() }
+    Recording {
+        name: "snapshot.pickle.zst".to_owned(),
+        devices: vec![device],
+        rules: ["missing-zero-grad", "lazy-optimizer-init", "oom"].map(Into::into).to_vec(),
+        ..Recording::default()
+    }
 }
 
 pub(crate) fn finding(rule: &'static str, severity: Severity, message: &str) -> Finding {
@@ -166,9 +171,7 @@ pub(crate) fn nowhere() -> SourceMap {
 
 /// A job of two ranks: everything that a report can hold.
 pub(crate) fn findings() -> Report {
-    let mut other = recording();
-    other.name = "rank1.pickle".to_owned();
-    other.gaps = vec![Gap::NoTimes];
+    let other = Recording { name: "rank1.pickle".to_owned(), gaps: vec![Gap::NoTimes], ..recording() };
     let ranks = [(0, recording()), (1, other)];
     let sighting = |input| Sighting { input, device: DeviceIndex::at(0), impact: Impact::default() };
     let everywhere = Finding { also: vec![sighting(1)], ..missing_zero_grad() };
@@ -190,7 +193,13 @@ pub(crate) fn findings() -> Report {
         ..finding("fragmentation", Severity::Warning, "51.2 MiB of 472 MiB reserved are holes")
     };
     let mut report = suppressed();
-    report.recordings = ranks.map(|(rank, recording)| Recording { rank: Some(rank), ..recording }).to_vec();
+    report.recordings = ranks
+        .map(|(rank, recording)| Recording {
+            rank: Some(rank),
+            job: Some("*.pickle".to_owned()),
+            ..recording
+        })
+        .to_vec();
     report.findings.extend([everywhere, holes, note()]);
     report.findings.sort_by_key(|one| std::cmp::Reverse(one.severity));
     report.notices = vec![unused_ignore()];

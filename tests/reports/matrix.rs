@@ -47,9 +47,9 @@ fn every_format_writes_every_outcome() {
         let mut all = String::new();
         for (name, report) in [("findings", findings()), ("none", none()), ("suppressed", suppressed())] {
             let text = written(format, &report, &sources(), &PLAIN);
-            all += &format!("==== {name}\n{}", settled(format, &text));
+            all.extend(["==== ", name, "\n", &settled(format, &text)]);
         }
-        all += &format!("==== no verdict\n{}", settled(format, &written_failure(format)));
+        all.extend(["==== no verdict\n", &settled(format, &written_failure(format))]);
         golden(&format!("format-{}", format.name()), &all);
     }
 }

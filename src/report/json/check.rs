@@ -10,6 +10,7 @@ use super::{Gap, Loop, SCHEMA, TOOL, Tool};
 use crate::engine::{RecordedDevice, Recording, Report};
 use crate::finding;
 use crate::report::Failure;
+use crate::report::place::Place;
 use crate::report::tally::Tally;
 use crate::source::SourceMap;
 use crate::unit::Index;
@@ -163,7 +164,7 @@ impl Check {
     pub(super) fn of(report: &Report, sources: &SourceMap) -> Check {
         let Closing { schema, tool, inputs, skipped, gaps, summary, verdict } = Closing::of(report, sources);
         let findings = report.findings.iter().map(|finding| Found::of(finding, report, sources)).collect();
-        let notices = report.notices.iter().map(|notice| Noted::of(notice, sources)).collect();
+        let notices = report.notices.iter().map(Noted::of).collect();
         Check { schema, tool, inputs, findings, notices, skipped, gaps, summary, verdict }
     }
 }
@@ -172,7 +173,7 @@ impl Line {
     /// The lines of a report, in their order.
     pub(super) fn all<'a>(report: &'a Report, sources: &'a SourceMap) -> impl Iterator<Item = Line> + 'a {
         let finding = |one| Line::Finding(Box::new(Found::of(one, report, sources)));
-        let notice = |one| Line::Notice(Noted::of(one, sources));
+        let notice = |one| Line::Notice(Noted::of(one));
         let summary = std::iter::once_with(|| Line::Summary(Box::new(Closing::of(report, sources))));
         report.findings.iter().map(finding).chain(report.notices.iter().map(notice)).chain(summary)
     }
@@ -215,13 +216,13 @@ impl NoVerdict {
 }
 
 impl Noted {
-    fn of(notice: &finding::Notice, sources: &SourceMap) -> Noted {
+    fn of(notice: &finding::Notice) -> Noted {
         Noted {
             kind: notice.kind,
             severity: notice.severity.name(),
             message: notice.message.clone(),
             help: notice.help.clone(),
-            location: notice.location.as_ref().map(|location| Spot::of(location, sources)),
+            location: notice.location.as_ref().map(|location| Spot::of(&Place::here(location))),
         }
     }
 }

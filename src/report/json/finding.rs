@@ -117,7 +117,7 @@ struct Frame {
 impl Found {
     pub(super) fn of(finding: &Finding, report: &Report, sources: &SourceMap) -> Found {
         let recording = report.recording(finding);
-        let spot = |location: &Location| Spot::of(location, sources);
+        let spot = |location: &Location| Spot::of(&Place::of(location, sources));
         let related = finding
             .related
             .iter()
@@ -185,8 +185,8 @@ impl Frame {
 }
 
 impl Spot {
-    pub(super) fn of(location: &Location, sources: &SourceMap) -> Spot {
-        let place = Place::of(location, sources);
+    pub(super) fn of(place: &Place<'_>) -> Spot {
+        let location = place.location;
         let region = place.region();
         Spot {
             file: place.name().to_owned(),

@@ -69,7 +69,7 @@ objects! {
         level: &'static str,
         message: Message,
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        locations: Vec<Location>,
+        locations: Vec<Spot>,
     }
     Reference { id: String, }
     /// A `result`; the name is Rust's.
@@ -78,9 +78,9 @@ objects! {
         rule_index: usize,
         level: &'static str,
         message: Message,
-        locations: Vec<Location>,
+        locations: Vec<Spot>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        related_locations: Vec<Location>,
+        related_locations: Vec<Spot>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         code_flows: Vec<CodeFlow>,
         partial_fingerprints: BTreeMap<&'static str, String>,
@@ -91,7 +91,8 @@ objects! {
         baseline_state: Option<&'static str>,
         properties: Properties,
     }
-    Location {
+    /// A `location`.
+    Spot {
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<usize>,
         physical_location: PhysicalLocation,
@@ -118,7 +119,7 @@ objects! {
     }
     CodeFlow { thread_flows: Vec<ThreadFlow>, }
     ThreadFlow { locations: Vec<FlowLocation>, }
-    FlowLocation { location: Location, importance: &'static str, }
+    FlowLocation { location: Spot, importance: &'static str, }
     Suppression { kind: &'static str, status: &'static str, justification: String, }
     /// What SARIF has no word for, in ours.
     Properties {

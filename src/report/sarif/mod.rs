@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 use std::io;
 
 use self::log::{
-    AutomationDetails, BaseId, CodeFlow, Configuration, Driver, FlowLocation, Help, Invocation, Location,
-    Log, LogicalLocation, Message, Notification, PhysicalLocation, Properties, Reference, Region, Rule, Run,
-    SarifResult, Suppression, Tags, ThreadFlow, Tool,
+    AutomationDetails, BaseId, CodeFlow, Configuration, Driver, FlowLocation, Help, Invocation, Log,
+    LogicalLocation, Message, Notification, PhysicalLocation, Properties, Reference, Region, Rule, Run,
+    SarifResult, Spot, Suppression, Tags, ThreadFlow, Tool,
 };
 use super::look::Detail;
 use super::place::Place;
@@ -41,7 +41,7 @@ pub(super) fn check(report: &Report, sources: &SourceMap, out: &mut dyn io::Writ
 
 /// Writes that there is no verdict.
 pub(super) fn failure(failure: &Failure, out: &mut dyn io::Write) -> io::Result<()> {
-    let notification = notification("no-verdict", Severity::Error, failure.sentence());
+    let notification = notification("no-verdict", Severity::Error, &failure.sentence());
     let invocation =
         Invocation { execution_successful: false, tool_execution_notifications: vec![notification] };
     json::write(&log(Vec::new(), invocation, Vec::new()), out)
@@ -98,12 +98,12 @@ const fn level(severity: Severity) -> &'static str {
     }
 }
 
-fn notification(kind: &str, severity: Severity, text: String) -> Notification {
+fn notification(kind: &str, severity: Severity, text: &str) -> Notification {
     Notification {
         descriptor: Reference { id: kind.to_owned() },
         associated_rule: None,
         level: level(severity),
-        message: message(&text),
+        message: message(text),
         locations: Vec::new(),
     }
 }
@@ -147,10 +147,7 @@ impl Writer<'_> {
             message: self.message(finding),
             locations: vec![self.location(anchor, label.map(String::as_str))],
             related_locations: related
-                .map(|(id, one)| Location {
-                    id: Some(id),
-                    ..self.location(&one.location, Some(&one.message))
-                })
+                .map(|(id, one)| Spot { id: Some(id), ..self.location(&one.location, Some(&one.message)) })
                 .collect(),
             code_flows: if stack.is_empty() {
                 Vec::new()
@@ -176,7 +173,7 @@ impl Writer<'_> {
             confidence: finding.confidence.name(),
             snapshot: self.report.recording(finding).map(|one| one.name.clone()),
             device: finding.device.map(Index::position),
-            seen_on: words::sightings(self.report, finding),
+            seen_on: words::places(self.report, finding),
             peak_bytes: bytes(finding.impact.peak),
             resident_bytes: bytes(finding.impact.resident),
             bytes_per_iteration: bytes(finding.impact.per_iteration),
@@ -184,11 +181,15 @@ impl Writer<'_> {
         }
     }
 
-    fn location(&self, location: &finding::Location, label: Option<&str>) -> Location {
-        let place = Place::of(location, self.sources);
+    fn location(&self, location: &finding::Location, label: Option<&str>) -> Spot {
+        self.place(&Place::of(location, self.sources), label)
+    }
+
+    fn place(&self, place: &Place<'_>, label: Option<&str>) -> Spot {
+        let location = place.location;
         let region = place.region();
         let function = Some(&location.function).filter(|name| !name.is_empty());
-        Location {
+        Spot {
             id: None,
             physical_location: PhysicalLocation {
                 artifact_location: uri::of(place.address(self.sources)),
@@ -214,25 +215,25 @@ impl Writer<'_> {
         let unplaced = unplaced.map(|finding| Notification {
             message: self.message(finding),
             associated_rule: Some(Reference { id: finding.rule.to_string() }),
-            ..notification("finding-without-place", finding.severity, String::new())
+            ..notification("finding-without-place", finding.severity, "")
         });
         let notices = self.report.notices.iter().map(|notice| Notification {
-            locations: notice.location.iter().map(|at| self.location(at, None)).collect(),
-            ..notification(notice.kind, notice.severity, format!("{}; {}", notice.message, notice.help))
+            locations: notice.location.iter().map(|at| self.place(&Place::here(at), None)).collect(),
+            ..notification(notice.kind, notice.severity, &format!("{}; {}", notice.message, notice.help))
         });
         let skipped = self.report.skipped.iter().map(|skipped| Notification {
             associated_rule: Some(Reference { id: skipped.rule.to_string() }),
             ..notification(
                 "rule-skipped",
                 if skipped.blind { Severity::Warning } else { Severity::Info },
-                format!("{} could not run: {}", skipped.rule, skipped.reason),
+                &format!("{} could not run: {}", skipped.rule, skipped.reason),
             )
         });
         let gaps = self.report.recordings.iter().flat_map(|recording| {
             let gaps = gap::all(recording, Detail::Verbose).into_iter();
             let more = recording.devices.iter().flat_map(|device| gap::disagreements(&device.agreement));
             gaps.chain(more).map(|(kind, what)| {
-                notification(kind, Severity::Info, format!("{}: not known: {what}", recording.name))
+                notification(kind, Severity::Info, &format!("{}: not known: {what}", recording.name))
             })
         });
         unplaced.chain(notices).chain(skipped).chain(gaps).collect()

@@ -1,5 +1,7 @@
 //! Paths as URIs (RFC 3986).
 
+use std::fmt::Write;
+
 use super::log::ArtifactLocation;
 use crate::report::place::Address;
 
@@ -31,7 +33,9 @@ fn encoded(path: &str) -> String {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
                 out.push(char::from(byte));
             }
-            _ => out.push_str(&format!("%{byte:02X}")),
+            _ => {
+                let _ = write!(out, "%{byte:02X}");
+            }
         }
     }
     out

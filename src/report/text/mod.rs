@@ -25,7 +25,7 @@ pub fn render(report: &Report, sources: &SourceMap, look: &Look) -> String {
         out.push('\n');
     }
     for notice in words::shown_notices(report, look.detail) {
-        render_notice(&mut out, notice, sources, look);
+        render_notice(&mut out, notice, look);
         out.push('\n');
     }
     if look.detail > Detail::Quiet {
@@ -35,10 +35,10 @@ pub fn render(report: &Report, sources: &SourceMap, look: &Look) -> String {
 }
 
 /// What a person should know of the judging itself.
-fn render_notice(out: &mut String, notice: &Notice, sources: &SourceMap, look: &Look) {
+fn render_notice(out: &mut String, notice: &Notice, look: &Look) {
     headline(out, look, notice.severity, notice.severity.name(), &notice.message, notice.kind);
     if let Some(location) = &notice.location {
-        look.attribute(out, "at", &Place::of(location, sources).line());
+        look.attribute(out, "at", &Place::here(location).line());
     }
     look.attribute(out, "help", &notice.help);
 }
@@ -79,7 +79,6 @@ impl<'a> Entry<'a> {
             ("help", finding.help.clone()),
             ("confidence", finding.confidence.name().to_owned()),
             ("standing", words::standing(&finding.standing).unwrap_or_default()),
-            ("seen on", words::sightings(self.report, finding).unwrap_or_default()),
         ] {
             look.attribute(out, name, &text);
         }
