@@ -17,15 +17,18 @@
 //! | [`role`] | what each allocation holds |
 //! | [`finding`] | what a rule says |
 //! | [`facts`] | what rules may ask of a device |
+//! | [`profiler`] | memory timelines of PyTorch's profiler, for `stats` alone |
 //! | [`rules`] | the rules, each with its specification |
 //! | [`config`] | which rules run, at which level; budgets, suppressions; errors point into the file |
 //! | [`engine`] | runs the rules over the snapshots and sorts what they find |
 //! | [`source`] | from recorded paths to local files; the expression to underline |
+//! | [`comparison`] | two recordings of one program, side by side |
 //! | [`gate`] | which findings count, and the verdict |
 //! | [`report`] | one file a format |
 //! | [`cli`] | arguments, exit codes, errors |
 
 pub mod cli;
+pub mod comparison;
 pub mod config;
 pub mod edit;
 pub mod engine;
@@ -34,6 +37,7 @@ pub mod finding;
 pub mod gate;
 pub mod input;
 pub mod pickle;
+pub mod profiler;
 pub mod program;
 pub mod replay;
 pub mod report;

@@ -6,9 +6,27 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The pipeline, from the bytes to the command line.
-const PIPELINE: [&str; 18] = [
-    "unit", "input", "pickle", "snapshot", "timeline", "replay", "program", "edit", "role", "finding",
-    "facts", "rules", "config", "engine", "source", "gate", "report", "cli",
+const PIPELINE: [&str; 20] = [
+    "unit",
+    "input",
+    "pickle",
+    "snapshot",
+    "timeline",
+    "replay",
+    "program",
+    "edit",
+    "role",
+    "finding",
+    "facts",
+    "profiler",
+    "rules",
+    "config",
+    "engine",
+    "source",
+    "comparison",
+    "gate",
+    "report",
+    "cli",
 ];
 
 /// The modules whose errors people see, and the one report that draws: only they may know miette.

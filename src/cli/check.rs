@@ -8,10 +8,12 @@ use std::time::SystemTime;
 use clap::ArgMatches;
 use miette::Diagnostic;
 
+use super::against::Base;
 use super::arguments::{Check, Color};
 use super::error::CliError;
 use super::reading::{read_all, source_map, sources};
 use super::{file, print, terminal};
+use crate::comparison::Measured;
 use crate::config::{Date, Settings};
 use crate::engine::{self, Input, Plan, Report};
 use crate::gate::{self, Gate, Suppressions};
@@ -22,31 +24,42 @@ use crate::unit::count;
 
 pub(super) fn run(check: &Check, matches: &ArgMatches, color: Color) -> Result<ExitCode, CliError> {
     permit_outputs(check)?;
-    // What is wrong with the settings is said before anything large is read.
-    let settings = check.configuring.settings(&check.reading.sources, matches)?;
+    // What is wrong with the settings or the baseline is said before anything large is read.
+    let settings = check.configuring.settings(&check.reading.sources, &check.known.naming, matches)?;
     let plan = Plan::of(&settings);
+    let known = check.known.read(&settings)?;
     let sources = sources(&check.paths)?;
-    let examinations = read_all(&sources, &check.reading.limits, check.jobs, |input| {
-        refuse_what_cannot_be_judged(input)?;
-        Ok(engine::examine(input, &plan))
-    })?;
-    let mut report = engine::conclude(examinations, &plan);
     let files = source_map(&settings.source_roots, &settings.path_map, &sources);
+    let base = check.known.base(&sources)?;
+    let limits = &check.reading.limits;
+    let base =
+        base.map(|(name, base)| Base::read(name, &base, limits, check.jobs, &files, &plan)).transpose()?;
+    let seen = read_all(&sources, limits, check.jobs, |input| {
+        refuse_what_cannot_be_judged(input)?;
+        Ok((engine::examine(input, &plan), base.as_ref().map(|_| Measured::of(input))))
+    })?;
+    let (examinations, measured): (Vec<_>, Vec<_>) = seen.into_iter().unzip();
+    let mut report = engine::conclude(examinations, &plan);
     source::settle(&mut report.findings, &files);
     if let Some(memory) = &settings.device_memory {
         report.forecast(memory.value);
     }
-    judge(&mut report, &settings, &files);
+    if let Some(base) = &base {
+        base.settle(&mut report, measured.iter().flatten(), &plan)?;
+    }
+    suppress(&mut report, &settings, &files);
+    known.settle(&mut report, check.quiet)?;
+    // Last of all: an entry of the baseline is not gone because its finding is not sure enough.
+    gate::leave_out_unsure(&mut report, settings.min_confidence.value);
+    Gate { fail_on: settings.fail_on.value.severity(), strict: settings.strict.value }.judge(&mut report);
     write(check, &report, &files, color)?;
     exit_code(check, &report)
 }
 
-/// Decides what counts.
-fn judge(report: &mut Report, settings: &Settings, files: &SourceMap) {
+/// Takes out of the verdict what somebody said is meant.
+fn suppress(report: &mut Report, settings: &Settings, files: &SourceMap) {
     let Settings { ignores, selection, .. } = settings;
     Suppressions { ignores, selection, today: today() }.apply(report, files);
-    gate::leave_out_unsure(report, settings.min_confidence.value);
-    Gate { fail_on: settings.fail_on.value.severity(), strict: settings.strict.value }.judge(report);
 }
 
 /// The day, in UTC; before 1970 no suppression has ended.
@@ -76,6 +89,9 @@ fn permit_outputs(check: &Check) -> Result<(), CliError> {
         if check.paths.iter().any(|input| same(input)) {
             return taken(path, "it is a snapshot to be checked");
         }
+        if check.known.paths().any(same) {
+            return taken(path, "it is what the check is held against");
+        }
         if check.output_file.iter().take(position).any(|other| same(&other.path)) {
             return taken(path, "it is given twice");
         }
@@ -90,7 +106,7 @@ fn same_file(one: &Path, other: &Path) -> bool {
 }
 
 /// A snapshot in which nothing can be found wrong must not pass.
-fn refuse_what_cannot_be_judged(input: &Input) -> Result<(), CliError> {
+pub(super) fn refuse_what_cannot_be_judged(input: &Input) -> Result<(), CliError> {
     let name = || input.name.clone();
     if !input.snapshot.devices.iter().any(DeviceTrace::has_history) {
         return Err(CliError::NoHistory { name: name() });

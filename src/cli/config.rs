@@ -10,7 +10,7 @@ use super::print;
 use crate::report::settings;
 
 pub(super) fn run(config: &Config, matches: &ArgMatches) -> Result<ExitCode, CliError> {
-    let in_effect = config.configuring.settings(&config.sources, matches)?;
+    let in_effect = config.configuring.settings(&config.sources, &config.naming, matches)?;
     match config.output_format {
         PlainFormat::Text => print(|out| out.write_all(settings::text(&in_effect).as_bytes()))?,
         PlainFormat::Json => print(|out| settings::json(&in_effect, out))?,

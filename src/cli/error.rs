@@ -7,7 +7,9 @@ use thiserror::Error;
 
 use crate::config::ConfigError;
 use crate::edit::SliceError;
+use crate::gate::BaselineError;
 use crate::input::InputError;
+use crate::profiler::ProfilerError;
 use crate::snapshot::SnapshotError;
 
 /// Why there is no verdict.
@@ -45,6 +47,15 @@ pub(super) enum CliError {
         /// What is wrong with it.
         error: SnapshotError,
     },
+    /// A profiler's timeline that cannot be read.
+    #[error("`{name}`: {error}")]
+    #[diagnostic(forward(error))]
+    Profiler {
+        /// The path as given.
+        name: String,
+        /// What is wrong with it.
+        error: ProfilerError,
+    },
     /// A snapshot in which nothing can be wrong, because nothing was recorded.
     #[error("`{name}` holds no history, so there is nothing to judge")]
     #[diagnostic(help(
@@ -64,6 +75,47 @@ pub(super) enum CliError {
     Unfamiliar {
         /// The path as given.
         name: String,
+    },
+    /// A baseline that is to be written, and no word of where.
+    #[error("`{flag}` does not say which file")]
+    #[diagnostic(help("name it: `--baseline memlint-baseline.json {flag}`"))]
+    NoBaseline {
+        /// What was asked for.
+        flag: &'static str,
+    },
+    /// A baseline that is not there, or cannot be read.
+    #[error("the baseline `{name}` cannot be read: {error}")]
+    #[diagnostic(help("{hint}"))]
+    UnreadableBaseline {
+        /// The path as given.
+        name: String,
+        /// What the system says.
+        error: io::Error,
+        /// What may help.
+        hint: &'static str,
+    },
+    /// A file that is no baseline.
+    #[error("the baseline `{name}` cannot be trusted: {error}")]
+    #[diagnostic(forward(error))]
+    Baseline {
+        /// The path as given.
+        name: String,
+        /// What is wrong with it.
+        error: BaselineError,
+    },
+    /// Standard input for both sides of a comparison.
+    #[error("standard input cannot be both snapshots")]
+    StdinTwice,
+    /// A snapshot of several that has no counterpart.
+    #[error("`{base}` has no snapshot to hold `{name}` against")]
+    #[diagnostic(help(
+        "name a base with one snapshot, with one for each rank, or with as many in the same order"
+    ))]
+    Unpaired {
+        /// The snapshot.
+        name: String,
+        /// The base as given.
+        base: String,
     },
     /// A misspelt rule.
     #[error("there is no rule `{name}`")]

@@ -8,7 +8,7 @@ use super::arguments::Explain;
 use super::error::CliError;
 use super::print;
 use crate::config::{Budget, Overrides, Settings, Word};
-use crate::rules::{self, RULES, Rule};
+use crate::rules::{Meta, metas};
 use crate::unit::suggestion;
 
 pub(super) fn run(explain: &Explain, matches: &ArgMatches) -> Result<ExitCode, CliError> {
@@ -18,8 +18,8 @@ pub(super) fn run(explain: &Explain, matches: &ArgMatches) -> Result<ExitCode, C
             let budget = settings.budgets.iter().find(|budget| budget.rule == *name);
             vec![budget.map(of_budget).ok_or_else(|| unknown_budget(name, &settings))?]
         }
-        Some(name) => vec![page(rules::named(name).ok_or_else(|| unknown(name))?)],
-        None => RULES.iter().copied().map(page).collect(),
+        Some(name) => vec![page(metas().find(|meta| meta.name == name).ok_or_else(|| unknown(name))?)],
+        None => metas().map(page).collect(),
     };
     print(|out| out.write_all(pages.join("\n").as_bytes()))?;
     Ok(ExitCode::SUCCESS)
@@ -57,11 +57,11 @@ fn unknown_budget(name: &str, settings: &Settings) -> CliError {
     CliError::UnknownRule { name: name.to_owned(), hint }
 }
 
-fn page(rule: &dyn Rule) -> String {
-    format!("{}\n", rule.meta().page.trim_end())
+fn page(meta: &Meta) -> String {
+    format!("{}\n", meta.page.trim_end())
 }
 
 fn unknown(name: &str) -> CliError {
-    let hint = suggestion(name, "rules", RULES.iter().map(|rule| rule.meta().name));
+    let hint = suggestion(name, "rules", metas().map(|meta| meta.name));
     CliError::UnknownRule { name: name.to_owned(), hint }
 }

@@ -4,15 +4,18 @@
 //! fault of memlint itself. Nothing else is written to standard output than what was asked for, and a reader who closes
 //! the pipe is no error.
 
+mod against;
 mod arguments;
 mod check;
 mod config;
 mod crew;
+mod diff;
 mod edit;
 mod error;
 mod explain;
 mod fault;
 mod file;
+mod known;
 mod progress;
 mod reading;
 mod schema;
@@ -47,6 +50,7 @@ pub fn run() -> ExitCode {
     let outcome = fault::caught(|| match &arguments.command {
         Command::Check(check) => check::run(check, matches, arguments.color),
         Command::Stats(stats) => stats::run(stats, matches, arguments.color),
+        Command::Diff(diff) => diff::run(diff, matches, arguments.color),
         Command::Explain(explain) => explain::run(explain, matches),
         Command::Config(config) => config::run(config, matches),
         Command::Slice(slice) => edit::run_slice(slice),

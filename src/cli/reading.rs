@@ -1,4 +1,4 @@
-//! Snapshots and sources, as the command line names them.
+//! Snapshots, timelines and sources, as the command line names them.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -12,7 +12,8 @@ use super::error::CliError;
 use super::progress::Progress;
 use crate::config::{PathMapping, Setting};
 use crate::engine::Input;
-use crate::input::{self, InputError, Origin, Source};
+use crate::input::{self, Content, InputError, Origin, Source, Stream};
+use crate::profiler::ProfilerTimeline;
 use crate::snapshot::Snapshot;
 use crate::source::{Checkout, PathMap, SourceMap};
 
@@ -65,9 +66,41 @@ pub(super) fn read_all<R: Send>(
 
 /// Reads and understands one snapshot.
 pub(super) fn read(source: &Source, limits: &Limits) -> Result<Input, CliError> {
-    let input = Input::of(source.name(), read_snapshot(source, limits)?);
-    let origin = input::origins(std::slice::from_ref(source)).into_iter().next().unwrap_or_default();
-    Ok(Input { origin, ..input })
+    Ok(understood(source, read_snapshot(source, limits)?))
+}
+
+fn understood(source: &Source, snapshot: Snapshot) -> Input {
+    Input { origin: origin(source), ..Input::of(source.name(), snapshot) }
+}
+
+/// Where one snapshot belongs.
+pub(super) fn origin(source: &Source) -> Origin {
+    input::origins(std::slice::from_ref(source)).into_iter().next().unwrap_or_default()
+}
+
+/// What `memlint stats` can show.
+pub(super) enum Shown {
+    Snapshot(Box<Input>),
+    Timeline(Box<ProfilerTimeline>),
+}
+
+/// Reads a snapshot or a profiler's timeline.
+pub(super) fn read_any(source: &Source, limits: &Limits) -> Result<Shown, CliError> {
+    let progress = Progress::of_one(&source.name());
+    match source.open_any(&limits.of_input())? {
+        Content::Snapshot(stream) => {
+            let snapshot = snapshot_in(stream, source, limits, &progress)?;
+            Ok(Shown::Snapshot(Box::new(understood(source, snapshot))))
+        }
+        Content::Timeline(mut stream) => {
+            let read = ProfilerTimeline::read(progress.of_bytes(&mut stream), limits.of_pickle().nodes);
+            let timeline = read.map_err(|error| match stream.into_failure() {
+                Some(failure) => CliError::Input(failure),
+                None => CliError::Profiler { name: source.name(), error },
+            })?;
+            Ok(Shown::Timeline(Box::new(timeline)))
+        }
+    }
 }
 
 /// Reads one snapshot.
@@ -76,7 +109,15 @@ pub(super) fn read_snapshot(source: &Source, limits: &Limits) -> Result<Snapshot
 }
 
 fn read_with(source: &Source, limits: &Limits, progress: &Progress) -> Result<Snapshot, CliError> {
-    let mut stream = source.open(&limits.of_input())?;
+    snapshot_in(source.open(&limits.of_input())?, source, limits, progress)
+}
+
+fn snapshot_in(
+    mut stream: Stream,
+    source: &Source,
+    limits: &Limits,
+    progress: &Progress,
+) -> Result<Snapshot, CliError> {
     let read = Snapshot::read(progress.of_bytes(&mut stream), &limits.of_pickle());
     read.map_err(|error| match stream.into_failure() {
         Some(failure) => CliError::Input(failure),

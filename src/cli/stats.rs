@@ -1,4 +1,4 @@
-//! `memlint stats`: what a snapshot holds, without a verdict.
+//! `memlint stats`: what a snapshot or a profiler's timeline holds, without a verdict.
 
 use std::process::ExitCode;
 
@@ -6,25 +6,51 @@ use clap::ArgMatches;
 
 use super::arguments::{Color, PlainFormat, Stats};
 use super::error::CliError;
-use super::reading::{read, source_map};
+use super::reading::{Shown, origin, read_any, source_map};
 use super::{print, terminal};
 use crate::config::Settings;
+use crate::engine::Input;
 use crate::input::Source;
-use crate::report::{Detail, json, stats};
+use crate::profiler::ProfilerTimeline;
+use crate::report::{Detail, json, profiler, stats};
+use crate::source::SourceMap;
 
 pub(super) fn run(arguments: &Stats, matches: &ArgMatches, color: Color) -> Result<ExitCode, CliError> {
     let configuration = arguments.locating.configuration(matches)?;
     let settings = Settings::of(configuration, arguments.reading.sources.overrides())?;
     let source = Source::named(&arguments.path);
-    let input = read(&source, &arguments.reading.limits)?;
-    let files = source_map(&settings.source_roots, &settings.path_map, &[source]);
+    match read_any(&source, &arguments.reading.limits)? {
+        Shown::Snapshot(input) => {
+            let files = source_map(&settings.source_roots, &settings.path_map, &[source]);
+            show_snapshot(arguments, color, &files, &input)?;
+        }
+        Shown::Timeline(timeline) => show_timeline(arguments, color, &source, &timeline)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show_snapshot(arguments: &Stats, color: Color, files: &SourceMap, input: &Input) -> Result<(), CliError> {
     let detail = if arguments.verbose { Detail::Verbose } else { Detail::Normal };
     match arguments.output_format {
         PlainFormat::Text => {
             let look = terminal::look(color, detail);
-            print(|out| out.write_all(stats::render(&input.recording(), &files, &look).as_bytes()))?;
+            print(|out| out.write_all(stats::render(&input.recording(), files, &look).as_bytes()))
         }
-        PlainFormat::Json => print(|out| json::stats(&input, &files, arguments.allocations, out))?,
+        PlainFormat::Json => print(|out| json::stats(input, files, arguments.allocations, out)),
     }
-    Ok(ExitCode::SUCCESS)
+}
+
+fn show_timeline(
+    arguments: &Stats,
+    color: Color,
+    source: &Source,
+    timeline: &ProfilerTimeline,
+) -> Result<(), CliError> {
+    match arguments.output_format {
+        PlainFormat::Text => {
+            let look = terminal::look(color, Detail::Normal);
+            print(|out| out.write_all(profiler::render(&source.name(), timeline, &look).as_bytes()))
+        }
+        PlainFormat::Json => print(|out| json::profiler(&source.name(), origin(source).rank, timeline, out)),
+    }
 }

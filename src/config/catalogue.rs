@@ -3,7 +3,7 @@
 use super::budget::Budget;
 use super::error::Fault;
 use crate::finding::{Group, Severity};
-use crate::rules::RULES;
+use crate::rules::{Meta, metas};
 use crate::unit::suggestion;
 
 /// The word for every rule there is.
@@ -43,13 +43,13 @@ pub enum Choice {
 impl Catalogue {
     /// The rules of memlint and some budgets.
     pub fn with(budgets: &[Budget]) -> Catalogue {
-        let rule = |meta: &crate::rules::Meta| Known {
+        let rule = |meta: &'static Meta| Known {
             name: meta.name.to_owned(),
             group: meta.group.name(),
             level: meta.level,
             by_default: meta.group.is_default(),
         };
-        let own = RULES.iter().map(|one| rule(one.meta()));
+        let own = metas().map(rule);
         let set = budgets.iter().map(|one| Known {
             name: one.rule.clone(),
             group: Group::Budget.name(),

@@ -39,6 +39,8 @@ pub struct Overrides {
     pub path_map: Vec<Setting<PathMapping>>,
     /// `--baseline`.
     pub baseline: Option<Setting<PathBuf>>,
+    /// `--baseline-tolerance`.
+    pub tolerance: Option<Setting<Amount>>,
     /// `--device-memory`.
     pub device_memory: Option<Setting<Bytes>>,
 }
@@ -100,7 +102,7 @@ impl Settings {
             source_roots: given_or(overrides.source_roots, configuration.source_roots),
             path_map: given_or(overrides.path_map, configuration.path_map),
             baseline: overrides.baseline.or(configuration.baseline),
-            tolerance: configuration.tolerance,
+            tolerance: overrides.tolerance.or(configuration.tolerance),
             device_memory,
         })
     }

@@ -36,6 +36,14 @@ impl<'a> Plan<'a> {
         }
     }
 
+    /// What is left of findings made beside the rules: those whose rule is selected, at the level that was chosen for it.
+    pub fn admitted(&self, findings: Vec<Finding>) -> Vec<Finding> {
+        let selected = |rule: &str| self.selection.is_none_or(|selection| selection.runs(rule));
+        let mut admitted: Vec<Finding> = findings.into_iter().filter(|one| selected(&one.rule)).collect();
+        admitted.iter_mut().for_each(|one| self.level(one));
+        admitted
+    }
+
     /// The names of all that runs.
     pub(super) fn names(&self) -> impl Iterator<Item = Cow<'static, str>> {
         let rules = self.rules.iter().map(|rule| Cow::Borrowed(rule.meta().name));

@@ -69,6 +69,14 @@ impl Report {
         rules
     }
 
+    /// Adds findings that were not made by examining one input, in their place.
+    pub fn add(&mut self, findings: Vec<Finding>) {
+        if !findings.is_empty() {
+            self.findings.extend(merged::merge(findings, &self.recordings));
+            self.findings.sort_by(worst_first);
+        }
+    }
+
     /// Adds to every finding that grows in which iteration a device of this capacity is full.
     pub fn forecast(&mut self, capacity: Bytes) {
         forecast(&mut self.findings, &self.recordings, capacity);

@@ -53,6 +53,17 @@ pub struct Blame<'a> {
 impl Blame<'_> {
     /// The narrowest user frame that carries at least half of the weight.
     pub fn narrowest(&self, guilty: &[Guilty]) -> Option<FrameId> {
+        self.carrying(guilty, SHARE)
+    }
+
+    /// The narrowest user frame through which all guilty stacks pass that show any Python: where which tensor is large
+    /// does not matter, but what was running.
+    pub fn common(&self, guilty: &[Guilty]) -> Option<FrameId> {
+        let equal: Vec<Guilty> = guilty.iter().map(|one| Guilty { weight: 1, ..*one }).collect();
+        self.carrying(&equal, 1.0).or_else(|| self.past_forwards(guilty))
+    }
+
+    fn carrying(&self, guilty: &[Guilty], share: f64) -> Option<FrameId> {
         let mut stacks: BTreeMap<StackId, u64> = BTreeMap::new();
         for one in guilty.iter().filter(|one| !self.code.python(one.stack).is_empty()) {
             let weight = stacks.entry(one.stack).or_default();
@@ -71,7 +82,7 @@ impl Blame<'_> {
                 *sum = sum.saturating_add(*weight);
             }
         }
-        let enough = total as f64 * SHARE;
+        let enough = total as f64 * share;
         let heavy = |frame: &FrameId| weights.get(frame).is_some_and(|weight| *weight as f64 >= enough);
         let mut paths: BTreeMap<Vec<FrameId>, u64> = BTreeMap::new();
         for (stack, weight) in stacks {

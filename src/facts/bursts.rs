@@ -1,8 +1,9 @@
 //! Moments at which tensors of several past iterations go at once.
 //!
 //! In: lifetimes and iterations. Out: the frees between one allocation and the next, where they let go of the tensors of
-//! at least three iterations, two of them past, that came one after the other: everything that one line left behind
-//! since the last such moment. That is how Python's garbage collector frees a reference cycle.
+//! at least three iterations, two of them past, that came one after the other or at even distances (every second
+//! iteration takes the path that leaves a cycle): everything that one line left behind since the last such moment. That
+//! is how Python's garbage collector frees a reference cycle.
 
 use std::collections::BTreeMap;
 
@@ -66,12 +67,13 @@ fn burst(facts: &Facts, site: FrameId, group: &[(AllocationId, usize)]) -> Optio
         *shares.entry(*born).or_default() += bytes(*id);
     }
     let (first, last) = (*shares.keys().next()?, *shares.keys().next_back()?);
-    let in_a_row = last + 1 - first == shares.len();
+    let stride = (last - first) / (shares.len() - 1).max(1);
+    let evenly = shares.keys().zip(shares.keys().skip(1)).all(|(one, next)| next - one == stride);
     let (smallest, most) = (shares.values().min()?, shares.values().max()?);
-    if !in_a_row
+    if !evenly
         || shares.len() < ITERATIONS
         || smallest.share_of(*most) < EVEN
-        || last + 2 < iteration.position()
+        || last + 1 + stride < iteration.position()
     {
         return None;
     }

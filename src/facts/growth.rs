@@ -8,6 +8,9 @@
 //! Sets that are replaced in every iteration by larger ones (hooks that are added and never removed each keep one
 //! tensor) are asked about separately: there every tensor counts that outlives an end, and the growth must be one of
 //! their number. A single tensor that is replaced by a larger one has the number one.
+//!
+//! What no line shows because each of very many gains a little (generated code, a list that every layer appends to) is one
+//! more series: everything that is left, taken together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,6 +22,9 @@ use crate::unit::{AllocationId, Bytes, FrameId, StackId};
 
 /// Series are thinned to this many values before they are tested; the test takes quadratic time.
 const LONGEST_SERIES: usize = 1000;
+
+/// Fewer ends prove nothing of many lines at once: caches and lazy state of many sites appear one after the other.
+const SCATTERED_ENDS: usize = 8;
 
 /// A line whose tensors outlive iterations.
 #[derive(Debug)]
@@ -47,6 +53,62 @@ pub(super) fn growth(facts: &Facts) -> Vec<Growth> {
 /// The series of the sets that each line leaves to the next iteration, largest net growth first.
 pub(super) fn replaced_sets(facts: &Facts) -> Vec<Growth> {
     series(facts, Outlives::One)
+}
+
+/// The lines that grow together, if the bytes of all lines together do, without the allocations that are known otherwise.
+pub(super) fn scattered(facts: &Facts, known: &dyn Fn(AllocationId) -> bool) -> Option<Scattered> {
+    let ends = facts.iteration_ends();
+    if ends.len() < SCATTERED_ENDS {
+        return None;
+    }
+    let survivors = Survivors::of(facts, ends.len(), Outlives::Two);
+    let mut rest = Site { series: Series::flat(ends.len()), members: Vec::new() };
+    let mut weights: BTreeMap<FrameId, Bytes> = BTreeMap::new();
+    let mut sites: Vec<(&FrameId, &Site)> = survivors.sites.iter().collect();
+    sites.sort_by_key(|(frame, _)| **frame);
+    for (frame, site) in sites {
+        for member in site.members.iter().filter(|member| !known(member.id)) {
+            rest.series.raise(member.first, member.last, member.bytes);
+            if member.last == ends.len() && member.first > 1 {
+                *weights.entry(*frame).or_default() += member.bytes;
+            }
+            rest.members.push(*member);
+        }
+    }
+    let gained: Bytes = weights.values().copied().sum();
+    let (site, most) = weights.iter().max_by_key(|(frame, bytes)| (**bytes, std::cmp::Reverse(**frame)))?;
+    // Of the last end not all is known: what was made in the last iteration counts only if its like lived on.
+    let mut levels = survivors.with_older(&rest).levels();
+    levels.pop();
+    let stride = levels.len().div_ceil(LONGEST_SERIES).max(1);
+    let series: Vec<f64> = levels.into_iter().skip(1).step_by(stride).collect();
+    let trend = trend(&series)?;
+    let trend = Trend { slope: trend.slope / stride as f64, ..trend };
+    let kept = rest.members.iter().filter(|member| member.last == ends.len() && member.first > 1);
+    let mut alive: Vec<AllocationId> = kept.map(|member| member.id).collect();
+    alive.sort_unstable();
+    let series = series.iter().copied().map(Bytes::rounded).collect();
+    let growth = Growth {
+        site: *site,
+        series,
+        device_net: trend.net,
+        trend,
+        alive,
+        surplus: Vec::new(),
+        by_number: 0.0,
+    };
+    Some(Scattered { growth, lines: weights.len(), largest: most.share_of(gained) })
+}
+
+/// A growth that no line shows alone.
+#[derive(Debug)]
+pub struct Scattered {
+    /// All lines together; its site is the line that gains most.
+    pub growth: Growth,
+    /// How many lines gain.
+    pub lines: usize,
+    /// The share of all that the line has that gains most.
+    pub largest: f64,
 }
 
 /// How many ends a tensor has to outlive to count.
@@ -158,6 +220,7 @@ impl Site {
     }
 }
 
+#[derive(Clone, Copy)]
 struct Member {
     id: AllocationId,
     bytes: Bytes,

@@ -23,6 +23,7 @@ mod releases;
 mod retention;
 mod savers;
 mod shapes;
+mod siblings;
 mod steady;
 mod trend;
 mod unscalings;
@@ -35,7 +36,7 @@ pub use bursts::Burst;
 pub use calls::Calls;
 pub use code::Code;
 pub use collection::{Collected, CollectedAt, Collection};
-pub use growth::Growth;
+pub use growth::{Growth, Scattered};
 pub use impact::{Change, Changes};
 pub use makers::Maker;
 pub use module_calls::ModuleCall;
@@ -236,6 +237,11 @@ impl<'a> Facts<'a> {
         self.replaced_sets.get_or_init(|| growth::replaced_sets(self))
     }
 
+    /// What all lines gain together, without the allocations that are known otherwise; `None` with few iterations.
+    pub fn scattered_growth(&self, known: &dyn Fn(AllocationId) -> bool) -> Option<Scattered> {
+        growth::scattered(self, known)
+    }
+
     /// What loops beside the main one collect, by loop.
     pub fn collections(&self) -> &[Collection] {
         self.collections.get_or_init(|| collection::collections(self))
@@ -250,6 +256,11 @@ impl<'a> Facts<'a> {
     /// like shows; none where frees have no C++ frames.
     pub fn savers(&self, kept: &[AllocationId]) -> Vec<String> {
         savers::savers(self, kept)
+    }
+
+    /// The user's line at which most tensors go that the stacks of some kept ones made, too.
+    pub fn siblings_go(&self, kept: &[AllocationId]) -> Option<FrameId> {
+        siblings::siblings_go(self, kept)
     }
 
     /// Buffers that are replaced by ever larger ones, by the function that replaces them.

@@ -1,7 +1,9 @@
 //! Buffers that are replaced by ever larger ones.
 //!
 //! In: lifetimes and stacks. Out: chains of allocations of one path, each larger than the one before, which is alive when
-//! its successor is made and goes soon after: `buffer = torch.cat([buffer, new])`. Where the sizes of a whole program grow
+//! its successor is made and goes soon after: `buffer = torch.cat([buffer, new])`. What the autograd engine's thread makes
+//! has the path under which the backward pass was entered; there a successor is one of a later iteration (sparse
+//! gradients that are added up instead of cleared). Where the sizes of a whole program grow
 //! (a curriculum), outputs that are overwritten late look alike; then everything else grows in proportion, and
 //! that tells the two apart where the C++ frames do not name the operator.
 
@@ -37,6 +39,8 @@ pub struct Reallocation {
     pub last: Bytes,
     /// Whether C++ frames name an operator that joins tensors.
     pub joins: bool,
+    /// Whether the autograd engine's thread makes them, with no Python code of its own.
+    pub by_engine: bool,
 }
 
 impl Reallocation {
@@ -57,12 +61,11 @@ pub(super) fn reallocations(facts: &Facts) -> Vec<Reallocation> {
     let rest = Rest::of(facts, &growing);
     let mut functions: BTreeMap<(StringId, StringId), Vec<Sited>> = BTreeMap::new();
     for chain in chains {
-        let Some(stack) =
-            chain.last().and_then(|id| facts.timeline.allocation(*id)).and_then(|one| one.stack)
-        else {
+        let Some(last) = chain.last().and_then(|id| facts.timeline.allocation(*id)) else { continue };
+        let Some((own, stack)) = last.stack.zip(last.alloc.and_then(|event| facts.seen_stack(event))) else {
             continue;
         };
-        let joins = joins(facts.snapshot, stack);
+        let joins = joins(facts.snapshot, own);
         let shown = joins || (is_even(facts, &chain) && rest.stands_still(facts, &chain));
         if !shown {
             continue;
@@ -82,10 +85,16 @@ pub(super) fn reallocations(facts: &Facts) -> Vec<Reallocation> {
         let (site, _) = weights.into_iter().max_by_key(|(site, bytes)| (*bytes, std::cmp::Reverse(*site)))?;
         let joins = chains.iter().any(|(_, joins, _)| *joins);
         let chains: Vec<Vec<AllocationId>> = chains.into_iter().map(|(_, _, chain)| chain).collect();
-        Some(Reallocation { site, last: at_once(facts, &chains), chains, joins })
+        let own = |id: &AllocationId| facts.timeline.allocation(*id)?.stack;
+        let by_engine = |id| own(id).is_some_and(|stack| facts.code.python(stack).is_empty());
+        let by_engine = chains.iter().filter_map(|chain| chain.last()).any(by_engine);
+        Some(Reallocation { site, last: at_once(facts, &chains), chains, joins, by_engine })
     };
     functions.into_values().filter_map(of_function).collect()
 }
+
+/// A possible successor: with its bytes, and the position of its birth.
+type Waiting = (AllocationId, Bytes, usize);
 
 /// The chains of all paths.
 fn chains(facts: &Facts) -> Vec<Vec<AllocationId>> {
@@ -96,8 +105,13 @@ fn chains(facts: &Facts) -> Vec<Vec<AllocationId>> {
         (!path.is_empty()).then(|| *ids.entry(path).or_insert(next))
     };
     let paths: Vec<Option<usize>> = facts.snapshot.stacks.ids().map(&mut path_of).collect();
-    let path = |one: &Allocation| paths.get(one.stack?.position()).copied().flatten();
-    let mut waiting: FxHashMap<usize, Vec<(AllocationId, Bytes, usize)>> = FxHashMap::default();
+    let known = |stack: StackId| paths.get(stack.position()).copied().flatten();
+    // The path, and whether it is the one under which the engine's thread ran.
+    let path = |one: &Allocation| match known(one.stack?) {
+        Some(own) => Some((own, false)),
+        None => Some((known(facts.seen_stack(one.alloc?)?)?, true)),
+    };
+    let mut waiting: FxHashMap<(usize, bool), Vec<Waiting>> = FxHashMap::default();
     let mut before: BTreeMap<AllocationId, AllocationId> = BTreeMap::new();
     for (at, event) in facts.trace.events.iter().enumerate() {
         let known = facts.timeline.allocation_of.get(at).copied().flatten();
@@ -114,8 +128,13 @@ fn chains(facts: &Facts) -> Vec<Vec<AllocationId>> {
         } else if one.free_requested.or(one.free).is_some_and(|freed| freed.position() == at) {
             here.retain(|(other, _, _)| *other != id);
             let born = one.alloc.map_or(0, Index::position);
-            let larger =
-                here.iter().enumerate().filter(|(_, (_, bytes, at))| *bytes > one.bytes && *at > born);
+            let own_iteration = facts.born_in(one);
+            let later =
+                |at: usize| facts.event(at).and_then(|event| facts.iteration_of(event)) > own_iteration;
+            let larger = here
+                .iter()
+                .enumerate()
+                .filter(|(_, (_, bytes, at))| *bytes > one.bytes && *at > born && (!path.1 || later(*at)));
             let next = larger.min_by_key(|(place, (_, bytes, _))| (*bytes, *place)).map(|(place, _)| place);
             if let Some(next) = next {
                 before.insert(here.remove(next).0, id);

@@ -1,8 +1,9 @@
 //! Optimizer state that is made again and again.
 //!
-//! In: the allocations with the role of optimizer state, by the step that made them. Out: the makings that are alike: as
-//! many tensors of the same sizes as the first making. A step that adds a tensor or two, and an optimizer that keeps a
-//! history of its own (L-BFGS) make other sizes than at first.
+//! In: the allocations with the role of optimizer state, by the step that made them. Out: the makings that repeat one
+//! another: as many tensors of the same sizes as the first making, or all of the last one's (which are gone by then) and
+//! more: a new optimizer for a growing set of parameters. A step that adds a tensor or two, and an optimizer that keeps a
+//! history of its own (L-BFGS) make other sizes than at first, while the earlier ones live on.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +29,18 @@ pub struct StateMaking {
     pub new_parameters: Bytes,
 }
 
-/// The first making of state, and all that are like it.
+impl StateMaking {
+    /// The state that is alive after the step, and the gradients that were when it began: what the state is for.
+    pub fn alive(&self, facts: &Facts) -> (Bytes, Bytes) {
+        let Some(step) = facts.program.steps.get(self.step) else { return (Bytes::ZERO, Bytes::ZERO) };
+        let of = |role: Role, at: EventIndex| -> Bytes {
+            facts.with_role(role).filter(|(_, one)| one.alive_after(at)).map(|(_, one)| one.bytes).sum()
+        };
+        (of(Role::OptimizerState, step.end), of(Role::Gradient, step.start))
+    }
+}
+
+/// The first making of state, and all that repeat it.
 pub(super) fn makings(facts: &Facts) -> Vec<StateMaking> {
     let steps = &facts.program.steps;
     let mut by_step: BTreeMap<usize, Vec<AllocationId>> = BTreeMap::new();
@@ -43,6 +55,7 @@ pub(super) fn makings(facts: &Facts) -> Vec<StateMaking> {
     let born = |id: AllocationId| facts.timeline.allocation(id).and_then(|one| one.alloc);
     let mut makings: Vec<StateMaking> = Vec::new();
     let mut first = Sizes::default();
+    let mut last_sizes = Sizes::default();
     let mut before = None;
     let parameters = Parameters::of(facts);
     for (step, tensors) in by_step {
@@ -50,15 +63,39 @@ pub(super) fn makings(facts: &Facts) -> Vec<StateMaking> {
         if first.counts.is_empty() {
             first.clone_from(&sizes);
         }
-        if tensors.len() < TENSORS || !sizes.alike(&first) {
+        let again =
+            || makings.last().is_some_and(|last| holds_again(facts, last, &last_sizes, &tensors, &sizes));
+        if tensors.len() < TENSORS || !(sizes.alike(&first) || again()) {
             continue;
         }
         let began = tensors.first().and_then(|id| born(*id));
         let new_parameters = parameters.between(before, began);
         before = tensors.last().and_then(|id| born(*id));
         makings.push(StateMaking { step, tensors, bytes: sizes.total, new_parameters });
+        last_sizes = sizes;
     }
     makings
+}
+
+/// Whether a making holds all of an earlier one, and at least as many tensors, while that is gone before it begins.
+fn holds_again(
+    facts: &Facts,
+    last: &StateMaking,
+    last_sizes: &Sizes,
+    tensors: &[AllocationId],
+    sizes: &Sizes,
+) -> bool {
+    // Never more work than the later making has tensors.
+    if tensors.len() < last.tensors.len() || !sizes.hold(last_sizes) {
+        return false;
+    }
+    let began = tensors.first().and_then(|id| facts.timeline.allocation(*id)?.alloc);
+    let gone = |id: &AllocationId| {
+        let one = facts.timeline.allocation(*id);
+        one.and_then(|one| one.free_requested.or(one.free)).is_some_and(|freed| Some(freed) <= began)
+    };
+    let left: Vec<AllocationId> = last.tensors.iter().copied().filter(|id| !gone(id)).collect();
+    facts.bytes(&left).share_of(last.bytes) <= 1.0 - ALIKE
 }
 
 /// The bytes of the parameters born up to each of them, oldest first.
@@ -104,11 +141,20 @@ impl Sizes {
 
     /// Whether nearly all bytes are in tensors of equal sizes. Takes time by the sizes of this one alone.
     fn alike(&self, first: &Sizes) -> bool {
+        self.common(first).share_of(self.total.max(first.total)) >= ALIKE
+    }
+
+    /// Whether nearly all of another's bytes are here, in tensors of equal sizes.
+    fn hold(&self, other: &Sizes) -> bool {
+        self.common(other).share_of(other.total) >= ALIKE
+    }
+
+    fn common(&self, other: &Sizes) -> Bytes {
         let common = self.counts.iter().map(|(bytes, count)| {
-            let others = first.counts.get(bytes).copied().unwrap_or(0);
+            let others = other.counts.get(bytes).copied().unwrap_or(0);
             bytes.times((*count).min(others) as u64)
         });
-        common.sum::<Bytes>().share_of(self.total.max(first.total)) >= ALIKE
+        common.sum()
     }
 }
 

@@ -40,7 +40,7 @@ pub struct Retention {
     pub passes: usize,
     /// The activations, oldest first.
     pub kept: Vec<AllocationId>,
-    /// What else those turns made that lives as long: inputs, results of other lines.
+    /// What else those turns made that lives as long: inputs, results of other lines, gradients with a graph of their own.
     pub along: Vec<AllocationId>,
 }
 
@@ -52,7 +52,8 @@ struct Life {
     dies: usize,
     caller: Option<FrameId>,
     place: usize,
-    function: (StringId, StringId),
+    /// That of the innermost Python frame; none on the autograd engine's thread.
+    function: Option<(StringId, StringId)>,
     released: bool,
 }
 
@@ -62,7 +63,7 @@ struct Pass {
     kept: Bytes,
     released: Bytes,
     places: FxHashSet<usize>,
-    functions: FxHashSet<(StringId, StringId)>,
+    functions: FxHashSet<Option<(StringId, StringId)>>,
     /// Whether a backward pass ran in its turn.
     backward: bool,
     ids: Vec<AllocationId>,
@@ -108,10 +109,16 @@ fn lives(facts: &Facts) -> Vec<Life> {
         .filter_map(|(id, one)| {
             let (born, stack) = one.alloc.zip(one.stack)?;
             let phase = facts.phase(born);
-            let ours = matches!(phase, Phase::Forward | Phase::Evaluation | Phase::Input | Phase::Other);
             let freed = one.free_requested.or(one.free);
             let forward = matches!(phase, Phase::Forward | Phase::Evaluation);
-            if !ours {
+            // With `create_graph` the backward pass makes a part of the graph, and gradients that the graph holds.
+            let ours = match phase {
+                Phase::Forward | Phase::Evaluation | Phase::Input | Phase::Other => true,
+                Phase::Backward => freed.is_none(),
+                _ => false,
+            };
+            let function = function(facts, stack);
+            if !ours || (function.is_none() && phase != Phase::Backward) {
                 return None;
             }
             Some(Life {
@@ -121,7 +128,7 @@ fn lives(facts: &Facts) -> Vec<Life> {
                 dies: freed.map_or(usize::MAX, Index::position),
                 caller: callers.get(stack.position()).copied().flatten().filter(|_| forward),
                 place: stack.position(),
-                function: function(facts, stack)?,
+                function,
                 released: freed.is_some_and(|event| facts.phase(event) == Phase::Backward),
             })
         })
@@ -231,7 +238,7 @@ mod tests {
             dies: usize::MAX,
             caller: FrameId::at(caller),
             place,
-            function: (text(0), text(place)),
+            function: Some((text(0), text(place))),
             released: false,
         }
     }

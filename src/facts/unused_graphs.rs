@@ -5,14 +5,16 @@
 //!
 //! Without autograd the tensors inside a forward die inside it; what it returns, and a cache of keys and values, is a
 //! small part by number. With autograd most of them live until a backward pass lets go of them one by one. Where most
-//! of a call's tensors outlive the call and are let go of elsewhere, the graph died unused. Two things look alike and are
+//! of a call's tensors outlive the call and are let go of elsewhere, the graph died unused. Three things look alike and are
 //! told apart: a graph that a backward pass with `retain_graph` did use (a backward ran in between, and let go of
-//! nothing), and activations that wait for their backward pass in a later iteration (they die in it).
+//! nothing), one that a backward pass used while the program holds its outputs (the backward let go of the rest of this
+//! very call: states kept by time step or by node), and activations that wait for their backward pass in a later
+//! iteration (they die in it).
 //!
 //! A model of one layer keeps only its input. Then C++ frames decide, if there are any: a saved tensor that is let go
 //! of outside the autograd engine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
 
@@ -21,7 +23,7 @@ use crate::program::{Meaning, Phase};
 use crate::role::Role;
 use crate::snapshot::Action;
 use crate::timeline::Allocation;
-use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index, StackId};
+use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index, IterationIndex, StackId};
 
 /// The share of a call's bytes that has to outlive it for nothing. Recordings without `no_grad` measure 0.5 to 0.93,
 /// training at most 0.24.
@@ -30,6 +32,9 @@ const SHARE: f64 = 0.4;
 const SHARE_BY_NUMBER: f64 = 0.25;
 /// Fewer tensors than this are a small model's output.
 const FEWEST: usize = 4;
+/// The share of a call's bytes that a backward pass lets go of if it goes through the call's graph. Where the program holds
+/// every output it measures 0.48 (a network over trees), where it holds the graph itself 0.
+const USED: f64 = 0.05;
 /// The share of a line's calls that has to look so: a line that serves training as well does not.
 const CALLS: f64 = 0.8;
 
@@ -40,7 +45,7 @@ pub struct UnusedGraph {
     pub line: FrameId,
     /// A stack of such a call.
     pub stack: Option<StackId>,
-    /// How many calls kept it.
+    /// How many calls kept it; in how many iterations, where frames show it.
     pub calls: usize,
     /// What was kept, over all calls.
     pub kept: Vec<AllocationId>,
@@ -138,9 +143,19 @@ fn kept_for_nothing(
     if kept.len() < FEWEST || !most {
         return None;
     }
-    let freed = |id: &AllocationId| facts.timeline.allocation(*id)?.free_requested.map(Index::position);
-    let last = kept.iter().filter_map(freed).max()?;
-    (!backward.used_and_retained(call.end, last, bytes)).then_some(kept)
+    let freed = |id: &AllocationId| facts.timeline.allocation(*id)?.free_requested;
+    let by_backward =
+        |id: &AllocationId| freed(id).is_some_and(|event| backward_frees(facts, call.end, event));
+    let used: Vec<AllocationId> = made.iter().copied().filter(by_backward).collect();
+    let last = kept.iter().filter_map(freed).map(Index::position).max()?;
+    let unused =
+        facts.bytes(&used).share_of(all) < USED && !backward.used_and_retained(call.end, last, bytes);
+    unused.then_some(kept)
+}
+
+/// Whether an event lies behind a call and in a backward pass.
+fn backward_frees(facts: &Facts, call_end: usize, event: EventIndex) -> bool {
+    event.position() >= call_end && facts.phase(event) == Phase::Backward
 }
 
 /// Where backward passes ran, and what they let go of.
@@ -185,7 +200,7 @@ impl BackwardPasses {
             count.checked_sub(1).and_then(|last| self.released.get(last)).map_or(0, |(_, total)| *total)
         };
         let released = Bytes(until(to).saturating_sub(until(from)));
-        self.ran(from, to) && released.share_of(kept) < 0.05
+        self.ran(from, to) && released.share_of(kept) < USED
     }
 }
 
@@ -194,6 +209,7 @@ fn seen_to_be_dropped(facts: &Facts, backward: &BackwardPasses) -> Vec<UnusedGra
     let drops: Vec<bool> =
         facts.snapshot.stacks.ids().map(|stack| drops_saved_tensor(facts, stack)).collect();
     let mut found: BTreeMap<FrameId, UnusedGraph> = BTreeMap::new();
+    let mut passes: BTreeSet<(FrameId, Option<IterationIndex>)> = BTreeSet::new();
     let mut dropped: Vec<(FrameId, AllocationId, &Allocation)> = Vec::new();
     for (id, one) in facts.timeline.iter() {
         let Some((born, freed)) = one.alloc.zip(one.free_requested) else { continue };
@@ -202,11 +218,13 @@ fn seen_to_be_dropped(facts: &Facts, backward: &BackwardPasses) -> Vec<UnusedGra
         if facts.ends_held(one) > 1 || backward.ran(born.position(), freed.position()) {
             continue;
         }
-        let Some(line) = facts.site(stack) else { continue };
+        // The line that ran the model, if one did: one and the same graph may be dropped at several.
+        let called = one.stack.and_then(|made| Some((model_line(facts, made)?, made)));
+        let Some((line, stack)) = called.or_else(|| Some((facts.site(stack)?, stack))) else { continue };
         let graph = found.entry(line).or_insert_with(|| UnusedGraph::at(line));
         graph.seen_in_frames = true;
         graph.stack = graph.stack.or(Some(stack));
-        graph.calls += 1;
+        passes.insert((line, facts.born_in(one)));
         graph.most = graph.most.max(one.bytes);
         graph.kept.push(id);
         dropped.push((line, id, one));
@@ -219,7 +237,20 @@ fn seen_to_be_dropped(facts: &Facts, backward: &BackwardPasses) -> Vec<UnusedGra
             graph.changes.set(id, Change::EndAt(end));
         }
     }
+    for (line, _) in passes {
+        if let Some(graph) = found.get_mut(&line) {
+            graph.calls += 1;
+        }
+    }
     found.into_values().collect()
+}
+
+/// The user's line outside the outermost module call of a stack.
+fn model_line(facts: &Facts, stack: StackId) -> Option<FrameId> {
+    let python = facts.code.python(stack);
+    let is_call = |frame: &FrameId| facts.code.vocabulary.meaning(*frame) == Meaning::ModuleCall;
+    let outside = python.get(..python.iter().position(is_call)?)?;
+    outside.iter().rev().copied().find(|frame| facts.code.is_own(*frame))
 }
 
 /// Where there are allocations like some given ones: of the same size under the same stack.
@@ -248,10 +279,14 @@ impl Alike {
     }
 }
 
+/// Whether a stack lets go of a saved tensor outside the engine. What dies while a tensor is being saved (inside the
+/// pack hook of `saved_tensors_hooks`) stands under `SavedVariable`, too, but under its constructor
+/// (`torch/csrc/autograd/saved_variable.cpp`).
 fn drops_saved_tensor(facts: &Facts, stack: StackId) -> bool {
+    const DROPS: [&str; 3] = ["SavedVariable::reset_data", "~SavedVariable", "release_variables"];
     let frames = facts.snapshot.stacks.get(stack);
     let name = |id: &FrameId| facts.snapshot.stacks.frame(*id).map(|frame| facts.snapshot.text(frame.name));
-    let saved = |name: &str| name.contains("SavedVariable") || name.contains("release_variables");
+    let saved = |name: &str| DROPS.iter().any(|drop| name.contains(drop));
     let engine = |id: &FrameId| facts.code.vocabulary.meaning(*id) == Meaning::Engine;
     frames.iter().filter_map(name).any(saved) && !frames.iter().any(engine)
 }

@@ -1,8 +1,11 @@
 //! What makes two findings the same finding, in another run, on another machine, after unrelated edits.
 //!
-//! A hash of the rule, the kind of phase, and the user's frames as (file, function). Left out on purpose: line numbers,
-//! sizes, addresses, times, the device and the rank. Files count from the deepest folder that holds all of the stack's
-//! user files, so that neither the place of a checkout nor the presence of its sources changes anything.
+//! A hash of the rule and of the user's frames as (file, function). Left out on purpose: line numbers, sizes, addresses,
+//! times, the device and the rank; and the phase, which is inferred, and read otherwise where less was recorded
+//! (`grow-replay-bug`, its first twelve iterations). Files count from the deepest folder that holds all of the stack's
+//! user files, so that neither the place of a checkout nor the presence of its sources changes anything. Comprehensions are
+//! left out, too, which have frames of their own only before Python 3.12 (PEP 709), and what torch.compile makes of a
+//! function counts as the function.
 
 use std::fmt::{self, Write};
 use std::str::FromStr;
@@ -25,17 +28,16 @@ impl Fingerprint {
             // One of a kind on a device, whichever line holds most today.
             return Fingerprint(xxh3_128(finding.rule.as_bytes()));
         }
-        let mut frames: Vec<&Location> =
-            finding.stack.iter().filter(|frame| frame.user).map(|frame| &frame.location).collect();
+        let mut frames = user_frames(finding);
         if frames.is_empty() {
             frames.extend(&finding.location);
         }
         let paths: Vec<Vec<&str>> = frames.iter().map(|frame| components(&frame.file)).collect();
         let shared = shared_folders(&paths);
-        let mut key = format!("{}\n{}", finding.rule, finding.phase.name());
+        let mut key = finding.rule.to_string();
         for (frame, path) in frames.iter().zip(&paths) {
             let relative = path.get(shared..).unwrap_or_default().join("/");
-            let _ = write!(key, "\n{relative}\t{}", frame.function);
+            let _ = write!(key, "\n{relative}\t{}", as_written(&frame.function));
         }
         Fingerprint(xxh3_128(key.as_bytes()))
     }
@@ -55,6 +57,35 @@ impl FromStr for Fingerprint {
         let whole = digits.len() == 32 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
         let number = whole.then(|| u128::from_str_radix(digits, 16).ok()).flatten();
         number.map(Fingerprint).ok_or("a fingerprint ends with 32 hexadecimal digits")
+    }
+}
+
+/// The user's part of a stack, innermost first.
+fn user_frames(finding: &Finding) -> Vec<&Location> {
+    const COMPREHENSIONS: [&str; 3] = ["<listcomp>", "<setcomp>", "<dictcomp>"];
+    let user = finding.stack.iter().filter(|frame| frame.user).map(|frame| &frame.location);
+    user.filter(|frame| !COMPREHENSIONS.contains(&frame.function.as_str())).collect()
+}
+
+/// The function that the user wrote: `torch_dynamo_resume_in_forward_at_31` names a line.
+fn as_written(function: &str) -> &str {
+    let resumed = function.strip_prefix("torch_dynamo_resume_in_").and_then(|rest| rest.rsplit_once("_at_"));
+    resumed.map_or(function, |(name, _)| name)
+}
+
+/// The line of a finding, its file counted like those of its fingerprint.
+pub(super) fn whereabouts(finding: &Finding) -> String {
+    let Some(location) = &finding.location else { return "the whole recording".to_owned() };
+    let frames = user_frames(finding);
+    let mut paths: Vec<Vec<&str>> = frames.iter().map(|frame| components(&frame.file)).collect();
+    let own = components(&location.file);
+    if !paths.contains(&own) {
+        paths = vec![own.clone()];
+    }
+    let file = own.get(shared_folders(&paths)..).unwrap_or_default().join("/");
+    match location.function.as_str() {
+        "" => format!("{file}:{}", location.line),
+        function => format!("{file}:{} in {function}", location.line),
     }
 }
 
@@ -116,7 +147,7 @@ mod tests {
         assert_eq!(fingerprint(&here), fingerprint(&there));
         assert_eq!(
             fingerprint(&here),
-            "v1:e2aa100e1713c2dcde79a503741a2145",
+            "v1:35abf9f92193cecca01e883896bca986",
             "the fingerprint of a version never changes"
         );
     }
@@ -132,12 +163,37 @@ mod tests {
     }
 
     #[test]
-    fn functions_files_and_phases_matter() {
+    fn comprehensions_and_compiled_functions_do_not_matter() {
+        let of = |functions: &[&str]| {
+            let frames = functions.iter().map(|function| frame("/a/train.py", 3, function, true));
+            fingerprint(&finding(frames.collect()))
+        };
+        assert_eq!(of(&["<listcomp>", "forward", "main"]), of(&["forward", "main"]));
+        assert_eq!(of(&["torch_dynamo_resume_in_forward_at_31", "main"]), of(&["forward", "main"]));
+        assert_ne!(of(&["<lambda>", "main"]), of(&["main"]));
+    }
+
+    #[test]
+    fn whereabouts_are_the_same_in_every_checkout() {
+        let of = |root: &str| {
+            let at = |file: &str, function| frame(&format!("{root}/{file}"), 31, function, true);
+            finding(vec![at("src/model.py", "forward"), at("train.py", "main")])
+        };
+        assert_eq!(of("/opt/job").whereabouts(), "src/model.py:31 in forward");
+        assert_eq!(of("/home/me/checkout").whereabouts(), "src/model.py:31 in forward");
+        let moved = Location { file: "elsewhere/loop.py".to_owned(), line: 9, function: String::new() };
+        let moved = Finding { location: Some(moved), ..of("/opt/job") };
+        assert_eq!(moved.whereabouts(), "loop.py:9");
+        assert_eq!(Finding { location: None, ..moved }.whereabouts(), "the whole recording");
+    }
+
+    #[test]
+    fn functions_and_files_matter_and_phases_do_not() {
         let of = |file, function| fingerprint(&finding(vec![frame(file, 3, function, true)]));
         assert_ne!(of("/a/train.py", "main"), of("/a/train.py", "step"));
         assert_ne!(of("/a/train.py", "main"), of("/a/eval.py", "main"));
         let mut later = finding(vec![frame("/a/train.py", 3, "main", true)]);
         later.phase = Phase::Backward;
-        assert_ne!(fingerprint(&later), of("/a/train.py", "main"));
+        assert_eq!(fingerprint(&later), of("/a/train.py", "main"));
     }
 }

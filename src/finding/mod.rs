@@ -5,11 +5,13 @@
 //! should know of the judging itself is a [`Notice`].
 
 mod fingerprint;
+mod pairing;
 mod standing;
 
 use std::borrow::Cow;
 
 pub use fingerprint::Fingerprint;
+pub use pairing::{Difference, Mark, Pairing, Size, Tolerance, pair};
 pub use standing::{Notice, Standing};
 
 use crate::program::Phase;
@@ -147,6 +149,11 @@ impl Finding {
             also: Vec::new(),
             standing: Standing::Open,
         }
+    }
+
+    /// Where it is, in few words that are the same in every checkout: `src/model.py:31 in forward`.
+    pub fn whereabouts(&self) -> String {
+        fingerprint::whereabouts(self)
     }
 
     /// Whether it counts for the verdict.

@@ -17,6 +17,8 @@ pub enum Standing {
     },
     /// The baseline knows it, no smaller than it is now.
     Baselined,
+    /// The recording that this one is held against has it, too, no smaller than it is now.
+    Inherited,
 }
 
 /// Something about the judging that a person should know: a suppression that suppresses nothing, an entry of the baseline

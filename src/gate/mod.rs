@@ -3,8 +3,12 @@
 //! In: the engine's report, settled with the sources. Out: the same report with the standing of every finding and a
 //! verdict. Always: a finding that does not count stays in the report and says why.
 
+mod against;
+mod baseline;
 mod suppress;
 
+pub use against::inherit;
+pub use baseline::{Baseline, BaselineError, Changes, Terms};
 pub use suppress::Suppressions;
 
 use crate::engine::{Report, Verdict};

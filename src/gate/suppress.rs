@@ -28,10 +28,10 @@ impl Suppressions<'_> {
     pub fn apply(&self, report: &mut Report, sources: &SourceMap) {
         let mut comments = Comments::of(report, sources);
         let mut used = vec![false; self.ignores.len()];
-        for finding in report.findings.iter_mut().filter(|finding| finding.is_open()) {
+        for finding in &mut report.findings {
             let configured = self.configured(finding, &mut used);
             let commented = comments.ignore(finding, sources);
-            if let Some(standing) = configured.or(commented) {
+            if let Some(standing) = configured.or(commented).filter(|_| finding.is_open()) {
                 finding.standing = standing;
             }
         }

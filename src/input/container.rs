@@ -84,8 +84,11 @@ fn is_dict_or_list(head: &[u8]) -> bool {
 /// Whether it begins like what `export_memory_timeline` of PyTorch's profiler writes: rows of numbers
 /// (`[[time, action, bytes, category], ...`), or a row of times.
 pub(super) fn begins_like_a_timeline(head: &[u8]) -> bool {
-    let numbers = |byte: &u8| byte.is_ascii_digit() || b"[], .-e".contains(byte);
-    head.starts_with(b"[[") && head.get(2).is_some_and(|byte| *byte != b'[') && head.iter().all(numbers)
+    let numbers = |byte: &u8| byte.is_ascii_digit() || b"[], .-e\n".contains(byte);
+    // Of a device on which nothing happened there are no rows.
+    let is_empty = head.trim_ascii_end() == b"[]";
+    let has_rows = head.starts_with(b"[[") && head.get(2).is_some_and(|byte| *byte != b'[');
+    is_empty || (has_rows && head.iter().all(numbers))
 }
 
 /// What a file is that is no snapshot, in words.

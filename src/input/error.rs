@@ -84,10 +84,22 @@ pub enum InputError {
     /// A memory timeline of PyTorch's profiler.
     #[error("`{name}` is a memory timeline of PyTorch's profiler, not a memory snapshot")]
     #[diagnostic(help(
-        "`export_memory_timeline` writes neither addresses nor stacks, so no line can be named; record a snapshot instead: \
-         `torch.cuda.memory._record_memory_history()`, and then `torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")`"
+        "`memlint stats` shows what it holds, but `export_memory_timeline` writes neither addresses nor stacks, so no line \
+         can be named and nothing be judged; record a snapshot instead: `torch.cuda.memory._record_memory_history()`, and then \
+         `torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")`"
     ))]
     MemoryTimeline {
+        /// The path as given.
+        name: String,
+    },
+    /// A memory timeline of PyTorch's profiler as a picture.
+    #[error("`{name}` is a picture of a memory timeline of PyTorch's profiler, without the numbers")]
+    #[diagnostic(help(
+        "`export_memory_timeline(\"timeline.raw.json.gz\")` writes the numbers, which `memlint stats` shows; `memlint check` \
+         needs a snapshot: `torch.cuda.memory._record_memory_history()`, and then \
+         `torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")`"
+    ))]
+    DrawnTimeline {
         /// The path as given.
         name: String,
     },

@@ -14,6 +14,14 @@ pub(super) fn snapshot(page: &[u8]) -> Option<Vec<u8>> {
     STANDARD.decode(value.get(..end)?).ok()
 }
 
+/// What `export_memory_timeline` of PyTorch's profiler gives its pages for a title: they hold a picture and no numbers.
+const TITLE: &[u8] = b"<title>GPU Memory Timeline HTML</title>";
+
+/// Whether a page begins like one that the profiler drew.
+pub(super) fn is_drawn_timeline(head: &[u8]) -> bool {
+    head.windows(TITLE.len()).any(|window| window == TITLE)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

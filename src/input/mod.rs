@@ -1,7 +1,7 @@
 //! From a path to the bytes of one snapshot.
 //!
 //! In: a path, or `-` for standard input. Out: a stream of the pickle's bytes, unpacked where the content (not the name)
-//! says gzip, zstd, xz or a page of PyTorch's viewer. Always: no more bytes than the limit, whatever a compressed file
+//! says gzip, zstd, xz or a page of PyTorch's viewer; or of the JSON of a profiler's timeline, for who asks. Always: no more bytes than the limit, whatever a compressed file
 //! claims, and none held but those of a page.
 
 mod container;
@@ -13,7 +13,7 @@ mod stream;
 
 pub use error::InputError;
 pub use origin::{Origin, origins};
-pub use stream::Stream;
+pub use stream::{Content, Stream};
 
 use std::fs::{self, File};
 use std::io;
@@ -90,6 +90,17 @@ impl Source {
     /// # Errors
     /// Where it cannot be opened, is empty, or begins like nothing that a snapshot comes in.
     pub fn open(&self, limits: &Limits) -> Result<Stream, InputError> {
+        match self.open_any(limits)? {
+            Content::Snapshot(stream) => Ok(stream),
+            Content::Timeline(_) => Err(InputError::MemoryTimeline { name: self.name() }),
+        }
+    }
+
+    /// Opens it as a stream of whichever of the two it holds.
+    ///
+    /// # Errors
+    /// Where it cannot be opened, is empty, or begins like neither.
+    pub fn open_any(&self, limits: &Limits) -> Result<Content, InputError> {
         let name = self.name();
         match self {
             Source::File(path) => {

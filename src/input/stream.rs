@@ -28,6 +28,15 @@ pub struct Stream {
     failure: Option<InputError>,
 }
 
+/// What a file holds, and the stream of it.
+#[derive(Debug)]
+pub enum Content {
+    /// The pickle of a snapshot.
+    Snapshot(Stream),
+    /// The JSON of a memory timeline of PyTorch's profiler.
+    Timeline(Stream),
+}
+
 /// Counts what is read.
 struct Counted<R> {
     inner: R,
@@ -48,7 +57,7 @@ impl Stream {
         name: String,
         file: impl Read + 'static,
         limits: Limits,
-    ) -> Result<Stream, InputError> {
+    ) -> Result<Content, InputError> {
         let packed = Rc::new(Cell::new(0));
         let mut file = Counted { inner: file, count: Rc::clone(&packed) };
         let failed = |source| InputError::Unreadable { name: name.clone(), source };
@@ -65,8 +74,8 @@ impl Stream {
         stream.check_content()
     }
 
-    /// Looks at what was unpacked: a pickle goes on as it is, a page is searched for the pickle inside.
-    fn check_content(mut self) -> Result<Stream, InputError> {
+    /// Looks at what was unpacked: a pickle and a timeline go on as they are, a page is searched for the pickle inside.
+    fn check_content(mut self) -> Result<Content, InputError> {
         let head = match container::head(&mut self) {
             Ok(head) => head,
             Err(source) => {
@@ -75,15 +84,11 @@ impl Stream {
         };
         let name = self.name.clone();
         match Kind::of(&head) {
-            Kind::Pickle => {
-                let rest = std::mem::replace(&mut self.bytes, Box::new(io::empty()));
-                self.bytes = Box::new(Cursor::new(head).chain(rest));
-                self.unpacked = 0;
-                Ok(self)
-            }
-            Kind::Html => self.find_in_page(head, MOST_PAGE),
+            Kind::Pickle => Ok(Content::Snapshot(self.rewound(head))),
+            Kind::Html if html::is_drawn_timeline(&head) => Err(InputError::DrawnTimeline { name }),
+            Kind::Html => self.find_in_page(head, MOST_PAGE).map(Content::Snapshot),
             _ if head.is_empty() => Err(InputError::Empty { name }),
-            _ if container::begins_like_a_timeline(&head) => Err(InputError::MemoryTimeline { name }),
+            _ if container::begins_like_a_timeline(&head) => Ok(Content::Timeline(self.rewound(head))),
             _ => {
                 let found = container::describe(&head);
                 let found = match self.compression {
@@ -93,6 +98,14 @@ impl Stream {
                 Err(InputError::NotASnapshot { name, found })
             }
         }
+    }
+
+    /// The stream with what was looked at before the rest.
+    fn rewound(mut self, head: Vec<u8>) -> Stream {
+        let rest = std::mem::replace(&mut self.bytes, Box::new(io::empty()));
+        self.bytes = Box::new(Cursor::new(head).chain(rest));
+        self.unpacked = 0;
+        self
     }
 
     /// Goes on with the pickle inside a page of at most `most` bytes.
@@ -171,7 +184,8 @@ mod tests {
     use super::*;
 
     fn read(bytes: &[u8], limits: Limits) -> Result<Vec<u8>, InputError> {
-        let mut stream = Stream::open("file".to_owned(), Cursor::new(bytes.to_vec()), limits)?;
+        let content = Stream::open("file".to_owned(), Cursor::new(bytes.to_vec()), limits)?;
+        let (Content::Snapshot(mut stream) | Content::Timeline(mut stream)) = content;
         let mut all = Vec::new();
         match stream.read_to_end(&mut all) {
             Ok(_) => Ok(all),
@@ -235,6 +249,22 @@ mod tests {
     }
 
     #[test]
+    fn timelines_are_told_from_other_lists_and_come_whole() {
+        let open =
+            |bytes: &[u8]| Stream::open("file".to_owned(), Cursor::new(packed(bytes)), Limits::default());
+        let events = format!("[{}[17, 2, 512, 4]]", "[-1, 1, 4096, 0], ".repeat(100));
+        for timeline in [events.as_str(), "[[10.5, 11], [[0, 1, 2]]]", "[[], []]", "[]"] {
+            let Ok(Content::Timeline(mut stream)) = open(timeline.as_bytes()) else { panic!("{timeline}") };
+            let mut all = String::new();
+            stream.read_to_string(&mut all).unwrap();
+            assert_eq!(all, timeline);
+        }
+        for other in ["[1, 2]", "[[[1, 2]]]", "[[\"a\"]]", "[], 1"] {
+            assert!(matches!(open(other.as_bytes()), Err(InputError::NotASnapshot { .. })), "{other}");
+        }
+    }
+
+    #[test]
     fn what_is_no_snapshot_is_named() {
         let found = |bytes: &[u8]| match read(bytes, Limits::default()) {
             Err(InputError::NotASnapshot { found, .. }) => found,
@@ -247,12 +277,6 @@ mod tests {
             found(br#"{ "schemaVersion": 1, "deviceProperties": []"#),
             "a trace of PyTorch's profiler"
         );
-        for timeline in [&b"[[-1, 1, 4096, 0], [17, 2, 512, 4]]"[..], b"[[10.5, 11.0], [[0, 1, 2]]]"] {
-            assert!(matches!(
-                read(&packed(timeline), Limits::default()),
-                Err(InputError::MemoryTimeline { .. })
-            ));
-        }
         assert_eq!(found(b"[[[1, 2]]]"), "JSON or other text");
         assert!(matches!(read(b"", Limits::default()), Err(InputError::Empty { .. })));
         assert!(matches!(

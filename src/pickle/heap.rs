@@ -38,6 +38,9 @@ pub struct Row(u32);
 const ROW_BITS: u32 = 28;
 
 impl Row {
+    /// How many rows a table may have.
+    pub const MOST: u64 = 1 << ROW_BITS;
+
     /// Row `index` of table `table` (0 to 15); `None` beyond 2^28 rows.
     pub fn new(table: u8, index: usize) -> Option<Row> {
         let index = u32::try_from(index).ok().filter(|index| index >> ROW_BITS == 0)?;

@@ -30,6 +30,8 @@ pub(super) struct Node {
     pub(super) origin: Origin,
     /// Whether it is, or runs inside, a constructor.
     pub(super) constructing: bool,
+    /// Whether the function is running already further out.
+    pub(super) recursive: bool,
     /// The innermost frame of the user's own code on the way here, the function's caller included; `None` if there is none.
     pub(super) caller: Option<FrameId>,
 }

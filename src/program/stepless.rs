@@ -8,7 +8,8 @@
 //!   apart by its higher target line. One edge in each iteration, of which a few jump a little lower, is no inner loop but a
 //!   line that not every iteration runs.
 //! - Of the outermost loops the main one is not set-up (run by a constructor, or capturing CUDA graphs into private pools),
-//!   preferably calls modules, and allocates most often.
+//!   preferably calls modules, and allocates most often. What a constructor, or a function that calls itself, repeats
+//!   without calling a module is never it: layers that are built, or built anew while a function walks through a model.
 //! - Where one inner loop makes 90 % of a loop's allocations and bytes *and* begins its iterations with an input of its own
 //!   (an allocation outside any module call), the inner one iterates: batches within epochs, and not tokens within a
 //!   request or layers within a batch.
@@ -41,6 +42,8 @@ struct Candidate {
     edges: Vec<Edge>,
     sum: Sum,
     constructing: bool,
+    /// Whether a constructor runs it, or a function that called itself.
+    builds: bool,
 }
 
 impl Candidate {
@@ -61,7 +64,8 @@ pub(super) struct Stage<'a> {
 /// The main loop of a program without steps.
 pub(super) fn main_loop(stage: &Stage<'_>) -> Option<Cut> {
     let candidates = stage.candidates();
-    let best = outermost(&candidates).max_by_key(|one| {
+    let works = outermost(&candidates).filter(|one| !one.builds || one.sum.in_modules > 0);
+    let best = works.max_by_key(|one| {
         (!one.is_setup(), one.sum.in_modules > 0, one.sum.allocations, Reverse(one.start))
     })?;
     stage.cut(best, &candidates)
@@ -157,6 +161,7 @@ impl Stage<'_> {
             edges,
             sum: self.tally.between(start, end),
             constructing: node.constructing,
+            builds: node.constructing || node.recursive,
         })
     }
 

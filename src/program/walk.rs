@@ -251,12 +251,14 @@ impl Walker<'_> {
         let node = *self.nodes.entry((above, line, function)).or_insert(next);
         if node == next {
             let outer = self.found.nodes.get(above as usize).copied();
+            let recursive = self.live.iter().any(|call| call.function == function);
             let users = caller.filter(|&one| self.vocabulary.origin(one) == Origin::User);
             self.found.nodes.push(Node {
                 depth: outer.map_or(0, |one| one.depth + 1),
                 origin: self.vocabulary.origin(frame),
                 constructing: self.vocabulary.meaning(frame) == Meaning::Constructor
                     || outer.is_some_and(|one| one.constructing),
+                recursive,
                 caller: users.or(outer.and_then(|one| one.caller)),
             });
         }

@@ -6,15 +6,22 @@ use super::look::{Ink, Look};
 use crate::engine::IterationMemory;
 use crate::unit::Bytes;
 
-/// Draws the bars in at most so many rows: resident bytes filled, the rest of the peak shaded.
-pub(super) fn draw(out: &mut String, iterations: &[IterationMemory], most_rows: usize, look: &Look) {
+/// Draws the bars in at most so many rows: resident bytes filled, the rest of the peak shaded. `unit` is what an iteration is
+/// called.
+pub(super) fn draw(
+    out: &mut String,
+    unit: &str,
+    iterations: &[IterationMemory],
+    most_rows: usize,
+    look: &Look,
+) {
     let highest = iterations.iter().map(|iteration| iteration.peak).max().unwrap_or_default();
     if highest == Bytes::ZERO {
         return;
     }
     let filled = look.bar(1, 1);
     let shaded = look.bar(0, 1);
-    let key = format!("  iteration        peak    resident  ({filled} resident at its end, {shaded} peak)");
+    let key = format!("  {unit:>9}        peak    resident  ({filled} resident at its end, {shaded} peak)");
     let _ = writeln!(out, "{}", look.paint(Ink::Faint, &key));
     let together = iterations.len().div_ceil(most_rows.max(1));
     let room = look.width.saturating_sub(36).clamp(10, 60);

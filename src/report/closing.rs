@@ -132,7 +132,7 @@ fn verdict(report: &Report, look: &Look) -> String {
     aside.extend((!kinds.is_empty()).then(|| kinds.join(", ")));
     aside.extend(tally.aside());
     if look.detail < Detail::Verbose {
-        hidden += tally.ignored + tally.baselined;
+        hidden += tally.ignored + tally.baselined + tally.inherited;
         aside.extend((hidden > 0).then(|| format!("-v shows {}", if hidden == 1 { "it" } else { "them" })));
     }
     let counted = parts.join(", ");
@@ -228,7 +228,7 @@ pub(super) const fn phase(phase: Phase) -> Option<&'static str> {
 }
 
 /// A role in the plural.
-const fn roles(role: Role) -> &'static str {
+pub(super) const fn roles(role: Role) -> &'static str {
     match role {
         Role::Parameter => "parameters",
         Role::Buffer => "buffers",

@@ -35,9 +35,8 @@ fn describe(gap: &Gap, detail: Detail) -> String {
         Gap::InconsistentSegments(segments) => {
             format!("{} whose blocks overlap or do not fill them", count(*segments, "segment"))
         }
-        Gap::HostMemory { blocks, bytes, events } => format!(
-            "pinned host memory is not judged ({} in {} at the end, {})",
-            bytes,
+        Gap::HostMemory { blocks, bytes, used, events } => format!(
+            "pinned host memory is not judged (at the end {bytes} in {}, {used} of them in use; {})",
             count(*blocks, "block"),
             count(*events, "event")
         ),

@@ -171,7 +171,7 @@ fn charts(out: &mut String, report: &Report, sources: &SourceMap) {
         let line = closing::iterations(recording, device, sources);
         let _ = writeln!(out, "\n**{}**: {}", text(&recording.name), text(&line));
         let mut bars = String::new();
-        chart::draw(&mut bars, &device.profile.iterations, CHART_ROWS, &CHART);
+        chart::draw(&mut bars, "iteration", &device.profile.iterations, CHART_ROWS, &CHART);
         fence(out, "", &bars.lines().map(str::to_owned).collect::<Vec<_>>());
     }
     let more = devices.count().saturating_sub(MOST_CHARTS);

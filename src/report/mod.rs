@@ -7,6 +7,7 @@
 mod chart;
 mod closing;
 mod concise;
+pub mod diff;
 mod failure;
 mod format;
 mod gap;
@@ -17,6 +18,7 @@ mod junit;
 mod look;
 mod markdown;
 mod place;
+pub mod profiler;
 mod sarif;
 pub mod settings;
 mod sightings;

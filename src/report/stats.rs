@@ -72,7 +72,7 @@ fn render_device(
         look.attribute(out, "not known", &words);
     }
     let mut bars = String::new();
-    chart::draw(&mut bars, &device.profile.iterations, MOST_ROWS, look);
+    chart::draw(&mut bars, "iteration", &device.profile.iterations, MOST_ROWS, look);
     if !bars.is_empty() {
         out.push('\n');
         out.push_str(&bars);

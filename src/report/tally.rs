@@ -4,7 +4,7 @@ use crate::engine::Report;
 use crate::finding::{Severity, Standing};
 use crate::unit::count;
 
-/// Counts; findings that somebody ignored or that the baseline knows are not among the first three.
+/// Counts; findings that somebody ignored or that the baseline or the base knows are not among the first three.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) errors: usize,
@@ -12,6 +12,7 @@ pub(super) struct Tally {
     pub(super) notes: usize,
     pub(super) ignored: usize,
     pub(super) baselined: usize,
+    pub(super) inherited: usize,
     /// Left out because they are less sure than was asked for.
     pub(super) unsure: usize,
 }
@@ -24,6 +25,7 @@ impl Tally {
                 Standing::Open => tally.add(finding.severity),
                 Standing::Ignored { .. } => tally.ignored += 1,
                 Standing::Baselined => tally.baselined += 1,
+                Standing::Inherited => tally.inherited += 1,
             }
         }
         for notice in &report.notices {
@@ -61,7 +63,8 @@ impl Tally {
 
     /// What to call it that nothing is open.
     pub(super) const fn nothing(&self) -> &'static str {
-        if self.ignored + self.baselined + self.unsure == 0 { "no findings" } else { "no open findings" }
+        let aside = self.ignored + self.baselined + self.inherited + self.unsure;
+        if aside == 0 { "no findings" } else { "no open findings" }
     }
 
     /// `1 ignored, 3 in the baseline, 2 not sure enough`.
@@ -69,6 +72,7 @@ impl Tally {
         let counted = [
             (self.ignored, "ignored"),
             (self.baselined, "in the baseline"),
+            (self.inherited, "in the base, too"),
             (self.unsure, "not sure enough"),
         ];
         let parts: Vec<String> = counted

@@ -105,6 +105,7 @@ pub(super) fn standing(standing: &Standing) -> Option<String> {
         Standing::Open => None,
         Standing::Ignored { reason, by } => Some(format!("ignored by {by}: {reason}")),
         Standing::Baselined => Some("in the baseline".to_owned()),
+        Standing::Inherited => Some("in the base, too".to_owned()),
     }
 }
 
@@ -115,6 +116,7 @@ pub(super) fn level(finding: &Finding) -> String {
         Standing::Open => severity.to_owned(),
         Standing::Ignored { .. } => format!("{severity}, ignored"),
         Standing::Baselined => format!("{severity}, in the baseline"),
+        Standing::Inherited => format!("{severity}, in the base, too"),
     }
 }
 

@@ -66,7 +66,7 @@ fn native_kind(name: &str) -> FrameKind {
     let any = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
     if any(&["CachingAllocator", "torch::unwind", "CapturedTraceback", "gather_with_cpp"]) {
         FrameKind::Allocator
-    } else if any(&["SavedVariable", "release_variables"]) {
+    } else if any(&["SavedVariable::reset_data", "~SavedVariable", "release_variables"]) {
         FrameKind::SavedVariable
     } else if name.contains("AccumulateGrad") {
         FrameKind::Accumulation

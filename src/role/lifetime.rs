@@ -16,7 +16,9 @@ use crate::unit::{Bytes, EventIndex, Index, StackId};
 
 /// What the backward pass leaves behind is a gradient. Results of `torch.autograd.grad` and gradients of inputs are
 /// left behind, too; they are told by their size, but only where sizes explain nearly all the rest (90 % of the bytes),
-/// so that a model whose parameters are not all known loses nothing.
+/// so that a model whose parameters are not all known loses nothing. Where the program makes the gradients itself
+/// (clipped and summed up from one of each sample) the backward pass leaves only strangers; there the gradients that
+/// `zero_grad` clears, all of the parameters' sizes, show what a gradient looks like.
 pub(super) fn settle_gradients(scene: &Scene<'_>, verdicts: &mut Verdicts) {
     let left_behind = |life: &Life| life.born().is_some_and(|born| scene.side(born) == Side::Backward);
     let known = Sizes::count(verdicts.lives(scene).filter(|(life, role)| match role {
@@ -29,12 +31,16 @@ pub(super) fn settle_gradients(scene: &Scene<'_>, verdicts: &mut Verdicts) {
         explained += if known.has(life.bytes()) { life.bytes() } else { Bytes::ZERO };
     }
     let sizes_explain = explained.share_of(total) >= 0.9;
+    let made_elsewhere = made_by_the_program(scene, verdicts);
     verdicts.settle(scene, |life| {
         if !left_behind(life) {
             return None;
         }
         let released_by_backward = life.died().is_some_and(|died| scene.side(died) == Side::Backward);
         let stranger = !known.has(life.bytes());
+        if made_elsewhere.as_ref().is_some_and(|sizes| !sizes.has(life.bytes())) {
+            return Some((Role::Activation, Evidence::Sizes));
+        }
         if released_by_backward && (life.was_saved() || stranger) {
             Some((Role::Activation, Evidence::Release))
         } else if sizes_explain && stranger && life.died().is_some() {
@@ -43,6 +49,27 @@ pub(super) fn settle_gradients(scene: &Scene<'_>, verdicts: &mut Verdicts) {
             Some((Role::Gradient, Evidence::Lifetime))
         }
     });
+}
+
+/// The sizes of the gradients that `zero_grad` is seen to clear, if nearly all of them are parameters' sizes and were made
+/// elsewhere than in the backward pass: the program makes the gradients itself.
+fn made_by_the_program(scene: &Scene<'_>, verdicts: &Verdicts) -> Option<Sizes> {
+    let parameters = Sizes::count(verdicts.lives(scene).filter(|(life, role)| match role {
+        Some(role) => *role == Role::Parameter,
+        None => life.born().is_none(),
+    }));
+    let (mut cleared, mut known, mut others) = (Bytes::ZERO, Bytes::ZERO, Bytes::ZERO);
+    let mut sizes = Sizes::default();
+    for (life, _) in
+        verdicts.lives(scene).filter(|(life, role)| *role == Some(Role::Gradient) && life.cleared())
+    {
+        sizes.add(life.bytes());
+        cleared += life.bytes();
+        known += if parameters.has(life.bytes()) { life.bytes() } else { Bytes::ZERO };
+        let by_backward = life.born().is_some_and(|born| scene.side(born) == Side::Backward);
+        others += if by_backward { Bytes::ZERO } else { life.bytes() };
+    }
+    (known.share_of(cleared) >= 0.9 && others.share_of(cleared) >= 0.9).then_some(sizes)
 }
 
 /// With `gradient_as_bucket_view=True` DDP's buckets are the gradients. Then the backward pass leaves next to nothing of

@@ -14,7 +14,7 @@
 //!    `deepcopy` and `torch.load` make weights.
 //! 3. *When it lives* ([`decisive`], [`lifetime`]). What the backward pass makes and leaves behind is a gradient; what
 //!    it lets go of and did not make was saved for it: an activation. What dies in the stretch that made it is temporary.
-//! 4. *How large it is* ([`sizes`], [`earlier`], [`unframed`]). A gradient has the bytes of its parameter, an optimizer's
+//! 4. *How large it is* ([`sizes`], [`replaced`], [`earlier`], [`unframed`]). A gradient has the bytes of its parameter, an optimizer's
 //!    state the same once or twice. This settles what frames and lifetimes leave open: weights written as plain tensors,
 //!    copies of weights (moving averages), blocks that were there before the recording, recordings without stacks, and
 //!    cuBLAS workspaces where the C++ frames are missing.
@@ -37,6 +37,7 @@ mod decisive;
 mod earlier;
 mod frames;
 mod lifetime;
+mod replaced;
 mod scene;
 mod sizes;
 mod stacks;
@@ -160,6 +161,7 @@ impl Roles {
         lifetime::settle_rest(&scene, &mut verdicts);
         lifetime::settle_last_lap(&scene, &mut verdicts);
         sizes::settle_weight_copies(&scene, &mut verdicts);
+        replaced::settle(&scene, &mut verdicts);
         earlier::settle(&scene, &mut verdicts);
         let settled = |verdict: &Option<Verdict>| verdict.unwrap_or_default();
         let (of, evidence) = verdicts.0.iter().map(settled).unzip();

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{declare_rule, measure, place, shown};
+use rustc_hash::FxHashSet;
+
+use super::{declare_rule, growing_residency, measure, place, shown};
 use crate::facts::{Change, Changes, Facts};
 use crate::finding::{Finding, Impact, Severity, Value};
 use crate::program::Phase;
@@ -31,9 +33,13 @@ const SAVED: f64 = 0.05;
 enum Kind {
     /// `torch.load` to the device, kept after the model took the values over.
     Loaded,
-    /// Copied while training runs: a best model, a snapshot. (Copies made before training are computed with: moving
-    /// averages, target networks, teachers.)
+    /// Copied while training runs: a best model, a snapshot. (Modules that are copied before training are computed with:
+    /// moving averages, target networks, teachers.)
     CopiedInLoop,
+    /// `deepcopy(model.state_dict())` before training: plain tensors, with which no module computes.
+    StateDict,
+    /// The same in a constructor: the object may keep a moving average in it.
+    HeldByObject,
 }
 
 /// Which allocations belong together: made by one line in one iteration (or before all).
@@ -47,10 +53,20 @@ struct Copied {
     covered: f64,
 }
 
+impl Copied {
+    /// Whether at least half of it is known otherwise: copies that pile up are a leak.
+    fn is_mostly_in(&self, facts: &Facts, known: &FxHashSet<AllocationId>) -> bool {
+        let inside: Vec<AllocationId> =
+            self.tensors.iter().copied().filter(|id| known.contains(id)).collect();
+        facts.bytes(&inside).share_of(self.bytes) >= 0.5
+    }
+}
+
 impl DuplicateWeights {
     fn detect(facts: &Facts) -> Vec<Finding> {
         let mut copies: BTreeMap<(Kind, FrameId), Vec<Copied>> = BTreeMap::new();
-        for copy in copies_of_weights(facts) {
+        let piled = growing_residency::piled(facts);
+        for copy in copies_of_weights(facts).into_iter().filter(|copy| !copy.is_mostly_in(facts, &piled)) {
             copies.entry((copy.kind, copy.frame)).or_default().push(copy);
         }
         copies.values().filter_map(|copies| report(facts, copies)).collect()
@@ -95,21 +111,56 @@ fn copies_of_weights(facts: &Facts) -> Vec<Copied> {
 #[derive(Debug, Clone, Copy, Default)]
 struct Source {
     line: Option<FrameId>,
-    loads: bool,
-    copies: bool,
+    made: Made,
+    constructs: bool,
     /// A moving average of the weights makes its copy: it is wanted.
     averages: bool,
 }
 
+/// By what.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Made {
+    /// A file is read.
+    Loaded,
+    /// A module is copied, with its parameters.
+    Copied,
+    /// Plain tensors are copied, as those of a state dict.
+    PlainCopied,
+    #[default]
+    Otherwise,
+}
+
 fn source(facts: &Facts, stack: StackId) -> Source {
     let mut source = Source { line: facts.site(stack), ..Source::default() };
+    let (mut loads, mut builds, mut copies) = (false, false, false);
+    let (mut tensors, mut parameters) = (false, false);
     for frame in facts.code.python(stack).iter().filter_map(|id| facts.snapshot.stacks.frame(*id)) {
-        let file = facts.snapshot.text(frame.file);
-        source.loads |= file.ends_with("torch/serialization.py");
-        source.copies |= file.ends_with("/copy.py");
+        let (file, name) = (facts.snapshot.text(frame.file), facts.snapshot.text(frame.name));
+        loads |= is_loader(file, name);
+        builds |= name == "from_pretrained";
+        copies |= file.ends_with("/copy.py");
+        tensors |= name == "__deepcopy__" && file.ends_with("torch/_tensor.py");
+        parameters |= name == "__deepcopy__" && file.ends_with("torch/nn/parameter.py");
         source.averages |= file.ends_with("torch/optim/swa_utils.py") || file.ends_with("utils/model_ema.py");
+        source.constructs |= name == "__init__";
     }
+    // What `from_pretrained` reads is the model itself.
+    source.made = match (loads && !builds, copies) {
+        (true, _) => Made::Loaded,
+        (false, true) if tensors && !parameters => Made::PlainCopied,
+        (false, true) => Made::Copied,
+        (false, false) => Made::Otherwise,
+    };
     source
+}
+
+/// Whether a function reads a file of weights into tensors of its own: `torch.load`, safetensors, and what stands before
+/// them in `huggingface_hub` and transformers.
+fn is_loader(file: &str, name: &str) -> bool {
+    file.ends_with("torch/serialization.py")
+        || (file.ends_with("safetensors/torch.py") && name.starts_with("load"))
+        || (file.ends_with("huggingface_hub/serialization/_torch.py") && name.starts_with("load"))
+        || (file.ends_with("transformers/modeling_utils.py") && name == "load_state_dict")
 }
 
 /// The copy that an allocation may be part of.
@@ -117,12 +168,16 @@ fn key(facts: &Facts, id: AllocationId, one: &Allocation, source: Source, loop_s
     let frame = source.line.filter(|_| !source.averages)?;
     let born = one.alloc?;
     let ends = facts.ends_held(one);
-    if source.loads {
+    if source.made == Made::Loaded {
         return (ends > 0).then_some((Kind::Loaded, frame, None));
+    }
+    if source.made == Made::PlainCopied && born.position() < loop_start {
+        let kind = if source.constructs { Kind::HeldByObject } else { Kind::StateDict };
+        return (ends > 0).then_some((kind, frame, None));
     }
     let busy = matches!(facts.phase(born), Phase::Backward | Phase::OptimizerStep | Phase::Clipping);
     let other = facts.role(id) == Role::OptimizerState;
-    let long = ends >= if source.copies { 1 } else { 2 };
+    let long = ends >= if source.made == Made::Otherwise { 2 } else { 1 };
     let in_loop = born.position() >= loop_start && !busy && !other && long;
     in_loop.then(|| (Kind::CopiedInLoop, frame, facts.born_in(one).map(Index::position)))
 }
@@ -156,9 +211,14 @@ fn report(facts: &Facts, copies: &[Copied]) -> Option<Finding> {
             "keep it on the host: {k: v.detach().cpu() for k, v in model.state_dict().items()}, or save it to disk",
             "copied here while training runs",
         ),
+        Kind::StateDict | Kind::HeldByObject => (
+            format!("a copy of the model's state dict stays on the device ({bytes})"),
+            "keep it on the host: {k: v.detach().cpu() for k, v in model.state_dict().items()}, or save it to disk",
+            "copied here before training, and held ever since",
+        ),
     };
     let mut finding = DuplicateWeights::META.finding(facts, message, help);
-    if share < SAVED {
+    if share < SAVED || largest.kind == Kind::HeldByObject {
         finding.severity = Severity::Info;
     }
     let tensors = largest.tensors.as_slice();
@@ -171,7 +231,8 @@ fn report(facts: &Facts, copies: &[Copied]) -> Option<Finding> {
     finding.phase = first.map(|event| facts.phase(event)).unwrap_or_default();
     finding.confidence = match largest.kind {
         Kind::Loaded => Confidence::High,
-        Kind::CopiedInLoop => Confidence::Medium,
+        Kind::CopiedInLoop | Kind::StateDict => Confidence::Medium,
+        Kind::HeldByObject => Confidence::Low,
     };
     let ends = tensors.iter().filter_map(|id| facts.timeline.allocation(*id)).map(|one| facts.ends_held(one));
     let ends = ends.max().unwrap_or(0);

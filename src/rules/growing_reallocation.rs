@@ -30,9 +30,10 @@ fn noted<'a>(facts: &'a Facts) -> impl Iterator<Item = &'a Reallocation> {
     facts.reallocations().iter().filter(matters)
 }
 
-/// What growing buffers explain: no other rule reports it again.
+/// What growing buffers explain: no other rule reports it again. A note explains nothing: what it names may be a leak.
 pub(super) fn explained(facts: &Facts) -> impl Iterator<Item = AllocationId> {
-    noted(facts).flat_map(|one| one.chains.iter().flatten().copied())
+    let warned = noted(facts).filter(|one| one.last.share_of(facts.peak()) >= WARNED);
+    warned.flat_map(|one| one.chains.iter().flatten().copied())
 }
 
 /// The lines at which buffers outgrow themselves: the holes that they leave are theirs.
@@ -48,14 +49,18 @@ fn report(facts: &Facts, one: &Reallocation) -> Finding {
         format!("{} are", count(one.chains.len(), "buffer"))
     };
     let message = format!("{buffers} re-allocated ever larger, {longest} times, up to {}", one.last);
-    let help = "allocate the final size once and write into it: buffer = torch.empty(total, ...); buffer[start:end] = part";
+    let stack_of = |id: &AllocationId| facts.seen_stack(facts.timeline.allocation(*id)?.alloc?);
+    let help = if one.by_engine {
+        "clear the gradients after each step, optimizer.zero_grad(set_to_none=True): sparse ones that are added up hold the rows of all"
+    } else {
+        "allocate the final size once and write into it: buffer = torch.empty(total, ...); buffer[start:end] = part"
+    };
     let mut finding = GrowingReallocation::META.finding(facts, message, help);
     if one.last.share_of(facts.peak()) < WARNED {
         finding.severity = Severity::Info;
     }
     finding.confidence = if one.joins { Confidence::High } else { Confidence::Medium };
     finding.location = place(facts, one.site);
-    let stack_of = |id: &AllocationId| facts.timeline.allocation(*id)?.stack;
     let at_site =
         |id: &&AllocationId| stack_of(id).and_then(|stack| facts.user_frame(stack)) == Some(one.site);
     let sample = one.chains.iter().flatten().find(at_site);

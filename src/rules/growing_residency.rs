@@ -9,7 +9,8 @@ use super::{
     retained_graph, shown,
 };
 use crate::facts::{Change, Changes, Facts, Growth};
-use crate::finding::{Finding, Impact, Related, Severity, Value};
+use crate::finding::{Finding, Impact, Measure, Related, Severity, Value};
+use crate::role::Role;
 use crate::unit::{AllocationId, Bytes, Confidence, FrameId, count};
 
 declare_rule! {
@@ -30,6 +31,15 @@ const DRAWDOWN: f64 = 0.35;
 const TAIL: f64 = 0.6;
 /// How much of what the line gains must show in the device's total: what is freed elsewhere in exchange is no growth.
 const SHOWS_IN_TOTAL: f64 = 0.5;
+/// How many tensors of state an optimizer keeps for a parameter at most: Adam with `amsgrad` keeps three
+/// (`torch/optim/adam.py`).
+const STATES: usize = 3;
+/// How many lines have to gain for a growth that none shows alone, and the share of it that one may have at most. Chosen,
+/// not measured: no recording has such a leak.
+const LINES: usize = 8;
+const LARGEST: f64 = 0.3;
+/// The share of what grows that has to be gradients and state for that.
+const BOUNDED: f64 = 0.9;
 /// How many sets there have to be, where each replaces the last: their sizes vary for more reasons than those of piles.
 const SETS: usize = 5;
 /// How much of the growth of such sets their number has to account for.
@@ -38,11 +48,7 @@ const BY_NUMBER: f64 = 0.8;
 impl GrowingResidency {
     fn detect(facts: &Facts) -> Vec<Finding> {
         let explained = explained(facts);
-        let real = |growth: &&Growth| grows(facts, growth) && !is_explained(facts, growth, &explained);
-        let mut growing: Vec<&Growth> = facts.growth().iter().filter(real).collect();
-        let piled: FxHashSet<FrameId> = growing.iter().map(|growth| growth.site).collect();
-        let sets = facts.replaced_sets().iter().filter(|set| !piled.contains(&set.site));
-        growing.extend(sets.filter(|set| gains_members(set)).filter(real));
+        let growing = growing(facts, &explained);
         let reported: FxHashSet<AllocationId> =
             growing.iter().flat_map(|growth| growth.alive.iter().copied()).collect();
         let mut statements: Vec<(FrameId, Vec<&Growth>)> = Vec::new();
@@ -56,8 +62,52 @@ impl GrowingResidency {
             }
         }
         let piles = statements.into_iter().map(|(_, sites)| report(facts, &sites, &explained));
-        piles.chain(collected::detect(facts, &explained, &reported)).collect()
+        let mut found: Vec<Finding> = piles.collect();
+        if found.is_empty() {
+            found.extend(scattered(facts, &explained));
+        }
+        found.extend(collected::detect(facts, &explained, &reported));
+        found
     }
+}
+
+/// What very many lines gain together, each of them too little by itself. One of them alone is judged by its own series.
+fn scattered(facts: &Facts, explained: &FxHashSet<AllocationId>) -> Option<Finding> {
+    let own = |id: AllocationId| {
+        matches!(facts.role(id), Role::Parameter | Role::Gradient | Role::OptimizerState | Role::Workspace)
+    };
+    let known = |id: AllocationId| own(id) || explained.contains(&id);
+    let all = facts.scattered_growth(&known)?;
+    if all.lines < LINES || all.largest > LARGEST || !grows(facts, &all.growth) {
+        return None;
+    }
+    let mut finding = report(facts, &[&all.growth], explained);
+    let (slope, net) = (Bytes::rounded(all.growth.trend.slope), Bytes::rounded(all.growth.trend.net));
+    finding.message =
+        format!("memory grows by {slope} an iteration at {} lines together, {net} in all", all.lines);
+    finding.confidence = Confidence::Low;
+    finding.severity = Severity::Warning;
+    Some(finding)
+}
+
+/// The lines that grow for reasons of their own.
+fn growing<'a>(facts: &'a Facts, explained: &FxHashSet<AllocationId>) -> Vec<&'a Growth> {
+    let parameters = by_size(facts, facts.with_role(Role::Parameter).map(|(id, _)| id));
+    let real = |growth: &&Growth| {
+        grows(facts, growth)
+            && !is_explained(facts, growth, explained)
+            && !is_bounded(facts, growth, &parameters)
+    };
+    let mut growing: Vec<&Growth> = facts.growth().iter().filter(real).collect();
+    let piled: FxHashSet<FrameId> = growing.iter().map(|growth| growth.site).collect();
+    let sets = facts.replaced_sets().iter().filter(|set| !piled.contains(&set.site));
+    growing.extend(sets.filter(|set| gains_members(set)).filter(real));
+    growing
+}
+
+/// What this rule reports as piled up from iteration to iteration.
+pub(super) fn piled(facts: &Facts) -> FxHashSet<AllocationId> {
+    growing(facts, &explained(facts)).into_iter().flat_map(|growth| growth.alive.iter().copied()).collect()
 }
 
 /// What another leak rule reports, at its cause.
@@ -73,6 +123,30 @@ fn explained(facts: &Facts) -> FxHashSet<AllocationId> {
 fn is_explained(facts: &Facts, growth: &Growth, explained: &FxHashSet<AllocationId>) -> bool {
     let known: Vec<AllocationId> = growth.alive.iter().copied().filter(|id| explained.contains(id)).collect();
     facts.bytes(&known).share_of(facts.bytes(&growth.alive)) >= 0.5
+}
+
+/// How many tensors there are of each size.
+fn by_size(facts: &Facts, ids: impl Iterator<Item = AllocationId>) -> FxHashMap<Bytes, usize> {
+    let mut sizes = FxHashMap::default();
+    for one in ids.filter_map(|id| facts.timeline.allocation(id)) {
+        *sizes.entry(one.bytes).or_default() += 1;
+    }
+    sizes
+}
+
+/// Whether what a line leaves behind is gradients or optimizer state, and no more than the parameters of these sizes
+/// have: layers that are unfrozen one after the other gain theirs in steps, and only so many.
+fn is_bounded(facts: &Facts, growth: &Growth, parameters: &FxHashMap<Bytes, usize>) -> bool {
+    let of = |role: Role| growth.alive.iter().copied().filter(move |id| facts.role(*id) == role);
+    let fits = |role: Role, each: usize| {
+        let room = |bytes: &Bytes| each * parameters.get(bytes).copied().unwrap_or(0);
+        by_size(facts, of(role)).iter().all(|(bytes, count)| *count <= room(bytes))
+    };
+    let bytes = |role: Role| facts.bytes(&of(role).collect::<Vec<_>>());
+    let theirs = bytes(Role::Gradient) + bytes(Role::OptimizerState);
+    // A workspace is made once and does not grow.
+    let growing = facts.bytes(&growth.alive) - bytes(Role::Workspace);
+    theirs.share_of(growing) >= BOUNDED && fits(Role::Gradient, 1) && fits(Role::OptimizerState, STATES)
 }
 
 /// Whether a line's series is a steady growth that matters and that has not come to an end.
@@ -154,6 +228,8 @@ fn report(facts: &Facts, sites: &[&Growth], explained: &FxHashSet<AllocationId>)
         finding.severity = Severity::Warning;
     }
     finding.evidence = evidence(sites, slope, net, p_value, values, alive.len());
+    finding.evidence.push(holder(facts, &alive));
+    finding.related.extend(healthy(facts, &alive, blamed));
     let saved = without_growth(facts, sites, explained).saving(facts.timeline);
     finding.impact = Impact { peak: Some(saved), resident: Some(net), per_iteration: Some(slope) };
     finding
@@ -170,6 +246,25 @@ fn related(facts: &Facts, sites: &[&Growth], blamed: Option<FrameId>) -> Vec<Rel
     others.filter_map(one).collect()
 }
 
+/// What may hold them: the nodes of the graph that save their like, or else an object of the program's.
+fn holder(facts: &Facts, alive: &[AllocationId]) -> Measure {
+    let nodes = facts.savers(alive);
+    let text = if nodes.is_empty() {
+        "held by an object of the program (a list, a dict, an attribute, a closure): which is not recorded"
+            .to_owned()
+    } else {
+        format!("perhaps held by the autograd graph: elsewhere {} lets go of their like", nodes.join(", "))
+    };
+    measure("held-by", Value::Text(text.clone()), text)
+}
+
+/// Where tensors of the same stacks that do not stay are let go of.
+fn healthy(facts: &Facts, alive: &[AllocationId], blamed: Option<FrameId>) -> Option<Related> {
+    let line = facts.siblings_go(alive).filter(|line| Some(*line) != blamed)?;
+    let message = "others made at the same place are freed here".to_owned();
+    Some(Related { location: place(facts, line)?, message })
+}
+
 fn evidence(
     sites: &[&Growth],
     slope: Bytes,
@@ -177,7 +272,7 @@ fn evidence(
     p_value: f64,
     values: usize,
     tensors: usize,
-) -> Vec<crate::finding::Measure> {
+) -> Vec<Measure> {
     let series = sites.first().map(|site| site.series.clone()).unwrap_or_default();
     let shown = if p_value < 0.0001 { "p < 0.0001".to_owned() } else { format!("p = {p_value:.4}") };
     vec![

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashSet;
+
 use super::{declare_rule, measure, place, shown};
 use crate::facts::{Change, Changes, Facts};
 use crate::finding::{Excuse, Finding, Impact, Related, Severity, Value};
@@ -16,6 +18,10 @@ declare_rule! {
     needs: [History, Iterations, Optimizer],
     summary: "gradients are never cleared between iterations",
 }
+
+/// The share of all gradients' bytes that the parameters' sizes have to explain, before another size counts as strange.
+/// Plain models measure 1; with flat parameters, or gradients in buckets, it is near 0.
+const EXPLAINED: f64 = 0.8;
 
 /// A gradient that stays, with the temporaries that later backward passes added to it.
 struct Kept<'a> {
@@ -78,9 +84,11 @@ fn kept_gradients<'a>(facts: &Facts<'a>) -> Vec<Kept<'a>> {
             && facts.ends_outlived(allocation) >= 2
     };
     let backward_births = backward_births(facts);
+    let strangers = Strangers::of(facts);
+    let gradients = facts.with_role(Role::Gradient).filter(|(_, one)| !strangers.has(one.bytes));
     let mut kept = Vec::new();
     let mut looks = facts.trace.events.len().saturating_mul(LOOKS);
-    for (id, allocation) in facts.with_role(Role::Gradient).filter(|(_, allocation)| stays(allocation)) {
+    for (id, allocation) in gradients.filter(|(_, allocation)| stays(allocation)) {
         let Some(born) = facts.born_in(allocation).map(Index::position) else { continue };
         let same_size = |iteration: usize| backward_births.get(&(iteration, allocation.bytes));
         let ordinal = same_size(born).and_then(|births| births.binary_search(&id).ok()).unwrap_or(0);
@@ -102,6 +110,28 @@ fn kept_gradients<'a>(facts: &Facts<'a>) -> Vec<Kept<'a>> {
         }
     }
     kept
+}
+
+/// Sizes that no parameter has, where the parameters' sizes explain nearly all gradients: what the backward pass leaves of
+/// such a size is a library's workspace, or the gradient of an input.
+struct Strangers {
+    parameters: FxHashSet<Bytes>,
+    explained: bool,
+}
+
+impl Strangers {
+    fn of(facts: &Facts) -> Strangers {
+        let parameters: FxHashSet<Bytes> =
+            facts.with_role(Role::Parameter).map(|(_, one)| one.bytes).collect();
+        let gradients = || facts.with_role(Role::Gradient).map(|(_, one)| one.bytes);
+        let known: Bytes = gradients().filter(|bytes| parameters.contains(bytes)).sum();
+        let explained = known.share_of(gradients().sum()) >= EXPLAINED;
+        Strangers { parameters, explained }
+    }
+
+    fn has(&self, bytes: Bytes) -> bool {
+        self.explained && !self.parameters.contains(&bytes)
+    }
 }
 
 /// What backward passes allocate, by iteration and size, in order.

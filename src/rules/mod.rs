@@ -27,6 +27,7 @@ mod overlapping_iterations;
 mod pinned_segment;
 mod private_pool_waste;
 mod rank_imbalance;
+mod regressions;
 mod retained_graph;
 mod skipped_optimizer_step;
 mod transient_spike;
@@ -34,6 +35,8 @@ mod truncated_history;
 mod uncheckpointed_activations;
 mod unchunked_loss;
 mod varying_shapes;
+
+pub use regressions::{GROWTH_REGRESSION, PEAK_REGRESSION};
 
 use crate::facts::{Facts, Guilty, Peer};
 use crate::finding::{Finding, Group, Location, Measure, Severity, StackFrame, Value};
@@ -242,6 +245,11 @@ pub static RULES: &[&dyn Rule] = &[
 /// The rules that run unless somebody says otherwise: all but advice.
 pub fn by_default() -> Vec<&'static dyn Rule> {
     RULES.iter().copied().filter(|rule| rule.meta().group.is_default()).collect()
+}
+
+/// What every rule is; last those that need two recordings, which are no [`Rule`]s.
+pub fn metas() -> impl Iterator<Item = &'static Meta> + Clone {
+    RULES.iter().map(|rule| rule.meta()).chain([&PEAK_REGRESSION, &GROWTH_REGRESSION])
 }
 
 /// The rule of a name.

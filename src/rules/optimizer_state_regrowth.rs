@@ -16,6 +16,10 @@ declare_rule! {
 
 /// Less than this share of the peak is not worth a line.
 const MATTERS: f64 = 0.01;
+/// How far the state may outgrow the gradients that it is for, against the first making: a group of parameters that is
+/// added to an optimizer brings its gradients along. Recordings that add groups measure 1, those that pile up states 2 and
+/// more with the second making.
+const OUTGROWN: f64 = 1.5;
 /// A model made anew has parameters for at least this share of its optimizer's state.
 const NEW_MODEL: f64 = 0.2;
 
@@ -32,7 +36,11 @@ impl OptimizerStateRegrowth {
         let kept: Vec<AllocationId> = old.iter().copied().filter(|id| outlives(facts, *id, last)).collect();
         let resident = bytes(facts, &kept);
         let grows = resident.share_of(state) >= 0.5;
-        let message = format!("the optimizer's {state} of state are made {} times", makings.len());
+        let message = if last.bytes.share_of(state) > OUTGROWN {
+            format!("the optimizer's state is made {} times, up to {}", makings.len(), last.bytes)
+        } else {
+            format!("the optimizer's {state} of state are made {} times", makings.len())
+        };
         let help = if grows {
             "create the optimizer once, outside the loop, and set group[\"lr\"] of its param_groups; keep none of the old ones"
         } else {
@@ -98,11 +106,23 @@ fn regrown<'a>(facts: &'a Facts) -> &'a [StateMaking] {
         [a, b] => same_line(a) == same_line(b),
         _ => true,
     });
-    if makings.len() < 2 || !matters || !alike || new_models.count() * 2 >= makings.len() {
+    let new_groups = new_groups(facts, makings);
+    if makings.len() < 2 || !matters || !alike || new_groups || new_models.count() * 2 >= makings.len() {
         &[]
     } else {
         makings
     }
+}
+
+/// Whether the earlier states are alive because they are in use: there are gradients for all of it.
+fn new_groups(facts: &Facts, makings: &[StateMaking]) -> bool {
+    let (Some(first), Some(last)) = (makings.first(), makings.last()) else { return false };
+    let earlier = makings.iter().take(makings.len() - 1).flat_map(|making| making.tensors.iter().copied());
+    let (earlier, kept): (Vec<AllocationId>, Vec<AllocationId>) =
+        earlier.partition(|id| !outlives(facts, *id, last));
+    let ((state, gradients), (state_then, gradients_then)) = (last.alive(facts), first.alive(facts));
+    let outgrown = state.share_of(gradients) > OUTGROWN * state_then.share_of(gradients_then);
+    facts.bytes(&kept) > facts.bytes(&earlier) && gradients > Bytes::ZERO && !outgrown
 }
 
 /// What regrown states explain: no other rule reports it again.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{declare_rule, measure, place, shown};
 use crate::facts::{Changes, Facts, Guilty};
-use crate::finding::{Finding, Impact, Related, Value};
+use crate::finding::{Finding, Impact, Measure, Related, Value};
 use crate::program::Phase;
 use crate::role::Role;
 use crate::timeline::Allocation;
@@ -159,6 +159,7 @@ fn report(facts: &Facts, lines: &[Vec<AllocationId>], share: f64, saved: Bytes) 
         measure("held", Value::Bytes(bytes), format!("{bytes} held in {}", count(old.len(), "tensor"))),
         measure("share-of-peak", Value::Ratio(share), format!("{} of the peak", percent(share))),
         measure("lines", Value::Count(lines.len() as u64), String::new()),
+        holder(facts, &old),
     ];
     finding.impact = Impact { peak: Some(saved), resident: Some(bytes), per_iteration: None };
     Some(finding)
@@ -177,14 +178,31 @@ fn heaviest_line(facts: &Facts, old: &[AllocationId]) -> Vec<Guilty> {
     heaviest.map(|(_, (_, guilty))| guilty).unwrap_or_default()
 }
 
-/// Where the old tensors are let go of in the end.
-fn related(facts: &Facts, old: &[AllocationId], blamed: FrameId) -> Vec<Related> {
+/// What held them until they went: a name, if the program's own line let go of them.
+fn holder(facts: &Facts, old: &[AllocationId]) -> Measure {
+    let place = freeing_line(facts, old).and_then(|line| place(facts, line));
+    let text = match place {
+        Some(place) => format!(
+            "held by a name or an object that line {} of {}() binds anew or drops",
+            place.line, place.function
+        ),
+        None => "held by a name or an object of the program: which is not recorded".to_owned(),
+    };
+    measure("held-by", Value::Text(text.clone()), text)
+}
+
+/// The user's line at which the largest of the old tensors is let go of in the end.
+fn freeing_line(facts: &Facts, old: &[AllocationId]) -> Option<FrameId> {
     if !facts.program.frees_have_stacks {
-        return Vec::new();
+        return None;
     }
     let largest = old.iter().filter_map(|id| facts.timeline.allocation(*id)).max_by_key(|one| one.bytes);
-    let freed = largest.and_then(|one| facts.trace.event(one.free_requested?)?.stack);
-    let line = freed.and_then(|stack| facts.site(stack)).filter(|frame| *frame != blamed);
+    facts.site(facts.trace.event(largest?.free_requested?)?.stack?)
+}
+
+/// Where the old tensors are let go of in the end.
+fn related(facts: &Facts, old: &[AllocationId], blamed: FrameId) -> Vec<Related> {
+    let line = freeing_line(facts, old).filter(|frame| *frame != blamed);
     let location = line.and_then(|frame| place(facts, frame));
     let message = "freed here in the next iteration".to_owned();
     location.map(|location| Related { location, message }).into_iter().collect()

@@ -16,7 +16,7 @@ declare_rule! {
 const NOTED: Bytes = Bytes(256 << 20);
 /// From here on it is worth a change, if it is also [`SHARE`] of what is reserved.
 const WARNED: Bytes = Bytes(512 << 20);
-/// The share of the reserved peak.
+/// The share of what is reserved in the end.
 const SHARE: f64 = 0.1;
 /// In fewer iterations than this a segment may still be waiting for its use.
 const ENDS: usize = 3;
@@ -34,7 +34,8 @@ impl PinnedSegment {
         let help = "release it while it is empty: `del` the big tensor and every view of it, then call \
                     `torch.cuda.empty_cache()` before anything is allocated that stays";
         let mut finding = Self::META.finding(facts, message, help);
-        let reserved = facts.timeline.peak_reserved.bytes;
+        // What a run for the largest request once reserved and gave back is no measure of what stays.
+        let reserved = facts.timeline.reserved_at_end.min(facts.timeline.peak_reserved.bytes);
         let heavy = waste >= WARNED && waste.share_of(reserved) >= SHARE;
         finding.severity = if heavy { Severity::Warning } else { Severity::Info };
         finding.impact = Impact { resident: Some(waste), ..Impact::default() };

@@ -43,7 +43,7 @@ impl PrivatePoolWaste {
         finding.severity = if waste >= WARNED { Severity::Warning } else { Severity::Info };
         finding.impact = Impact { peak: Some(waste), ..Impact::default() };
         let guilty = guilty(facts, &pools);
-        let blamed = facts.blame().past_forwards(&guilty);
+        let blamed = facts.blame().common(&guilty);
         finding.location = blamed.and_then(|frame| place(facts, frame));
         "each capture takes its memory from a new private pool".clone_into(&mut finding.label);
         if let Some(one) = guilty

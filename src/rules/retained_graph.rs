@@ -1,6 +1,8 @@
 //! Forward passes whose activations stay, because something keeps their autograd graph.
 
-use super::{declare_rule, measure, place, shown};
+use rustc_hash::FxHashSet;
+
+use super::{declare_rule, delayed_free_cycle, measure, place, shown};
 use crate::facts::{Change, Changes, Facts, Retention};
 use crate::finding::{Finding, Impact, Measure, Related, Severity, Value};
 use crate::program::Phase;
@@ -18,10 +20,28 @@ const MATTERS: f64 = 0.02;
 /// Nor below this.
 const LEAST: Bytes = Bytes(4 << 20);
 
+/// The share of all that is kept that has to go in bursts, before a cycle is to blame: the last tooth of the saw is still
+/// alive at the end.
+const IN_BURSTS: f64 = 0.25;
+
 impl RetainedGraph {
     fn detect(facts: &Facts) -> Vec<Finding> {
-        facts.retentions().iter().filter_map(|retention| report(facts, retention)).collect()
+        let cycles: FxHashSet<AllocationId> = delayed_free_cycle::explained(facts).collect();
+        let own = facts.retentions().iter().filter(|retention| !is_cycle(facts, retention, &cycles));
+        own.filter_map(|retention| report(facts, retention)).collect()
     }
+}
+
+/// Whether most of what is let go of goes with the garbage collector's bursts, and enough to judge by: then a reference
+/// cycle holds the graphs, and is reported as such.
+fn is_cycle(facts: &Facts, retention: &Retention, cycles: &FxHashSet<AllocationId>) -> bool {
+    let kept = || retention.kept.iter().copied();
+    let goes =
+        |id: &AllocationId| facts.timeline.allocation(*id).is_some_and(|one| one.free_requested.is_some());
+    let gone: Vec<AllocationId> = kept().filter(goes).collect();
+    let in_bursts: Vec<AllocationId> = kept().filter(|id| cycles.contains(id)).collect();
+    let bytes = facts.bytes(&in_bursts);
+    bytes.share_of(facts.bytes(&gone)) >= 0.5 && bytes.share_of(facts.bytes(&retention.kept)) >= IN_BURSTS
 }
 
 /// What retained graphs explain: no other rule reports it again.
@@ -131,7 +151,11 @@ fn related(facts: &Facts, retention: &Retention) -> Vec<Related> {
         let message = "most of what is kept is made under this line".to_owned();
         Some(Related { location: place(facts, frame)?, message })
     };
-    inner.and_then(one).into_iter().collect()
+    let mut related: Vec<Related> = inner.and_then(one).into_iter().collect();
+    let healthy = facts.siblings_go(&retention.kept).and_then(|line| place(facts, line));
+    let message = "what other passes made at the same places goes here".to_owned();
+    related.extend(healthy.map(|location| Related { location, message }));
+    related
 }
 
 fn evidence(

@@ -9,7 +9,7 @@ use crate::finding::{Finding, Impact, Measure, Related, Severity, Value};
 use crate::program::Phase;
 use crate::role::Role;
 use crate::timeline::Allocation;
-use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, Index, count, percent};
+use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, Index, StringId, count, percent};
 
 declare_rule! {
     /// A few short-lived tensors of one line make a good part of the peak.
@@ -28,6 +28,9 @@ const SINGLE_PART: u64 = 10;
 const FEW: usize = 4;
 /// A tensor may live for an iteration's events divided by this.
 const LIFE_PART: usize = 10;
+/// The same for what one function makes for a line that calls it: its tensors live until it returns. Matrices of distances
+/// in a small network measure 0.13.
+const CALL_PART: usize = 5;
 /// The share of the peak that doing without them has to save for a warning. Logits in float32 and sorts of whole
 /// matrices measure 0.55 to 0.95, what an expert leaves alone mostly less than 0.1: the next tensor takes its place.
 const WARNED: f64 = 0.5;
@@ -39,6 +42,8 @@ const BEFORE: f64 = 1.5;
 /// A line with what it has alive at the peak.
 struct Spike {
     frame: FrameId,
+    /// The line of the function that it calls which makes most of them, where no line of it makes enough alone.
+    inner: Option<FrameId>,
     /// The largest tensors at the peak; some may be the backward pass's counterparts.
     at_peak: Vec<AllocationId>,
     /// All alike, over the whole recording.
@@ -121,7 +126,7 @@ fn spike(
     at_peak.sort_by_key(|id| std::cmp::Reverse(facts.bytes(&[*id])));
     at_peak.truncate(FEW);
     let bytes = facts.bytes(&at_peak);
-    (bytes.share_of(peak) >= SHARE).then_some(Spike { frame, at_peak, all, bytes })
+    (bytes.share_of(peak) >= SHARE).then_some(Spike { frame, inner: None, at_peak, all, bytes })
 }
 
 /// The lines that set the loop's peak with short-lived tensors; heaviest first.
@@ -129,14 +134,14 @@ fn in_the_loop(facts: &Facts) -> Vec<Spike> {
     let steady = facts.steady();
     let Some(at) = steady.peak_event else { return Vec::new() };
     let scene = Scene::of(facts);
-    let mut lines: BTreeMap<FrameId, Vec<AllocationId>> = BTreeMap::new();
+    let mut lines: BTreeMap<Place, Vec<AllocationId>> = BTreeMap::new();
     let mut backward: BTreeMap<Bytes, Vec<AllocationId>> = BTreeMap::new();
     for (id, one) in facts.timeline.iter().filter(|(_, one)| scene.is_large_and_short(one)) {
         if facts.role(id) == Role::Workspace {
             continue;
         }
-        match scene.line(one) {
-            Some(frame) => lines.entry(frame).or_default().push(id),
+        match scene.place(one) {
+            Some(place) => lines.entry(place).or_default().push(id),
             None if scene.is_unframed_backward(one) => backward.entry(one.bytes).or_default().push(id),
             None => {}
         }
@@ -145,7 +150,7 @@ fn in_the_loop(facts: &Facts) -> Vec<Spike> {
         |id: &AllocationId| facts.timeline.allocation(*id).is_some_and(|one| one.alive_after(at));
     let mut spikes: Vec<Spike> = lines
         .into_iter()
-        .filter_map(|(frame, mut all)| {
+        .filter_map(|(place, mut all)| {
             // The gradient of a large tensor is as large, and is made and dropped on the engine's thread.
             let sizes: BTreeSet<Bytes> = all.iter().map(|id| facts.bytes(&[*id])).collect();
             let counterparts = backward.iter().filter(|(bytes, _)| is_one_of(&sizes, **bytes));
@@ -153,12 +158,29 @@ fn in_the_loop(facts: &Facts) -> Vec<Spike> {
                 counterparts.flat_map(|(_, ids)| ids).copied().collect();
             counterparts.sort_unstable();
             all.extend(counterparts);
-            let at_peak = all.iter().copied().filter(is_at_peak).collect();
-            spike(facts, frame, at_peak, all, steady.peak)
+            let at_peak: Vec<AllocationId> = all.iter().copied().filter(is_at_peak).collect();
+            let heaviest = heaviest_line(facts, &at_peak)?;
+            let enough = heaviest.1.share_of(steady.peak) >= SHARE;
+            let (frame, inner) = match place {
+                Place::Call { caller, .. } if !enough => (caller, Some(heaviest.0)),
+                _ => (heaviest.0, None),
+            };
+            Some(Spike { inner, ..spike(facts, frame, at_peak, all, steady.peak)? })
         })
         .collect();
     spikes.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(a.frame.cmp(&b.frame)));
     spikes
+}
+
+/// Of some tensors the line that makes most bytes, and these.
+fn heaviest_line(facts: &Facts, tensors: &[AllocationId]) -> Option<(FrameId, Bytes)> {
+    let mut lines: BTreeMap<FrameId, Bytes> = BTreeMap::new();
+    for one in tensors.iter().filter_map(|id| facts.timeline.allocation(*id)) {
+        if let Some(frame) = one.stack.and_then(|stack| facts.site(stack)) {
+            *lines.entry(frame).or_default() += one.bytes;
+        }
+    }
+    lines.into_iter().max_by_key(|(frame, bytes)| (*bytes, std::cmp::Reverse(*frame)))
 }
 
 /// Whether an amount is within a hundredth of one of these sizes. If it is of any, it is of one of its neighbours.
@@ -167,14 +189,24 @@ fn is_one_of(sizes: &BTreeSet<Bytes>, bytes: Bytes) -> bool {
     neighbours.any(|size| size.get().abs_diff(bytes.get()) <= size.get() / 100)
 }
 
+/// What counts together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    /// What one line makes.
+    Line(FrameId),
+    /// What a function makes for one line that calls it: the steps of one computation.
+    Call { caller: FrameId, function: (StringId, StringId) },
+}
+
 /// What short and large mean here.
 struct Scene<'f, 'a> {
     facts: &'f Facts<'a>,
     makers: Vec<Option<Maker>>,
     /// Bytes from which a single tensor counts.
     large: Bytes,
-    /// How many events it may live.
+    /// How many events it may live, and how many if it is a function's.
     short: usize,
+    short_in_call: usize,
     /// The largest output of a layer in the loop.
     largest_layer: Bytes,
 }
@@ -191,7 +223,8 @@ impl<'f, 'a> Scene<'f, 'a> {
         lengths.sort_unstable();
         let median = lengths.get(lengths.len() / 2).copied().unwrap_or(0);
         let large = Bytes(facts.steady().peak.get() / SINGLE_PART);
-        let mut scene = Scene { facts, makers, large, short: median / LIFE_PART, largest_layer: Bytes::ZERO };
+        let (short, short_in_call) = (median / LIFE_PART, median / CALL_PART);
+        let mut scene = Scene { facts, makers, large, short, short_in_call, largest_layer: Bytes::ZERO };
         let layers = facts.timeline.iter().filter(|(id, one)| {
             scene.maker(one) == Some(Maker::Layer)
                 && facts.role(*id) != Role::Workspace
@@ -208,7 +241,12 @@ impl<'f, 'a> Scene<'f, 'a> {
     fn is_large_and_short(&self, one: &Allocation) -> bool {
         let (Some(born), Some(died)) = (one.alloc, one.free_requested) else { return false };
         let in_loop = self.facts.born_in(one).is_some();
-        in_loop && one.bytes >= self.large && died.position() - born.position() <= self.short
+        let lives = died.position() - born.position();
+        in_loop && one.bytes >= self.large && (lives <= self.short || self.is_brief_in_call(one, lives))
+    }
+
+    fn is_brief_in_call(&self, one: &Allocation, lives: usize) -> bool {
+        lives <= self.short_in_call && matches!(self.place(one), Some(Place::Call { .. }))
     }
 
     /// The line that chose to make a tensor: that of a loss, or of code whose tensor is larger than what layers make.
@@ -225,6 +263,19 @@ impl<'f, 'a> Scene<'f, 'a> {
             one.bytes.get() as f64 >= factor * self.largest_layer.get() as f64
         };
         self.facts.site(one.stack?).filter(|_| outgrows)
+    }
+
+    /// A function outside every module and outside the main loop's own body does one thing for the line that calls it.
+    fn place(&self, one: &Allocation) -> Option<Place> {
+        let line = self.line(one)?;
+        let stacks = &self.facts.snapshot.stacks;
+        let function = |frame: FrameId| stacks.frame(frame).map(|one| (one.file, one.name));
+        let looping = self.facts.program.main_loop.and_then(|main| function(main.frame));
+        let own = function(line).filter(|own| Some(*own) != looping);
+        let caller = self.facts.code.user(one.stack?).nth(1);
+        let is_function = self.maker(one) == Some(Maker::Function);
+        let call = caller.zip(own).filter(|_| is_function);
+        Some(call.map_or(Place::Line(line), |(caller, function)| Place::Call { caller, function }))
     }
 
     fn is_unframed_backward(&self, one: &Allocation) -> bool {
@@ -252,7 +303,10 @@ fn report(facts: &Facts, spikes: &[Spike], moment: &Moment, severity: Severity) 
         let message = format!("{} more here", spike.bytes);
         Some(Related { location: place(facts, spike.frame)?, message })
     };
-    finding.related = spikes.iter().skip(1).take(3).filter_map(other).collect();
+    let inside = first.inner.and_then(|frame| place(facts, frame));
+    let message = "most of them are made here".to_owned();
+    finding.related = inside.map(|location| Related { location, message }).into_iter().collect();
+    finding.related.extend(spikes.iter().skip(1).take(3).filter_map(other));
     finding.confidence = Confidence::Medium;
     finding.evidence = evidence(facts, first, share);
     let saved = without(spikes).saving(facts.timeline);
@@ -284,7 +338,7 @@ fn library_workspace(facts: &Facts, moment: &Moment) -> Option<Finding> {
     let (id, one) = largest.filter(|(_, one)| one.bytes.share_of(steady.peak) >= SHARE)?;
     let stack = facts.seen_stack(one.alloc?)?;
     let frame = facts.site(stack)?;
-    let spike = Spike { frame, at_peak: vec![id], all: vec![id], bytes: one.bytes };
+    let spike = Spike { frame, inner: None, at_peak: vec![id], all: vec![id], bytes: one.bytes };
     let mut finding = report(facts, &[spike], moment, Severity::Info)?;
     finding.message = format!("one workspace of a library is {} at the peak", one.bytes);
     "limit it if memory is short: torch.backends.cudnn.benchmark = False, or a smaller batch"

@@ -16,7 +16,11 @@ const HOST: i32 = -1;
 
 pub(super) fn read(source: impl Read, limits: &Limits) -> Result<Snapshot, SnapshotError> {
     let mut records = Records::default();
-    let loaded = pickle::load(source, words::interner(), &mut records, limits)?;
+    let loaded = pickle::load(source, words::interner(), &mut records, limits);
+    let loaded = loaded.map_err(|error| match records.overfull() {
+        Some(what) => SnapshotError::TooMany { what, limit: Row::MOST },
+        None => SnapshotError::Pickle(error),
+    })?;
     let parts = Parts::of(loaded.top, &loaded.heap, &loaded.strings, &records)?;
     parts.check_shapes()?;
     let traces = parts.traces()?;

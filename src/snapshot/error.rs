@@ -15,6 +15,17 @@ pub enum SnapshotError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Pickle(#[from] PickleError),
+    /// More of one kind than can be numbered.
+    #[error("the snapshot holds more than {limit} {what}, which is as many as memlint can number")]
+    #[diagnostic(help(
+        "no flag raises this limit; record a shorter time, or fewer events with `max_entries` of `_record_memory_history`"
+    ))]
+    TooMany {
+        /// Of what there is too much.
+        what: &'static str,
+        /// How many can be numbered.
+        limit: u64,
+    },
     /// A pickle of something else.
     #[error("this pickle holds {found}, not a PyTorch memory snapshot")]
     #[diagnostic(help("{HOW_TO_RECORD}"))]

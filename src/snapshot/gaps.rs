@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use super::{Action, Gap, Segment, Snapshot};
+use super::{Action, BlockState, Gap, Segment, Snapshot};
 use crate::unit::{StringId, StringInterner};
 
 /// What is said of pinned host memory, where the file holds any.
 pub(super) fn host_memory(segments: &[Segment], events: usize) -> Option<Gap> {
     let held = || segments.iter().filter(|segment| segment.device < 0);
     let (blocks, bytes) = (held().count(), held().map(|segment| segment.total_size).sum());
-    (blocks > 0 || events > 0).then_some(Gap::HostMemory { blocks, bytes, events })
+    let used = held().flat_map(|segment| &segment.blocks).filter(|block| block.state != BlockState::Inactive);
+    let used = used.map(|block| block.size).sum();
+    (blocks > 0 || events > 0).then_some(Gap::HostMemory { blocks, bytes, used, events })
 }
 
 /// Lists the names that are unknown, where there are any.

@@ -244,6 +244,8 @@ pub enum Gap {
         blocks: usize,
         /// Their bytes.
         bytes: Bytes,
+        /// Bytes of blocks that were in use at the end, or given back while a stream may still read them.
+        used: Bytes,
         /// Events in the history of host memory, which is not kept.
         events: usize,
     },

@@ -2,10 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod against;
 mod bad_input;
+mod baseline;
+mod diff;
 mod formats;
 mod many;
 mod outputs;
+mod profiler;
 mod settings;
 mod writing;
 

@@ -8,4 +8,5 @@ mod hostile;
 mod layouts;
 mod opcodes;
 mod oracle;
+mod profiler;
 mod variants;

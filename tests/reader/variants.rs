@@ -2,9 +2,12 @@
 //! PyTorch's own pickler.
 
 use memlint::engine::Input;
+use memlint::report::json;
 use memlint::snapshot::{Action, Event, Gap, Snapshot};
+use memlint::source::SourceMap;
 use memlint::timeline::Timeline;
 use memlint::unit::{Bytes, DeviceIndex, Index};
+use serde_json::Value;
 
 use crate::layouts::{dict, list};
 use crate::opcodes::{Field, Pickle, one_event, one_trace, read};
@@ -19,11 +22,15 @@ fn event(action: &str, address: u64, size: u64) -> Vec<u8> {
 }
 
 fn segment(device: &[u8], address: u64, size: u64) -> Vec<u8> {
+    segment_with("active_allocated", device, address, size)
+}
+
+fn segment_with(state: &str, device: &[u8], address: u64, size: u64) -> Vec<u8> {
     let block = dict(&[
         ("address", Field::Number(address)),
         ("size", Field::Number(size)),
         ("requested_size", Field::Number(size)),
-        ("state", Field::Text("active_allocated")),
+        ("state", Field::Text(state)),
     ]);
     dict(&[
         ("device", Field::Raw(device)),
@@ -40,7 +47,8 @@ fn timeline(snapshot: &Snapshot, ordinal: usize) -> Timeline {
 #[test]
 fn pinned_host_memory_is_counted_apart() {
     // BININT -1, and for the second one an ordinal that a device has too: the key decides.
-    let host = list(&[segment(b"J\xff\xff\xff\xff", 1 << 20, 4096), segment(b"K\x00", 1 << 21, 512)]);
+    let cached = segment_with("inactive", b"K\x00", 1 << 21, 512);
+    let host = list(&[segment(b"J\xff\xff\xff\xff", 1 << 20, 4096), cached]);
     let bytes = Pickle::new(4)
         .dict(&[
             ("segments", Field::Raw(&list(&[segment(b"K\x00", 1 << 22, 1024)]))),
@@ -53,11 +61,16 @@ fn pinned_host_memory_is_counted_apart() {
         ])
         .stop();
     let snapshot = read(&bytes).unwrap();
-    let told = Gap::HostMemory { blocks: 2, bytes: Bytes(4608), events: 2 };
+    let told = Gap::HostMemory { blocks: 2, bytes: Bytes(4608), used: Bytes(4096), events: 2 };
     assert_eq!(snapshot.gaps, [told, Gap::NoStacks, Gap::NoTimes]);
     let timeline = timeline(&snapshot, 0);
     assert_eq!((timeline.peak_requested.bytes, timeline.peak_reserved.bytes), (Bytes(1024), Bytes(1024)));
     assert_eq!(snapshot.devices[0].events.len(), 1, "host events are no device's");
+    let (mut out, files) = (Vec::new(), SourceMap::new(Vec::new(), Vec::new()));
+    json::stats(&Input::of("pinned".to_owned(), snapshot), &files, false, &mut out).unwrap();
+    let host = &serde_json::from_slice::<Value>(&out).unwrap()["host_memory"];
+    assert_eq!((host["held_bytes"].as_u64(), host["used_bytes"].as_u64()), (Some(4608), Some(4096)));
+    assert_eq!((host["blocks"].as_u64(), host["events"].as_u64()), (Some(2), Some(2)));
 }
 
 #[test]

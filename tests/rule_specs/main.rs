@@ -13,7 +13,7 @@ use memlint::engine::{Input, check_with};
 use memlint::finding::{Finding, Group, Severity};
 use memlint::input::Origin;
 use memlint::pickle::Limits;
-use memlint::rules::{RULES, Rule};
+use memlint::rules::{RULES, Rule, metas};
 use memlint::snapshot::Snapshot;
 use memlint::unit::Bytes;
 use page::Page;
@@ -131,7 +131,7 @@ fn every_page_belongs_to_a_rule() {
         .filter(|name| name != "README")
         .collect();
     pages.sort();
-    let mut names: Vec<&str> = RULES.iter().map(|rule| rule.meta().name).collect();
+    let mut names: Vec<&str> = metas().map(|meta| meta.name).collect();
     names.sort_unstable();
     assert_eq!(pages, names);
 }
@@ -139,7 +139,7 @@ fn every_page_belongs_to_a_rule() {
 /// The table of `rules/README.md`.
 fn index() -> String {
     let mut table = "| rule | group | level | what it finds |\n|---|---|---|---|\n".to_owned();
-    for meta in RULES.iter().map(|rule| rule.meta()) {
+    for meta in metas() {
         let (name, group, level) = (meta.name, meta.group.name(), meta.level.name());
         let _ = writeln!(table, "| [{name}]({name}.md) | {group} | {level} | {} |", meta.summary);
     }

@@ -11,6 +11,7 @@ use crate::language::{Phase, Place, Script, Stacks, Statement};
 use crate::pool::Pool;
 
 const TORCH: &str = "/usr/lib/python3/site-packages/torch";
+const PACKAGES: &str = "/usr/lib/python3/site-packages";
 const PROJECT: &str = "/home/user/project";
 /// Microseconds from one event to the next.
 const TICK: i64 = 10;
@@ -366,7 +367,9 @@ fn torch_frame((file, line, name): &(&str, u32, &str)) -> Frame {
 }
 
 fn user_frame(place: &Place, name: &str, line: u32) -> Frame {
-    Frame { name: name.to_owned(), filename: format!("{PROJECT}/{}", place.file), line }
+    let packaged = ["torch/", "safetensors/", "copy.py"].iter().any(|start| place.file.starts_with(start));
+    let folder = if packaged { PACKAGES } else { PROJECT };
+    Frame { name: name.to_owned(), filename: format!("{folder}/{}", place.file), line }
 }
 
 const LOSS: &str = "the gradient of the loss";

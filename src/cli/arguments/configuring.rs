@@ -8,6 +8,7 @@ use clap::{ArgMatches, Args};
 
 use super::Sources;
 use crate::cli::error::CliError;
+use crate::cli::known::Naming;
 use crate::config::{Configuration, FailOn, Origin, Overrides, PathMapping, Setting, Settings, Word};
 use crate::finding::Group;
 use crate::unit::{Bytes, Confidence};
@@ -102,6 +103,7 @@ impl Configuring {
     pub(in crate::cli) fn settings(
         &self,
         sources: &Sources,
+        naming: &Naming,
         matches: &ArgMatches,
     ) -> Result<Settings, CliError> {
         let configuration = self.locating.configuration(matches)?;
@@ -111,6 +113,7 @@ impl Configuring {
         let fail_on = from("fail_on", "--fail-on", "MEMLINT_FAIL_ON");
         let min_confidence = from("min_confidence", "--min-confidence", "MEMLINT_MIN_CONFIDENCE");
         let strict = from("strict", "--strict", "MEMLINT_STRICT");
+        let baseline = from("baseline", "--baseline", "MEMLINT_BASELINE");
         let overrides = Overrides {
             select: self.select.clone(),
             extend_select: self.extended(),
@@ -120,6 +123,8 @@ impl Configuring {
             fail_on: self.fail_on.map(|value| Setting { value, origin: fail_on }),
             min_confidence: self.min_confidence.map(|value| Setting { value, origin: min_confidence }),
             strict: self.strict.then_some(Setting { value: true, origin: strict }),
+            baseline: naming.baseline.clone().map(|value| Setting { value, origin: baseline }),
+            tolerance: naming.baseline_tolerance.map(|size| Setting::flag("--baseline-tolerance", size)),
             device_memory: self.device_memory.map(|size| Setting::flag("--device-memory", size)),
             ..sources.overrides()
         };

@@ -12,6 +12,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(super) use self::configuring::{Configuring, Locating};
 pub(super) use self::reading::{Limits, Reading, Sources};
+use super::diff::Diff;
+use super::known::{Known, Naming};
 use crate::edit::Iterations;
 use crate::report::Format;
 
@@ -33,6 +35,8 @@ pub(super) enum Command {
     Check(Check),
     /// Show what a snapshot holds, without a verdict.
     Stats(Stats),
+    /// Compare two snapshots: what needs more memory, what needs less, which findings are new.
+    Diff(Diff),
     /// Explain a rule.
     Explain(Explain),
     /// Show the settings in effect, and who set each.
@@ -130,6 +134,9 @@ pub(super) struct Check {
     #[arg(long)]
     pub(super) exit_zero: bool,
 
+    #[command(flatten)]
+    pub(super) known: Known,
+
     /// Show notes, stacks, skipped rules and what is ignored or in the baseline in full.
     #[arg(short, long, conflicts_with = "quiet")]
     pub(super) verbose: bool,
@@ -161,12 +168,15 @@ pub(super) struct Config {
     pub(super) configuring: Configuring,
 
     #[command(flatten)]
+    pub(super) naming: Naming,
+
+    #[command(flatten)]
     pub(super) sources: Sources,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Stats {
-    /// The snapshot; `-` is standard input.
+    /// The snapshot, or a memory timeline of PyTorch's profiler (`.raw.json.gz`, `.json`); `-` is standard input.
     #[arg(value_name = "PATH")]
     pub(super) path: PathBuf,
 

@@ -140,6 +140,8 @@ struct Summary {
     baselined: usize,
     /// Findings left out of this report because they are less sure than `min-confidence`.
     unsure: usize,
+    /// Findings that the recording of `--against` has, too.
+    inherited: usize,
     /// Entries of `skipped`.
     skipped: usize,
 }
@@ -193,6 +195,7 @@ impl Closing {
                 ignored: tally.ignored,
                 baselined: tally.baselined,
                 unsure: tally.unsure,
+                inherited: tally.inherited,
                 skipped: report.skipped.len(),
             },
             verdict: Verdict {

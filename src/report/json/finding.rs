@@ -47,7 +47,7 @@ pub(super) struct Found {
     /// The same in another run, on another machine, after unrelated edits.
     fingerprint: String,
     /// Whether it counts for the verdict: only open ones do.
-    #[schemars(extend("enum" = ["open", "ignored", "baselined"]))]
+    #[schemars(extend("enum" = ["open", "ignored", "baselined", "inherited"]))]
     standing: &'static str,
     /// Who ignored it and why, where somebody did.
     ignored: Option<Ignored>,
@@ -129,6 +129,7 @@ impl Found {
                 ("ignored", Some(Ignored { reason: reason.clone(), by: by.clone() }))
             }
             Standing::Baselined => ("baselined", None),
+            Standing::Inherited => ("inherited", None),
         };
         Found {
             name: finding.rule.to_string(),

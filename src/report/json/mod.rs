@@ -5,6 +5,7 @@
 
 mod check;
 mod finding;
+mod profiler;
 mod schema;
 mod stats;
 
@@ -18,6 +19,7 @@ use serde::Serialize;
 
 use self::check::{Line, NoVerdict};
 use crate::engine::{Input, RecordedDevice, Recording, Report};
+use crate::profiler::ProfilerTimeline;
 use crate::report::place::MainLoop;
 use crate::report::{Detail, Failure, gap};
 use crate::source::SourceMap;
@@ -71,6 +73,19 @@ pub fn stats(
     write(&stats::Stats::of(input, sources, allocations), out)
 }
 
+/// Writes what is known of one memory timeline of PyTorch's profiler.
+///
+/// # Errors
+/// Where the output cannot be written.
+pub fn profiler(
+    name: &str,
+    rank: Option<u32>,
+    timeline: &ProfilerTimeline,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
+    write(&profiler::Profiled::of(name, rank, timeline), out)
+}
+
 fn write_line(line: &Line, out: &mut dyn io::Write) -> io::Result<()> {
     serde_json::to_writer(&mut *out, line)?;
     out.write_all(b"\n")
@@ -83,12 +98,12 @@ pub(super) fn write(document: &impl Serialize, out: &mut dyn io::Write) -> io::R
 
 /// Who wrote a document.
 #[derive(Serialize, JsonSchema)]
-struct Tool {
+pub(super) struct Tool {
     name: &'static str,
     version: &'static str,
 }
 
-const TOOL: Tool = Tool { name: "memlint", version: env!("CARGO_PKG_VERSION") };
+pub(super) const TOOL: Tool = Tool { name: "memlint", version: env!("CARGO_PKG_VERSION") };
 
 /// A loop's header.
 #[derive(Serialize, JsonSchema)]

@@ -5,6 +5,7 @@ use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use super::check::{Check, Line, NoVerdict};
+use super::profiler::Profiled;
 use super::stats::Stats;
 
 /// A document, or a line of one.
@@ -21,9 +22,11 @@ enum Output {
     Line(Line),
     /// `memlint stats --output-format json`.
     Stats(Stats),
+    /// The same of a memory timeline of PyTorch's profiler.
+    Profiled(Profiled),
 }
 
-/// The schema, draft 2020-12. `$defs` names the documents: `Report`, `NoVerdict`, `Line` and `Stats`.
+/// The schema, draft 2020-12. `$defs` names the documents: `Report`, `NoVerdict`, `Line`, `Stats` and `Profiled`.
 pub fn schema() -> Schema {
     SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<Output>()
 }

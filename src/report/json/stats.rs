@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::{Gap, Loop, SCHEMA, TOOL, Tool, check};
 use crate::engine::{Device, Input, RecordedDevice};
+use crate::snapshot;
 use crate::source::SourceMap;
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, EventIndex, Index};
@@ -24,7 +25,28 @@ pub(super) struct Stats {
     /// Every allocation of every device, where they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     allocations: Option<Vec<AllocationStats>>,
+    host_memory: Option<HostMemory>,
     gaps: Vec<Gap>,
+}
+
+/// Pinned host memory when the snapshot was taken; of its history only the length is kept.
+#[derive(Serialize, JsonSchema)]
+struct HostMemory {
+    blocks: usize,
+    held_bytes: u64,
+    used_bytes: u64,
+    events: usize,
+}
+
+impl HostMemory {
+    fn of(gaps: &[snapshot::Gap]) -> Option<HostMemory> {
+        gaps.iter().find_map(|gap| match *gap {
+            snapshot::Gap::HostMemory { blocks, bytes, used, events } => {
+                Some(HostMemory { blocks, held_bytes: bytes.get(), used_bytes: used.get(), events })
+            }
+            _ => None,
+        })
+    }
 }
 
 /// A device.
@@ -94,6 +116,7 @@ impl Stats {
             rank: input.origin.rank,
             devices: devices.map(|(device, recorded)| DeviceStats::of(device, recorded, sources)).collect(),
             allocations: allocations.then(every),
+            host_memory: HostMemory::of(&recording.gaps),
             gaps: Gap::all(&recording),
         }
     }

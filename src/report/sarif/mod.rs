@@ -79,7 +79,7 @@ fn rules(report: &Report) -> Vec<&str> {
 }
 
 fn describe(name: &str) -> Rule {
-    let meta = rules::named(name).map(rules::Rule::meta);
+    let meta = rules::metas().find(|meta| meta.name == name);
     Rule {
         id: name.to_owned(),
         short_description: meta.map(|meta| Message { text: meta.summary.to_owned() }),
@@ -126,7 +126,7 @@ struct Writer<'a> {
 impl Writer<'_> {
     /// Findings that have a place.
     fn results(&self) -> Vec<SarifResult> {
-        let compared = self.report.findings.iter().any(|one| one.standing == Standing::Baselined);
+        let compared = self.report.findings.iter().any(|one| is_known(&one.standing));
         let placed = |finding| Some((finding, words::anchor(self.report, finding)?));
         let findings = self.report.findings.iter().filter_map(placed);
         findings.map(|(finding, anchor)| self.result(finding, anchor, compared)).collect()
@@ -141,7 +141,7 @@ impl Writer<'_> {
         };
         // Recorded innermost first; a flow runs the other way.
         let stack: Vec<FlowLocation> = finding.stack.iter().rev().map(flow).collect();
-        let baseline_state = if finding.standing == Standing::Baselined { "unchanged" } else { "new" };
+        let baseline_state = if is_known(&finding.standing) { "unchanged" } else { "new" };
         SarifResult {
             rule_id: finding.rule.to_string(),
             rule_index: self.rules.iter().position(|rule| *rule == finding.rule).unwrap_or(0),
@@ -240,6 +240,11 @@ impl Writer<'_> {
         });
         unplaced.chain(notices).chain(skipped).chain(gaps).collect()
     }
+}
+
+/// Whether an earlier run had it, too.
+const fn is_known(standing: &Standing) -> bool {
+    matches!(standing, Standing::Baselined | Standing::Inherited)
 }
 
 /// A finding that somebody ignored: in the program's source, or elsewhere.

@@ -138,7 +138,13 @@ impl Fold for Records {
     }
 }
 
-const TOO_MANY: &str = "more records than can be held";
+/// What ends the reading where a table is full; [`Records::overfull`] then says which.
+const TOO_MANY: &str = "more records than can be numbered";
+
+/// The first of some tables that has more rows than can be numbered.
+fn overfull(tables: &[(&'static str, usize)]) -> Option<&'static str> {
+    tables.iter().find(|(_, rows)| *rows as u64 > Row::MOST).map(|(what, _)| *what)
+}
 
 fn row(table: u8, index: usize) -> Folded<Row> {
     Row::new(table, index).ok_or(TOO_MANY)
@@ -202,6 +208,20 @@ fn text(value: Value, what: &'static str) -> Folded<StringId> {
 }
 
 impl Records {
+    /// The table that has become too long for its rows to be numbered, if there is one.
+    pub(super) fn overfull(&self) -> Option<&'static str> {
+        overfull(&[
+            ("events", self.events.len()),
+            ("blocks", self.blocks.len()),
+            ("segments", self.segments.len()),
+            ("annotations", self.annotations.len()),
+            ("former occupants of blocks", self.occupants.len()),
+            ("lists", self.runs.len()),
+            ("frames", self.stacks.frame_count()),
+            ("stacks", self.stacks.len()),
+        ])
+    }
+
     /// Streams are numbered as they appear; the default stream is 0.
     fn stream(&mut self, pointer: i64) -> u16 {
         if pointer == 0 {
@@ -255,5 +275,19 @@ fn pool(value: Value, heap: &Heap) -> Folded<(u64, u64)> {
     match heap.tuple(value).or_else(|| heap.list(value)) {
         Some(&[first, second]) => Ok((address(first, WHAT)?, address(second, WHAT)?)),
         _ => Err(WHAT),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_that_is_full_is_named() {
+        let most = usize::try_from(Row::MOST).unwrap();
+        assert!(row(table::EVENT, most - 1).is_ok() && row(table::EVENT, most).is_err());
+        assert_eq!(overfull(&[("events", most), ("blocks", most + 1)]), Some("blocks"));
+        assert_eq!(overfull(&[("events", most)]), None);
+        assert_eq!(Records::default().overfull(), None);
     }
 }

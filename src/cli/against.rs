@@ -1,0 +1,95 @@
+//! The base of `memlint check --against`: read like any snapshot, and held against each of those that are checked.
+
+use std::num::NonZeroUsize;
+
+use super::arguments::Limits;
+use super::check::refuse_what_cannot_be_judged;
+use super::error::CliError;
+use super::reading::read_all;
+use crate::comparison::{Comparison, Measured, Side, Threshold, regressions};
+use crate::engine::{self, Plan, Report};
+use crate::finding::{Finding, Notice, Severity, Tolerance};
+use crate::gate::inherit;
+use crate::input::Source;
+use crate::source::{self, SourceMap};
+
+/// What is left of the base when it was read: its memory, and what the rules say of it.
+pub(super) struct Base {
+    name: String,
+    measured: Vec<Measured>,
+    report: Report,
+}
+
+impl Base {
+    /// Reads the snapshots of the base.
+    pub(super) fn read(
+        name: String,
+        sources: &[Source],
+        limits: &Limits,
+        jobs: Option<NonZeroUsize>,
+        files: &SourceMap,
+        plan: &Plan<'_>,
+    ) -> Result<Base, CliError> {
+        let seen = read_all(sources, limits, jobs, |input| {
+            refuse_what_cannot_be_judged(input)?;
+            Ok((Measured::of(input), engine::examine(input, plan)))
+        })?;
+        let (measured, examined): (Vec<_>, Vec<_>) = seen.into_iter().unzip();
+        let mut report = engine::conclude(examined, plan);
+        source::settle(&mut report.findings, files);
+        Ok(Base { name, measured, report })
+    }
+
+    /// Settles what the base has, too, and adds what is worse although no rule says why.
+    pub(super) fn settle<'a>(
+        &self,
+        report: &mut Report,
+        heads: impl Iterator<Item = &'a Measured>,
+        plan: &Plan<'_>,
+    ) -> Result<(), CliError> {
+        inherit(report, &self.report, &Tolerance::default());
+        let mut found: Vec<Finding> = Vec::new();
+        let mut doubts: Vec<String> = Vec::new();
+        for (position, head) in heads.enumerate() {
+            let base = self.beside(position, head, report.recordings.len())?;
+            let side = |measured, report| Side { measured, report };
+            let comparison = Comparison::of(side(base, &self.report), side(head, report));
+            let worse = regressions(&comparison, report, position, &Threshold::default());
+            found.extend(worse.into_iter().map(|finding| Finding { input: position, ..finding }));
+            doubts.extend(comparison.doubts);
+        }
+        doubts.sort();
+        doubts.dedup();
+        report.notices.extend(doubts.into_iter().map(not_compared));
+        report.add(plan.admitted(found));
+        Ok(())
+    }
+
+    /// The recording of the base that belongs to one of the head: of the same rank, and if there are several of the same
+    /// moment; or, where names tell no ranks, at the same place.
+    fn beside(&self, position: usize, head: &Measured, heads: usize) -> Result<&Measured, CliError> {
+        let several = match self.measured.as_slice() {
+            [one] => return Ok(one),
+            several => several,
+        };
+        let of_rank = |one: &&Measured| head.rank.is_some() && one.rank == head.rank;
+        let same = several.iter().filter(of_rank);
+        let found = same
+            .clone()
+            .find(|one| one.moment == head.moment)
+            .or_else(|| same.max_by(|a, b| a.moment.cmp(&b.moment)));
+        let in_order = || several.get(position).filter(|one| several.len() == heads && one.rank.is_none());
+        let unpaired = || CliError::Unpaired { name: head.name.clone(), base: self.name.clone() };
+        found.or_else(in_order).ok_or_else(unpaired)
+    }
+}
+
+fn not_compared(doubt: String) -> Notice {
+    Notice {
+        kind: "not-compared",
+        severity: Severity::Warning,
+        message: doubt,
+        help: "record both in the same way, then compare again".to_owned(),
+        location: None,
+    }
+}

@@ -1,0 +1,158 @@
+//! What is known already: the baseline of `memlint check`, or the recording that it is held against.
+
+use std::fs;
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::error::CliError;
+use super::file;
+use super::reading::sources;
+use crate::config::{Amount, Settings};
+use crate::engine::Report;
+use crate::finding::Tolerance;
+use crate::gate::{Baseline, Changes, Terms};
+use crate::input::Source;
+use crate::unit::{count, shown_name};
+
+/// Which baseline, and how it is read.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Known findings")]
+pub(super) struct Naming {
+    /// Findings that this file knows do not count, unless they have grown; entries that match nothing are reported.
+    #[arg(long, value_name = "FILE", env = "MEMLINT_BASELINE")]
+    pub(super) baseline: Option<PathBuf>,
+
+    /// By how much a finding of the baseline may grow, such as 5% (1 MiB, or 64 KiB an iteration, is always allowed) or
+    /// 20MiB [default: 10%].
+    #[arg(long, value_name = "AMOUNT")]
+    pub(super) baseline_tolerance: Option<Amount>,
+}
+
+/// Findings that do not count because they are known.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Known findings")]
+pub(super) struct Known {
+    #[command(flatten)]
+    pub(super) naming: Naming,
+
+    /// Write what is found now to the baseline; reasons stay. Notes and ignored findings are left out.
+    #[arg(long, conflicts_with = "prune_baseline")]
+    pub(super) update_baseline: bool,
+
+    /// Take entries that match nothing out of the baseline; nothing is added.
+    #[arg(long)]
+    pub(super) prune_baseline: bool,
+
+    /// Fail on what is worse than in this snapshot (or folder, one for each rank): findings that it does not have, or
+    /// smaller, a higher peak, faster growth. What it has, too, does not count.
+    #[arg(long, value_name = "BASE", conflicts_with_all = ["baseline", "update_baseline", "prune_baseline"])]
+    pub(super) against: Option<PathBuf>,
+}
+
+/// The baseline, read before anything else: a bad one costs nobody the time of a check.
+pub(super) struct KnownFindings<'a> {
+    arguments: &'a Known,
+    settings: &'a Settings,
+    baseline: Option<(&'a Path, Baseline)>,
+}
+
+impl Known {
+    /// Reads the baseline, where one is named.
+    pub(super) fn read<'a>(&'a self, settings: &'a Settings) -> Result<KnownFindings<'a>, CliError> {
+        let flag = match (self.update_baseline, self.prune_baseline) {
+            (true, _) => Some("--update-baseline"),
+            (_, true) => Some("--prune-baseline"),
+            _ => None,
+        };
+        // The base of `--against` stands in for a baseline that the configuration names.
+        let path = settings.baseline.as_ref().map(|path| &path.value).filter(|_| self.against.is_none());
+        let Some(path) = path else {
+            return match flag {
+                Some(flag) => Err(CliError::NoBaseline { flag }),
+                None => Ok(KnownFindings { arguments: self, settings, baseline: None }),
+            };
+        };
+        let name = || path.display().to_string();
+        let baseline = match fs::read_to_string(path) {
+            Ok(text) => Baseline::read(&text).map_err(|error| CliError::Baseline { name: name(), error })?,
+            Err(error) if error.kind() == ErrorKind::NotFound && self.update_baseline => Baseline::default(),
+            Err(error) => {
+                let hint = match error.kind() {
+                    ErrorKind::NotFound => "`--update-baseline` makes one",
+                    ErrorKind::InvalidData => "it is no text, so no baseline",
+                    _ => "is it the right file, and may you read it?",
+                };
+                return Err(CliError::UnreadableBaseline { name: name(), error, hint });
+            }
+        };
+        Ok(KnownFindings { arguments: self, settings, baseline: Some((path, baseline)) })
+    }
+}
+
+impl Known {
+    /// The files that are named, whatever for.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.naming.baseline.iter().chain(&self.against).map(PathBuf::as_path)
+    }
+
+    /// The snapshots to hold the checked ones against, where that is asked for, and what messages call them.
+    pub(super) fn base(&self, checked: &[Source]) -> Result<Option<(String, Vec<Source>)>, CliError> {
+        let Some(path) = &self.against else { return Ok(None) };
+        let base = sources(std::slice::from_ref(path))?;
+        let both = [checked, &base];
+        if both.iter().all(|side| side.contains(&Source::Stdin)) {
+            return Err(CliError::StdinTwice);
+        }
+        Ok(Some((path.display().to_string(), base)))
+    }
+}
+
+impl KnownFindings<'_> {
+    /// Settles what is known, after the baseline was updated or pruned, where that is asked for.
+    pub(super) fn settle(&self, report: &mut Report, quiet: bool) -> Result<(), CliError> {
+        let Some((path, baseline)) = &self.baseline else { return Ok(()) };
+        let name = path.display().to_string();
+        let selected = |rule: &str| self.settings.selection.runs(rule);
+        let terms = Terms { name: &name, tolerance: tolerance(self.settings), selected: &selected };
+        let written = if self.arguments.update_baseline {
+            Some(baseline.updated(report, &terms))
+        } else if self.arguments.prune_baseline {
+            Some(baseline.pruned(report, &terms))
+        } else {
+            None
+        };
+        if let Some(written) = &written {
+            file::replace(path, |out| written.write(out))?;
+            if !quiet {
+                tell(&name, written.changes_since(baseline));
+            }
+        }
+        written.as_ref().unwrap_or(baseline).settle(report, &terms);
+        Ok(())
+    }
+}
+
+/// `memlint-baseline.json: 3 entries (1 new, 2 gone)`.
+fn tell(name: &str, changes: Changes) {
+    let parts = [(changes.new, "new"), (changes.changed, "changed"), (changes.gone, "gone")];
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, what)| format!("{number} {what}"))
+        .collect();
+    let parts = if parts.is_empty() { "as before".to_owned() } else { parts.join(", ") };
+    let line = format!("{}: {} ({parts})", shown_name(name), count(changes.entries, "entry"));
+    // Where even standard error is gone, there is nobody left to tell.
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// By how much a finding may grow.
+fn tolerance(settings: &Settings) -> Tolerance {
+    match settings.tolerance.as_ref().map(|amount| amount.value) {
+        Some(Amount::Share(share)) => Tolerance { share, ..Tolerance::default() },
+        Some(Amount::Bytes(bytes)) => Tolerance::of_bytes(bytes),
+        None => Tolerance::default(),
+    }
+}

@@ -1,0 +1,109 @@
+//! Whether memory grows from pass to pass.
+//!
+//! In: what there is at the end of each pass. Out: growth with its rate, or none, or that too little was recorded. The
+//! first pass is left out: in it the optimizer makes its state. Tested as the rules test growth ([`crate::facts::Trend`]);
+//! the file has no lines, so nothing can be said of what grows but its category.
+
+use super::{Category, Pass};
+use crate::facts::trend;
+use crate::unit::Bytes;
+
+/// Passes without which no trend can be significant: of four values one order in 24 rises throughout.
+const LEAST_VALUES: usize = 4;
+/// The level of significance.
+const SIGNIFICANT: f64 = 0.05;
+/// The share of all movement that net growth is at least, so that a saw is none.
+const STEADY: f64 = 0.5;
+/// The least growth in the second half, as a multiple of the average: less is a cache that fills up.
+const STILL_GROWING: f64 = 0.25;
+
+/// Whether memory grows.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Growth {
+    /// Fewer passes than can tell.
+    TooShort,
+    /// It grows until the end.
+    Grows {
+        /// The median rise from pass to pass.
+        per_pass: Bytes,
+        /// The probability of so steady a rise by chance.
+        p_value: f64,
+        /// What grew most from the second to the last pass, and by how much in all.
+        mostly: Option<(Category, Bytes)>,
+        /// Passes that were compared.
+        passes: usize,
+    },
+    /// It does not.
+    Steady {
+        /// The lowest and the highest level at the end of a pass.
+        between: (Bytes, Bytes),
+        /// Passes that were compared.
+        passes: usize,
+    },
+}
+
+impl Growth {
+    /// The growth over some passes.
+    pub(super) fn of(passes: &[Pass]) -> Growth {
+        let settled = passes.get(1..).unwrap_or_default();
+        let totals: Vec<Bytes> = settled.iter().map(|pass| pass.resident.total()).collect();
+        let series: Vec<f64> = totals.iter().map(|total| total.get() as f64).collect();
+        let Some(trend) = trend(&series).filter(|_| series.len() >= LEAST_VALUES) else {
+            return Growth::TooShort;
+        };
+        let grows = trend.p_value < SIGNIFICANT
+            && trend.slope >= 1.0
+            && trend.efficiency >= STEADY
+            && trend.tail >= STILL_GROWING;
+        if grows {
+            let (per_pass, p_value) = (Bytes::rounded(trend.slope), trend.p_value);
+            return Growth::Grows { per_pass, p_value, mostly: mostly(settled), passes: settled.len() };
+        }
+        let least = totals.iter().copied().min().unwrap_or_default();
+        let most = totals.iter().copied().max().unwrap_or_default();
+        Growth::Steady { between: (least, most), passes: settled.len() }
+    }
+}
+
+/// The category that grew most.
+fn mostly(passes: &[Pass]) -> Option<(Category, Bytes)> {
+    let (first, last) = (passes.first()?, passes.last()?);
+    let rises = first.resident.iter().zip(last.resident.iter());
+    let rises = rises.map(|((category, before), (_, after))| (category, after - before));
+    rises.max_by_key(|(_, rise)| *rise).filter(|(_, rise)| *rise > Bytes::ZERO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profiler::Composition;
+
+    fn growth(totals: &[u64]) -> Growth {
+        let pass = |&bytes: &u64| {
+            let mut resident = [Bytes::ZERO; 8];
+            resident[7] = Bytes(bytes);
+            Pass { end: None, peak: Bytes(bytes), resident: Composition(resident) }
+        };
+        Growth::of(&totals.iter().map(pass).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_first_pass_is_no_growth_and_few_passes_tell_nothing() {
+        assert_eq!(growth(&[1, 9, 9, 9]), Growth::TooShort);
+        assert_eq!(growth(&[1, 9, 9, 9, 9]), Growth::Steady { between: (Bytes(9), Bytes(9)), passes: 4 });
+    }
+
+    #[test]
+    fn a_leak_grows_and_a_saw_or_a_cache_that_fills_does_not() {
+        let leak = growth(&[0, 10, 20, 30, 40, 50]);
+        assert!(
+            matches!(
+                leak,
+                Growth::Grows { per_pass: Bytes(10), mostly: Some((Category::Unknown, Bytes(40))), .. }
+            ),
+            "{leak:?}"
+        );
+        assert!(matches!(growth(&[0, 10, 40, 10, 40, 10, 40, 10]), Growth::Steady { .. }));
+        assert!(matches!(growth(&[0, 10, 20, 30, 30, 30, 30, 30, 30]), Growth::Steady { .. }));
+    }
+}

@@ -1,0 +1,22 @@
+//! `memlint diff`: two recordings side by side, for people and for programs.
+
+mod json;
+mod text;
+
+use std::io;
+
+use super::Look;
+use crate::comparison::Comparison;
+
+/// Writes a comparison for people.
+pub fn render(comparison: &Comparison, look: &Look) -> String {
+    text::render(comparison, look)
+}
+
+/// Writes a comparison for programs.
+///
+/// # Errors
+/// Where the output cannot be written.
+pub fn json(comparison: &Comparison, out: &mut dyn io::Write) -> io::Result<()> {
+    json::write(comparison, out)
+}

@@ -1,0 +1,163 @@
+//! The same program's recording as another run would give it.
+
+use memlint::edit::slice;
+use memlint::engine::Input;
+use memlint::snapshot::{Frame, Snapshot, Stacks};
+use memlint::unit::{Bytes, FrameId, Index, Micros, StackId};
+
+/// A frame in words.
+#[derive(Clone)]
+pub(crate) struct Words {
+    pub(crate) name: String,
+    pub(crate) file: String,
+    pub(crate) line: u32,
+}
+
+impl Words {
+    /// Whether it is the program's own: the corpus has nothing else under this folder.
+    pub(crate) fn is_user(&self) -> bool {
+        self.file.ends_with("train.py")
+    }
+
+    fn is_python(&self) -> bool {
+        self.file.ends_with(".py")
+    }
+}
+
+/// A snapshot whose stacks were rewritten, each one as a whole, innermost frame first.
+pub(crate) fn with_stacks(mut snapshot: Snapshot, rewrite: impl Fn(Vec<Words>) -> Vec<Words>) -> Snapshot {
+    let old = std::mem::take(&mut snapshot.stacks);
+    let mut stacks = Stacks::default();
+    let mut moved: Vec<StackId> = Vec::new();
+    for id in old.ids() {
+        let words = old.get(id).iter().filter_map(|frame| old.frame(*frame)).map(|frame| Words {
+            name: snapshot.text(frame.name).to_owned(),
+            file: snapshot.text(frame.file).to_owned(),
+            line: frame.line,
+        });
+        let words = rewrite(words.collect());
+        let frames: Vec<FrameId> = words
+            .into_iter()
+            .map(|Words { name, file, line }| {
+                let name = snapshot.strings.intern(&name).unwrap();
+                let file = snapshot.strings.intern(&file).unwrap();
+                stacks.intern_frame(Frame { name, file, line }).unwrap()
+            })
+            .collect();
+        moved.push(stacks.intern(&frames).unwrap());
+    }
+    snapshot.stacks = stacks;
+    let there = |stack: Option<StackId>| stack.map(|stack| moved[stack.position()]);
+    for event in snapshot.devices.iter_mut().flat_map(|trace| &mut trace.events) {
+        event.stack = there(event.stack);
+    }
+    for segment in &mut snapshot.segments {
+        segment.stack = there(segment.stack);
+        for block in &mut segment.blocks {
+            block.stack = there(block.stack);
+        }
+    }
+    snapshot
+}
+
+/// Somebody wrote 40 lines at the top of the program, and 3 more in its middle.
+pub(crate) fn edited_elsewhere(snapshot: Snapshot) -> Snapshot {
+    with_stacks(snapshot, |mut stack| {
+        for frame in stack.iter_mut().filter(|frame| frame.is_user()) {
+            frame.line += if frame.line > 20 { 43 } else { 40 };
+        }
+        stack
+    })
+}
+
+/// The job ran from another folder of another machine.
+pub(crate) fn elsewhere(snapshot: Snapshot) -> Snapshot {
+    with_stacks(snapshot, |mut stack| {
+        for frame in stack.iter_mut().filter(|frame| frame.is_user()) {
+            frame.file = "/mnt/cluster/job-4711/workspace/train.py".to_owned();
+        }
+        stack
+    })
+}
+
+/// A PyTorch that has moved its lines and calls modules with one frame less, and with another one around.
+pub(crate) fn newer_pytorch(snapshot: Snapshot) -> Snapshot {
+    with_stacks(snapshot, |stack| {
+        let mut out = Vec::new();
+        for mut frame in stack {
+            let library = frame.is_python() && !frame.is_user();
+            if library && frame.name == "_wrapped_call_impl" {
+                continue;
+            }
+            if library {
+                frame.line += 1000;
+            }
+            let called = library && frame.name == "_call_impl";
+            out.push(frame.clone());
+            if called {
+                out.push(Words { name: "_call_with_guard".to_owned(), line: 77, ..frame });
+            }
+        }
+        out
+    })
+}
+
+/// Other addresses, another day.
+pub(crate) fn at_another_time(mut snapshot: Snapshot) -> Snapshot {
+    const FARTHER: u64 = 0x40_0000_0000;
+    const LATER: i64 = 86_400_000_000;
+    for event in snapshot.devices.iter_mut().flat_map(|trace| &mut trace.events) {
+        if event.action != memlint::snapshot::Action::OutOfMemory {
+            event.address += FARTHER;
+        }
+        event.time = Micros(event.time.0 + LATER);
+    }
+    for segment in &mut snapshot.segments {
+        segment.address += FARTHER;
+        for block in &mut segment.blocks {
+            block.address += FARTHER;
+        }
+    }
+    for annotation in &mut snapshot.annotations {
+        annotation.time = Micros(annotation.time.0 + LATER);
+    }
+    snapshot
+}
+
+/// The innermost function of the program's own has another name, wherever it is called.
+pub(crate) fn in_another_function(snapshot: Snapshot) -> Snapshot {
+    with_stacks(snapshot, |mut stack| {
+        if let Some(frame) = stack.iter_mut().find(|frame| frame.is_user()) {
+            frame.name.push_str("_of_another_model");
+        }
+        stack
+    })
+}
+
+/// Every tensor is so many times as large.
+pub(crate) fn larger(mut snapshot: Snapshot, times: u64) -> Snapshot {
+    for event in snapshot.devices.iter_mut().flat_map(|trace| &mut trace.events) {
+        event.size = Bytes(event.size.get() * times);
+    }
+    for event in snapshot.devices.iter_mut().flat_map(|trace| &mut trace.events) {
+        event.address *= times;
+    }
+    for segment in &mut snapshot.segments {
+        segment.address *= times;
+        segment.total_size = segment.total_size.times(times);
+        for block in &mut segment.blocks {
+            block.address *= times;
+            block.size = block.size.times(times);
+            block.requested = block.requested.times(times);
+        }
+    }
+    snapshot
+}
+
+/// The first three quarters of the iterations.
+pub(crate) fn shorter(snapshot: Snapshot) -> Snapshot {
+    let input = Input::of("snapshot".to_owned(), snapshot);
+    let iterations = input.devices[0].program.iterations.len();
+    let range = format!("1..{}", (iterations * 3).div_ceil(4)).parse().unwrap();
+    slice(input.snapshot, range).unwrap()
+}
