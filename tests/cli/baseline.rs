@@ -1,5 +1,6 @@
 //! `memlint check --baseline`: what passes, what does not, what is written, and what is refused.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -130,7 +131,7 @@ fn a_baseline_that_cannot_be_trusted_is_no_verdict() {
                 check(&folder, &["grow-replay-bug.zst", "--baseline", "bad.json", flag]);
             assert_eq!((code, report.as_str()), (2, ""), "{name} {flag}");
             if flag == "--fail-on=never" {
-                said.push_str(&format!("{name}: {error}\n"));
+                let _ = writeln!(said, "{name}: {error}");
             }
         }
     }
