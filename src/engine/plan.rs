@@ -40,7 +40,9 @@ impl<'a> Plan<'a> {
     pub fn admitted(&self, findings: Vec<Finding>) -> Vec<Finding> {
         let selected = |rule: &str| self.selection.is_none_or(|selection| selection.runs(rule));
         let mut admitted: Vec<Finding> = findings.into_iter().filter(|one| selected(&one.rule)).collect();
-        admitted.iter_mut().for_each(|one| self.level(one));
+        for one in &mut admitted {
+            self.level(one);
+        }
         admitted
     }
 
