@@ -44,6 +44,9 @@ pub(super) fn failure(failure: &Failure) -> String {
 
 fn verdict(report: &Report) -> String {
     let mut line = match report.verdict.fail_on {
+        _ if report.verdict.blind > 0 && !report.verdict.fails() => {
+            "**There is no verdict**: not all rules could judge, and --strict was given.".to_owned()
+        }
         None => "Nothing closes the gate.".to_owned(),
         Some(least) if report.verdict.fails() => {
             let failing = count(report.verdict.failing, "finding");

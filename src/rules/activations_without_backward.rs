@@ -17,7 +17,7 @@ const SAVED: f64 = 0.05;
 /// The share of the peak that one pass has to keep to be worth a note where the peak lies elsewhere.
 const KEPT: f64 = 0.1;
 /// One-layer models, known by C++ frames alone: the frames prove it, so little is enough.
-const KEPT_BY_PROOF: f64 = 0.02;
+const SAVED_BY_PROOF: f64 = 0.02;
 
 impl ActivationsWithoutBackward {
     fn detect(facts: &Facts) -> Vec<Finding> {
@@ -31,7 +31,7 @@ fn report(facts: &Facts, graph: &UnusedGraph) -> Option<Finding> {
     let saved_later = graph.changes.saving_within(facts.timeline, steady.events.clone());
     let share = saved.share_of(facts.peak()).max(saved_later.share_of(steady.peak));
     let kept = graph.most.share_of(steady.peak);
-    let warns = share >= SAVED || (graph.seen_in_frames && kept >= KEPT_BY_PROOF);
+    let warns = share >= SAVED || (graph.seen_in_frames && share >= SAVED_BY_PROOF);
     if !warns && kept < KEPT {
         return None;
     }

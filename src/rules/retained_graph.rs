@@ -19,6 +19,8 @@ declare_rule! {
 const MATTERS: f64 = 0.02;
 /// Nor below this.
 const LEAST: Bytes = Bytes(4 << 20);
+/// So many passes in a row prove it.
+const MANY_PASSES: usize = 4;
 
 /// The share of all that is kept that has to go in bursts, before a cycle is to blame: the last tooth of the saw is still
 /// alive at the end.
@@ -96,11 +98,10 @@ fn report(facts: &Facts, retention: &Retention) -> Option<Finding> {
     finding.phase = facts.phase(first);
     "the graph of every pass made here is kept".clone_into(&mut finding.label);
     finding.related = related(facts, retention);
-    finding.severity = if alive.is_empty() { Severity::Warning } else { Severity::Error };
-    finding.confidence = match retention.passes {
-        ..=3 => Confidence::Medium,
-        _ => Confidence::High,
-    };
+    let few = retention.passes < MANY_PASSES;
+    // What went before the recording's end may have been meant for a few passes; nobody means it for many.
+    finding.severity = if few && alive.is_empty() { Severity::Warning } else { Severity::Error };
+    finding.confidence = if few { Confidence::Medium } else { Confidence::High };
     let through = retention.kept.iter().filter_map(|id| allocation(id)?.stack);
     finding.stack = through
         .max_by_key(|stack| std::cmp::Reverse(stack.position()))

@@ -104,6 +104,6 @@ fn files_are_named_from_the_root_of_the_repository() {
 fn the_schema_of_the_output_is_the_committed_one() {
     let output = memlint(&["schema", "output"]);
     assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
-    assert_eq!(stdout(&output), fs::read_to_string(root().join("schemas/output.json")).unwrap());
+    assert!(stdout(&output) == fs::read_to_string(root().join("schemas/output.json")).unwrap());
     assert_eq!(memlint(&["schema", "nothing"]).status.code(), Some(2));
 }

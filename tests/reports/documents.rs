@@ -113,7 +113,7 @@ fn json_counts_what_is_open_apart_from_what_is_not() {
     let document = parsed(&written(Format::Json, &findings(), &sources(), &PLAIN));
     let counts = ["errors", "warnings", "infos", "ignored", "baselined", "skipped"];
     assert_eq!(counts.map(|key| document["summary"][key].as_u64().unwrap()), [1, 2, 1, 1, 1, 1]);
-    assert_eq!(document["verdict"], json!({"fails": true, "fail_on": "error", "failing": 1}));
+    assert_eq!(document["verdict"], json!({"fails": true, "fail_on": "error", "failing": 1, "blind": 0}));
     let standing = |name: &str| {
         let of = |one: &&Value| one["name"] == name;
         document["findings"].as_array().unwrap().iter().find(of).unwrap()["standing"].clone()
@@ -198,6 +198,10 @@ fn sarif_has_a_word_for_everything_that_is_no_result() {
     let artifact = json!({"uri": "memlint.toml", "uriBaseId": "%SRCROOT%"});
     assert_eq!((&place["artifactLocation"], &place["region"]["startLine"]), (&artifact, &json!(9)));
     assert!(of("no-times")["message"]["text"].as_str().unwrap().contains("rank1.pickle"));
+
+    let mut blind = none();
+    blind.verdict.blind = 1;
+    assert_eq!(self::run(&blind, &sources())["invocations"][0]["executionSuccessful"], false, "--strict");
 
     let failed = parsed(&written_failure(Format::Sarif))["runs"][0].clone();
     assert_eq!(failed["invocations"][0]["executionSuccessful"], false);

@@ -269,6 +269,9 @@ fn markdown_says_what_the_gate_does() {
     assert!(text.contains("| error | missing-zero-grad |") && text.contains("25.3 MiB of the peak"));
     assert!(text.contains("█") && text.contains("░"), "memory of the iterations is drawn");
     assert!(write(Format::Markdown, &none()).contains("**The gate is open**"));
+    let mut blind = none();
+    blind.verdict.blind = 1;
+    assert!(write(Format::Markdown, &blind).contains("**There is no verdict**"), "--strict");
     let mut unnamed = none();
     unnamed.recordings = vec![recording(); 6];
     unnamed.findings = vec![Finding { standing: Standing::Open, ..missing_zero_grad() }; 60];

@@ -34,8 +34,10 @@ const EXAMPLES: &str = "\n## Examples";
 pub(super) fn check(report: &Report, sources: &SourceMap, out: &mut dyn io::Write) -> io::Result<()> {
     let rules = rules(report);
     let writer = Writer { report, sources, rules: &rules };
-    let invocation =
-        Invocation { execution_successful: true, tool_execution_notifications: writer.notifications() };
+    let invocation = Invocation {
+        execution_successful: report.verdict.fails() || report.verdict.blind == 0,
+        tool_execution_notifications: writer.notifications(),
+    };
     json::write(&log(rules.iter().map(|rule| describe(rule)).collect(), invocation, writer.results()), out)
 }
 
