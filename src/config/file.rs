@@ -81,6 +81,7 @@ pub(super) struct Rule {
 
 /// An entry of `ignore`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
+#[schemars(extend("required" = ["reason"]))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(super) struct Ignore {
     /// A pattern for the file, such as `src/legacy/**/*.py`.
@@ -90,7 +91,7 @@ pub(super) struct Ignore {
     #[schemars(with = "String")]
     pub(super) function: Option<String>,
     /// Why.
-    #[schemars(with = "String", required)]
+    #[schemars(with = "String")]
     pub(super) reason: Option<Text>,
     /// The last day on which it holds: `2027-01-31`.
     #[serde(deserialize_with = "day")]
@@ -106,18 +107,22 @@ pub(super) struct Budget {
     #[schemars(schema_with = "schema::words::<MetricName>")]
     pub(super) metric: Text,
     /// The role whose bytes are measured.
+    #[serde(default)]
     #[schemars(schema_with = "schema::words::<Role>")]
     pub(super) role: Option<Text>,
     /// A regular expression for the frames whose bytes are measured, each written as `path/file.py:line:function`.
+    #[serde(default)]
     #[schemars(with = "String")]
     pub(super) call_site: Option<Text>,
     /// Where it is measured: `run`, `iteration` (after the warm-up) or a phase.
+    #[serde(default)]
     #[schemars(schema_with = "schema::words::<Scope>")]
     pub(super) scope: Option<Text>,
     /// What it must not pass.
     #[schemars(schema_with = "schema::amount")]
     pub(super) limit: Spanned<Amount>,
     /// What passing it counts as.
+    #[serde(default)]
     #[schemars(schema_with = "schema::words::<Level>")]
     pub(super) level: Option<Text>,
 }

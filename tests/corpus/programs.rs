@@ -55,7 +55,7 @@ fn iterations_are_as_many_as_labelled() {
             Some(1) => assert_eq!(program.found_by, FoundBy::Nothing, "{}", case.name),
             // A ring buffer holds as many as it holds.
             None => {
-                assert!(case.expects("truncated-history") || program.iterations.is_empty(), "{}", case.name)
+                assert!(case.expects("truncated-history") || program.iterations.is_empty(), "{}", case.name);
             }
             Some(labelled) => {
                 assert!(counts.contains(&labelled), "{}: {counts:?} instead of {labelled}", case.name);
