@@ -1,5 +1,7 @@
 //! The same program's recording as another run would give it.
 
+use std::path::Path;
+
 use memlint::edit::slice;
 use memlint::engine::Input;
 use memlint::snapshot::{Frame, Snapshot, Stacks};
@@ -20,7 +22,7 @@ impl Words {
     }
 
     fn is_python(&self) -> bool {
-        self.file.ends_with(".py")
+        Path::new(&self.file).extension().is_some_and(|ending| ending == "py")
     }
 }
 
@@ -74,7 +76,7 @@ pub(crate) fn edited_elsewhere(snapshot: Snapshot) -> Snapshot {
 pub(crate) fn elsewhere(snapshot: Snapshot) -> Snapshot {
     with_stacks(snapshot, |mut stack| {
         for frame in stack.iter_mut().filter(|frame| frame.is_user()) {
-            frame.file = "/mnt/cluster/job-4711/workspace/train.py".to_owned();
+            "/mnt/cluster/job-4711/workspace/train.py".clone_into(&mut frame.file);
         }
         stack
     })
