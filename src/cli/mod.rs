@@ -16,6 +16,7 @@ mod explain;
 mod fault;
 mod file;
 mod known;
+mod manual;
 mod progress;
 mod reading;
 mod schema;
@@ -56,6 +57,8 @@ pub fn run() -> ExitCode {
         Command::Slice(slice) => edit::run_slice(slice),
         Command::Anonymize(anonymize) => edit::run_anonymize(anonymize),
         Command::Schema(schema) => schema::run(schema),
+        Command::Completions(completions) => manual::complete(completions),
+        Command::Man(man) => manual::describe(man),
     });
     outcome.unwrap_or_else(|error| {
         if let Command::Check(check) = &arguments.command {

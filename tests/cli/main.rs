@@ -9,6 +9,7 @@ mod diff;
 mod formats;
 mod many;
 mod outputs;
+mod packaging;
 mod profiler;
 mod settings;
 mod writing;

@@ -47,6 +47,10 @@ pub(super) enum Command {
     Anonymize(Anonymize),
     /// Print the JSON Schema of a document.
     Schema(Schema),
+    /// Print a script that completes memlint's arguments in a shell.
+    Completions(Completions),
+    /// Print memlint's manual page, or write those of all commands into a folder.
+    Man(Man),
 }
 
 #[derive(Debug, Args)]
@@ -197,6 +201,20 @@ pub(super) struct Stats {
 
     #[command(flatten)]
     pub(super) reading: Reading,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Completions {
+    /// The shell.
+    #[arg(value_enum)]
+    pub(super) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Man {
+    /// The folder to write memlint.1, memlint-check.1 and the others into; it has to exist.
+    #[arg(value_name = "DIR")]
+    pub(super) folder: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
