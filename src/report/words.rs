@@ -37,9 +37,9 @@ pub(super) fn evidence(finding: &Finding) -> String {
     clauses.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
-/// What mending it would save, with the peak before and after.
+/// What mending it would save, with the peak before and after. Notes have nothing to mend, but for advice.
 pub(super) fn impact(report: &Report, finding: &Finding) -> String {
-    if finding.severity == Severity::Info {
+    if finding.severity == Severity::Info && finding.group != Group::Advice {
         return String::new();
     }
     let impact = &finding.impact;

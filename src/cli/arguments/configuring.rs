@@ -42,7 +42,7 @@ pub(in crate::cli) struct Configuring {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     extend_select: Vec<String>,
 
-    /// Give advice as well: what a program in order could trade for memory (the group `advice`).
+    /// Give advice as well: what a program in order could trade for memory (the group `advice`); -v shows it in full.
     #[arg(long)]
     advice: bool,
 
