@@ -24,6 +24,11 @@ pub struct Changes {
 }
 
 impl Changes {
+    /// None of some allocations ever was.
+    pub fn removing(allocations: impl IntoIterator<Item = AllocationId>) -> Changes {
+        Changes { of: allocations.into_iter().map(|id| (id, Change::Remove)).collect() }
+    }
+
     /// Notes a change; a later one for the same allocation counts.
     pub fn set(&mut self, allocation: AllocationId, change: Change) {
         self.of.push((allocation, change));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashSet;
 
 use super::{declare_rule, growing_residency, measure, place, shown};
-use crate::facts::{Change, Changes, Facts};
+use crate::facts::{Changes, Facts};
 use crate::finding::{Finding, Impact, Severity, Value};
 use crate::program::Phase;
 use crate::role::Role;
@@ -191,10 +191,7 @@ fn is_weight(facts: &Facts, id: AllocationId, one: &Allocation, loop_start: usiz
 
 fn report(facts: &Facts, copies: &[Copied]) -> Option<Finding> {
     let largest = copies.iter().max_by_key(|copy| copy.bytes)?;
-    let mut changes = Changes::default();
-    for id in copies.iter().flat_map(|copy| &copy.tensors) {
-        changes.set(*id, Change::Remove);
-    }
+    let changes = Changes::removing(copies.iter().flat_map(|copy| copy.tensors.iter().copied()));
     let steady = facts.steady();
     let saved = changes.saving(facts.timeline);
     let later = changes.saving_within(facts.timeline, steady.events.clone());

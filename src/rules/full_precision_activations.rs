@@ -1,7 +1,7 @@
 //! Advice: activations make a good part of the peak, and nothing shows that they are in a half-width format.
 
 use super::{declare_rule, measure, responsible, shown};
-use crate::facts::{Change, Changes, Facts};
+use crate::facts::{Changes, Facts};
 use crate::finding::{Finding, Impact, Value};
 use crate::program::{Origin, Phase};
 use crate::role::Role;
@@ -45,10 +45,7 @@ fn is_plain(facts: &Facts) -> bool {
 }
 
 fn saving(facts: &Facts, bytes: Bytes) -> Bytes {
-    let mut without = Changes::default();
-    for (id, _) in facts.with_role(Role::Activation) {
-        without.set(id, Change::Remove);
-    }
+    let without = Changes::removing(facts.with_role(Role::Activation).map(|(id, _)| id));
     Bytes(bytes.get() / 2).min(without.saving(facts.timeline))
 }
 

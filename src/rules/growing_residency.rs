@@ -8,7 +8,7 @@ use super::{
     declare_rule, delayed_free_cycle, growing_reallocation, measure, optimizer_state_regrowth, place,
     retained_graph, shown,
 };
-use crate::facts::{Change, Changes, Facts, Growth};
+use crate::facts::{Changes, Facts, Growth};
 use crate::finding::{Finding, Impact, Measure, Related, Severity, Value};
 use crate::role::Role;
 use crate::unit::{AllocationId, Bytes, Confidence, FrameId, count};
@@ -291,11 +291,8 @@ fn evidence(
 /// The lifetimes as they would be without the growth: piled tensors die with the iteration that made them, and what sets
 /// have beyond the first one's number is never made.
 fn without_growth(facts: &Facts, sites: &[&Growth], explained: &FxHashSet<AllocationId>) -> Changes {
-    let mut changes = Changes::default();
     let (sets, piles): (Vec<&Growth>, Vec<&Growth>) = sites.iter().partition(|site| !site.surplus.is_empty());
-    for id in sets.iter().flat_map(|set| &set.surplus) {
-        changes.set(*id, Change::Remove);
-    }
+    let mut changes = Changes::removing(sets.iter().flat_map(|set| set.surplus.iter().copied()));
     let piled = piles.iter().flat_map(|pile| &pile.alive).filter(|id| !explained.contains(id));
     facts.free_with_their_iteration(&mut changes, piled);
     changes

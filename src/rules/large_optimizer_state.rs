@@ -1,7 +1,7 @@
 //! Advice: the optimizer's state makes a good part of the peak.
 
 use super::{declare_rule, measure, responsible, shown};
-use crate::facts::{Change, Changes, Facts};
+use crate::facts::{Changes, Facts};
 use crate::finding::{Finding, Impact, Value};
 use crate::program::Phase;
 use crate::role::Role;
@@ -34,10 +34,7 @@ impl LargeOptimizerState {
 /// State stays from the first step on, so the peak falls by what the state loses, until the moment before the first step
 /// is the highest.
 fn saving(facts: &Facts, bytes: Bytes) -> Bytes {
-    let mut without = Changes::default();
-    for (id, _) in facts.with_role(Role::OptimizerState) {
-        without.set(id, Change::Remove);
-    }
+    let without = Changes::removing(facts.with_role(Role::OptimizerState).map(|(id, _)| id));
     let lost = bytes - Bytes(bytes.get() / KEPT_PART);
     lost.min(without.saving(facts.timeline))
 }

@@ -1,7 +1,7 @@
 //! Temporaries of an optimizer's step that set the peak of the run.
 
 use super::{declare_rule, measure, place, shown};
-use crate::facts::{Change, Changes, Facts, Guilty};
+use crate::facts::{Changes, Facts, Guilty};
 use crate::finding::{Finding, Impact, Severity, Value};
 use crate::program::{Meaning, Phase};
 use crate::role::Role;
@@ -24,10 +24,7 @@ const FUSED: [&str; 4] = ["adam", "adamw", "sgd", "adagrad"];
 impl OptimizerStepPeak {
     fn detect(facts: &Facts) -> Vec<Finding> {
         let temporaries = temporaries(facts);
-        let mut changes = Changes::default();
-        for id in &temporaries {
-            changes.set(*id, Change::Remove);
-        }
+        let changes = Changes::removing(temporaries.iter().copied());
         let steady = facts.steady();
         let saved_later = changes.saving_within(facts.timeline, steady.events.clone());
         if saved_later.share_of(steady.peak) < SAVED {

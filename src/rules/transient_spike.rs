@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::{declare_rule, measure, place, shown};
-use crate::facts::{Change, Changes, Facts, Maker};
+use crate::facts::{Changes, Facts, Maker};
 use crate::finding::{Finding, Impact, Measure, Related, Severity, Value};
 use crate::program::Phase;
 use crate::role::Role;
@@ -83,11 +83,7 @@ fn judged(facts: &Facts, spikes: &[Spike], moment: &Moment) -> Option<Finding> {
 }
 
 fn without(spikes: &[Spike]) -> Changes {
-    let mut changes = Changes::default();
-    for id in spikes.iter().flat_map(|spike| &spike.all) {
-        changes.set(*id, Change::Remove);
-    }
-    changes
+    Changes::removing(spikes.iter().flat_map(|spike| spike.all.iter().copied()))
 }
 
 /// What the set-up needed for a moment, where the loop needs much less.

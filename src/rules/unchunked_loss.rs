@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{declare_rule, measure, responsible, shown};
-use crate::facts::{Change, Changes, Facts, Maker};
+use crate::facts::{Changes, Facts, Maker};
 use crate::finding::{Finding, Impact, Value};
 use crate::program::Phase;
 use crate::unit::{AllocationId, Bytes, Confidence, Index, count};
@@ -41,10 +41,7 @@ impl UnchunkedLoss {
             return Vec::new();
         }
         let alike = alike(facts, &sizes);
-        let mut without = Changes::default();
-        for id in &alike {
-            without.set(*id, Change::Remove);
-        }
+        let without = Changes::removing(alike.iter().copied());
         let all = without.saving(facts.timeline);
         let saved = all - Bytes(all.get() / PIECES);
         let made: Vec<AllocationId> = alike.into_iter().filter(|id| by_loss(*id).is_some()).collect();
