@@ -11,8 +11,9 @@ use memlint::timeline::Timeline;
 
 use crate::opcodes::read;
 
-/// Damages of each kind for each recording.
-const DAMAGES: usize = 200;
+/// Damages of each kind for each recording: a sample for every run, and what CI takes.
+const SAMPLE: usize = 30;
+const MANY: usize = 200;
 
 /// `SplitMix64` (Steele, Lea, Flood 2014): the same damages in every run.
 struct Random(u64);
@@ -29,6 +30,16 @@ impl Random {
 
 #[test]
 fn damaged_recordings_never_panic() {
+    damage_all(SAMPLE);
+}
+
+#[test]
+#[ignore = "takes minutes; CI runs it"]
+fn many_damaged_recordings_never_panic() {
+    damage_all(MANY);
+}
+
+fn damage_all(damages: usize) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("snapshots");
     let mut files: Vec<_> = fs::read_dir(root)
         .unwrap()
@@ -42,22 +53,22 @@ fn damaged_recordings_never_panic() {
         for half in [even, odd] {
             scope.spawn(move || {
                 for (seed, file) in half {
-                    damage(file, seed as u64);
+                    damage(file, seed as u64, damages);
                 }
             });
         }
     });
 }
 
-fn damage(file: &Path, seed: u64) {
+fn damage(file: &Path, seed: u64, damages: usize) {
     let mut whole = Vec::new();
     Source::File(file.to_owned()).open(&input::Limits::default()).unwrap().read_to_end(&mut whole).unwrap();
     let mut random = Random(seed);
-    for _ in 0..DAMAGES {
+    for _ in 0..damages {
         let cut = random.below(whole.len());
         assert!(read(&whole[..cut]).is_err(), "{}: cut at {cut} it must not pass for whole", file.display());
     }
-    for _ in 0..DAMAGES {
+    for _ in 0..damages {
         let mut flipped = whole.clone();
         for _ in 0..=random.below(3) {
             let at = random.below(flipped.len());
