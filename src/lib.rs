@@ -15,10 +15,12 @@
 //! | [`program`] | loops, iterations and phases |
 //! | [`edit`] | a few iterations of a snapshot, or one without its owner's names |
 //! | [`role`] | what each allocation holds |
+//! | [`lives`] | the algebra of lifetimes: turns, curves, what-ifs, growth |
 //! | [`finding`] | what a rule says |
 //! | [`facts`] | what rules may ask of a device |
 //! | [`profiler`] | memory timelines of PyTorch's profiler, for `stats` alone |
-//! | [`rules`] | the rules, each with its specification |
+//! | [`rules`] | the rules, each with its specification: facts in, claims out |
+//! | [`verdict`] | what claims are worth, and which of them has the cause |
 //! | [`config`] | which rules run, at which level; budgets, suppressions; errors point into the file |
 //! | [`engine`] | runs the rules over the snapshots and sorts what they find |
 //! | [`source`] | from recorded paths to local files; the expression to underline |
@@ -36,6 +38,7 @@ pub mod facts;
 pub mod finding;
 pub mod gate;
 pub mod input;
+pub mod lives;
 pub mod pickle;
 pub mod profiler;
 pub mod program;
@@ -47,3 +50,4 @@ pub mod snapshot;
 pub mod source;
 pub mod timeline;
 pub mod unit;
+pub mod verdict;

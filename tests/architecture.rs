@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The pipeline, from the bytes to the command line.
-const PIPELINE: [&str; 20] = [
+const PIPELINE: [&str; 22] = [
     "unit",
     "input",
     "pickle",
@@ -16,10 +16,12 @@ const PIPELINE: [&str; 20] = [
     "program",
     "edit",
     "role",
+    "lives",
     "finding",
     "facts",
     "profiler",
     "rules",
+    "verdict",
     "config",
     "engine",
     "source",

@@ -6,15 +6,14 @@
 //! back to the same height (a saw-tooth of the garbage collector) is as certain as the three highest lie close together.
 //! Always: one odd iteration makes no noise, and neither does a steady rise.
 
-use crate::facts::trend;
+use crate::lives::growth::LEVEL;
+use crate::lives::slope;
 use crate::unit::Bytes;
 
 /// From a median absolute deviation to three standard deviations.
 const NOISE: f64 = 3.0 * 1.4826;
 /// A change below this share of the larger peak is none, whatever the noise: segments come and go in steps of that size.
 const SMALLEST: f64 = 0.001;
-/// The chance of so steady a rise in a series without trend, at most, for it to be a rise.
-const P_VALUE: f64 = 0.05;
 /// From the distance between the highest and the third to what the highest may be off by.
 const TOP: f64 = 5.0;
 
@@ -40,18 +39,15 @@ impl Spread {
             return Spread { middle: first.get() as f64, ..Spread::default() };
         }
         let values: Vec<f64> = series.iter().map(|bytes| bytes.get() as f64).collect();
-        let Some(trend) = trend(&values) else {
+        if values.len() < 3 {
             let middle = median(values.clone());
             let farthest = values.iter().map(|value| (value - middle).abs()).fold(0.0, f64::max);
             return Spread { middle, middle_noise: farthest, high_noise: farthest, ..Spread::default() };
-        };
-        let falls = || {
-            let mirrored: Vec<f64> = values.iter().map(|value| -value).collect();
-            crate::facts::trend(&mirrored).is_some_and(|trend| trend.p_value <= P_VALUE)
-        };
-        let slope = if trend.p_value <= P_VALUE || falls() { trend.slope } else { 0.0 };
+        }
+        let (steepness, (low, high)) = slope(&values, LEVEL);
+        let slope = if low > 0.0 || high < 0.0 { steepness } else { 0.0 };
         let straightened: Vec<f64> =
-            values.iter().enumerate().map(|(at, value)| value - trend.slope * at as f64).collect();
+            values.iter().enumerate().map(|(at, value)| value - steepness * at as f64).collect();
         let level = median(straightened.clone());
         let off = median(straightened.iter().map(|value| (value - level).abs()).collect());
         let noise = off * NOISE;

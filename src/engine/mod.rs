@@ -26,10 +26,11 @@ use crate::input::Origin;
 use crate::program::Program;
 use crate::replay::Replay;
 use crate::role::Roles;
-use crate::rules::{self, Need, Rule};
+use crate::rules::{self, Claim, Need, Rule};
 use crate::snapshot::Snapshot;
 use crate::timeline::Timeline;
 use crate::unit::{DeviceIndex, Index};
+use crate::verdict;
 
 /// One snapshot, read and understood.
 #[derive(Debug)]
@@ -97,9 +98,14 @@ pub fn examine(input: &Input, plan: &Plan) -> Examination {
             skipped.extend(plan.names().map(|rule| unseen(rule, device.device)));
             continue;
         };
-        for (rule, outcome) in plan.rules.iter().zip(threads::each(&plan.rules, |rule| run(*rule, &facts))) {
+        // Every rule that runs by default is asked, whatever was selected: which claim is the cause of another is no matter of
+        // what somebody wants to see.
+        let asked = plan.asked();
+        let mut claims = Vec::new();
+        for (rule, outcome) in asked.iter().zip(threads::each(&asked, |rule| run(*rule, &facts))) {
             match outcome {
-                Ok(found) => findings.extend(found),
+                Ok(claimed) => claims.extend(claimed),
+                Err(_) if !plan.runs(*rule) => {}
                 Err((need, reason)) => skipped.push(Skipped {
                     input: 0,
                     rule: rule.meta().name.into(),
@@ -108,6 +114,8 @@ pub fn examine(input: &Input, plan: &Plan) -> Examination {
                 }),
             }
         }
+        let settled = verdict::settle(&facts, &claims, plan.capacity);
+        findings.extend(settled.into_iter().filter(|finding| plan.shows(finding)));
         for budget in &plan.budgets {
             match budget::judge(budget, &facts, plan.capacity) {
                 Ok(found) => findings.extend(found),
@@ -164,11 +172,11 @@ pub fn check_with(inputs: Vec<Input>, rules: &[&dyn Rule]) -> Report {
     conclude(inputs.into_iter().map(|input| examine(&input, &plan)).collect(), &plan)
 }
 
-/// What a rule finds, or why it cannot tell.
-fn run(rule: &dyn Rule, facts: &Facts) -> Result<Vec<Finding>, (Need, &'static str)> {
+/// What a rule claims, or why it cannot tell.
+fn run<'f>(rule: &dyn Rule, facts: &'f Facts<'f>) -> Result<Vec<Claim<'f>>, (Need, &'static str)> {
     match rule.meta().needs.iter().find_map(|need| Some((*need, need.unmet(facts)?))) {
         Some(unmet) => Err(unmet),
-        None => Ok(rule.check(facts)),
+        None => Ok(rule.claims(facts)),
     }
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::config::{Budget, Selection, Settings};
 use crate::finding::Finding;
-use crate::rules::{RULES, Rule};
+use crate::rules::{RULES, Rule, by_default};
 use crate::unit::Bytes;
 
 /// The rules and budgets that run, and what their findings count as.
@@ -34,6 +34,23 @@ impl<'a> Plan<'a> {
             capacity: settings.device_memory.as_ref().map(|memory| memory.value),
             selection: Some(selection),
         }
+    }
+
+    /// The rules that are asked: those that run, and those that run by default, since one may have the cause of another.
+    pub(super) fn asked(&self) -> Vec<&'a dyn Rule> {
+        let others = by_default().into_iter().filter(|rule| !self.runs(*rule));
+        let others: Vec<&'a dyn Rule> = others.map(|rule| rule as &'a dyn Rule).collect();
+        self.rules.iter().copied().chain(others).collect()
+    }
+
+    /// Whether a rule is one of those that run.
+    pub(super) fn runs(&self, rule: &dyn Rule) -> bool {
+        self.rules.iter().any(|one| one.meta().name == rule.meta().name)
+    }
+
+    /// Whether a finding is one of the rules' that run.
+    pub(super) fn shows(&self, finding: &Finding) -> bool {
+        self.rules.iter().any(|one| one.meta().name == finding.rule)
     }
 
     /// What is left of findings made beside the rules: those whose rule is selected, at the level that was chosen for it.

@@ -38,7 +38,7 @@ pub(super) fn bursts(facts: &Facts) -> Vec<Burst> {
     let births = Ranks::of(facts.timeline.iter().filter_map(|(_, one)| Some(one.alloc?.position())));
     let mut groups: BTreeMap<(FrameId, usize), Vec<(AllocationId, usize)>> = BTreeMap::new();
     for (id, one) in facts.timeline.iter() {
-        let (Some(freed), Some(born)) = (one.free_requested.or(one.free), facts.born_in(one)) else {
+        let (Some(freed), Some(born)) = (one.given_back(), facts.born_in(one)) else {
             continue;
         };
         let Some(dies) = facts.iteration_of(freed) else { continue };
@@ -57,7 +57,7 @@ pub(super) fn bursts(facts: &Facts) -> Vec<Burst> {
 fn burst(facts: &Facts, site: FrameId, group: &[(AllocationId, usize)]) -> Option<Burst> {
     let freed = |id: AllocationId| {
         let one = facts.timeline.allocation(id)?;
-        one.free_requested.or(one.free)
+        one.given_back()
     };
     let event = group.iter().filter_map(|(id, _)| freed(*id)).min()?;
     let iteration = facts.iteration_of(event)?;

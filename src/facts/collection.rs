@@ -1,8 +1,8 @@
 //! What loops beside the main one collect: validation that keeps the outputs of every batch.
 //!
 //! In: the turns of every loop and the lifetimes. Out: for each such loop the tensors that its turns leave behind, line
-//! by line with the trend over the turns, and where the collected tensors go. A tensor is collected if it outlives two
-//! further turns, or all that are left.
+//! by line, where the judge of growth finds that they pile up to the end of the loop, and where they go. A tensor is
+//! collected if it outlives two further turns, or all that are left.
 //!
 //! A loop counts if it goes over something as the main loop does: it runs beside the iterations or in few of them (one
 //! that runs in most of them is a part of an iteration), outside any module's forward (that one keeps skip connections),
@@ -12,10 +12,10 @@
 use std::collections::BTreeMap;
 
 use crate::facts::Facts;
-use crate::facts::trend::{Trend, trend};
+use crate::lives::growth::{Growth, Stay, judge};
 use crate::program::{LoopRun, Meaning, Phase};
 use crate::role::Role;
-use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index, StackId};
+use crate::unit::{AllocationId, EventIndex, FrameId, Index, StackId};
 
 /// The largest share of what a turn's model allocates that may stay. Outputs of models measure 0.01 to 0.2 in the
 /// corpus; copies of weights 1.
@@ -46,10 +46,8 @@ pub struct Collected {
 pub struct CollectedAt {
     /// The user's innermost line.
     pub site: FrameId,
-    /// Bytes of it alive at the end of each turn.
-    pub series: Vec<Bytes>,
-    /// How they move.
-    pub trend: Trend,
+    /// How they pile up, in bytes a turn.
+    pub growth: Growth,
     /// The tensors, oldest first, each with the last event of its turn.
     pub tensors: Vec<(AllocationId, EventIndex)>,
 }
@@ -104,7 +102,7 @@ fn is_part_of_iterations(facts: &Facts, runs: &[&LoopRun]) -> bool {
 fn made(facts: &Facts) -> Vec<Made> {
     let one = |(id, one): (AllocationId, &crate::timeline::Allocation)| {
         let (born, stack) = one.alloc.zip(one.stack)?;
-        let freed = one.free_requested.or(one.free);
+        let freed = one.given_back();
         let is_forward = matches!(facts.phase(born), Phase::Forward | Phase::Evaluation);
         let role = facts.role(id);
         let lasting = matches!(role, Role::Parameter | Role::Buffer | Role::Gradient | Role::OptimizerState);
@@ -157,7 +155,7 @@ fn collected(facts: &Facts, made: &[Made], run: &LoopRun) -> Option<Collected> {
     (!sites.is_empty()).then_some(Collected { turns, sites })
 }
 
-/// The series of one line over a run's turns; `None` where a backward pass lets go of it.
+/// What one line leaves behind over a run's turns; `None` where that does not pile up, or a backward pass lets go of it.
 fn collected_at(run: &LoopRun, site: FrameId, kept: &[Kept]) -> Option<CollectedAt> {
     let bytes = |released: bool| -> u64 {
         kept.iter().filter(|one| one.made.released || !released).map(|one| one.made.bytes).sum()
@@ -165,34 +163,18 @@ fn collected_at(run: &LoopRun, site: FrameId, kept: &[Kept]) -> Option<Collected
     if bytes(true) as f64 > RELEASED_BY_BACKWARD * bytes(false) as f64 {
         return None;
     }
-    let ends: Vec<usize> = (0..run.starts.len()).map(|turn| run.end_of(turn).position()).collect();
-    let levels = levels(&ends, kept.iter().map(|one| (one.turn, one.made.dies, one.made.bytes)));
-    let values: Vec<f64> = levels.iter().map(|level| *level as f64).collect();
-    let last_event = |turn: usize| EventIndex::at(run.end_of(turn).position().saturating_sub(1));
-    Some(CollectedAt {
-        site,
-        trend: trend(&values)?,
-        series: levels.into_iter().map(Bytes).collect(),
-        tensors: kept.iter().filter_map(|one| Some((one.made.id, last_event(one.turn)?))).collect(),
-    })
-}
-
-/// The bytes alive at the end of each turn, of tensors with the turn that made them and the event at which they die.
-fn levels(ends: &[usize], kept: impl Iterator<Item = (usize, usize, u64)>) -> Vec<u64> {
-    let mut changes = vec![0_i128; ends.len() + 1];
-    for (turn, dies, bytes) in kept {
-        let over = ends.partition_point(|end| *end <= dies).max(turn);
-        for (at, by) in [(turn, i128::from(bytes)), (over, -i128::from(bytes))] {
-            if let Some(change) = changes.get_mut(at) {
-                *change += by;
-            }
-        }
-    }
-    let sum = |level: &mut i128, change: &i128| {
-        *level += change;
-        Some(u64::try_from(*level).unwrap_or(u64::MAX))
+    let turns = run.starts.len();
+    let ends: Vec<usize> = (0..turns).map(|turn| run.end_of(turn).position()).collect();
+    let stay = |one: &Kept| Stay {
+        first: one.turn,
+        last: Some(ends.partition_point(|end| *end <= one.made.dies)).filter(|gone| *gone < turns),
+        bytes: one.made.bytes as f64,
+        weight: 1.0,
     };
-    changes.iter().take(ends.len()).scan(0, sum).collect()
+    let growth = judge(&kept.iter().map(stay).collect::<Vec<_>>(), turns)?;
+    let last_event = |turn: usize| EventIndex::at(run.end_of(turn).position().saturating_sub(1));
+    let tensors = kept.iter().filter_map(|one| Some((one.made.id, last_event(one.turn)?))).collect();
+    Some(CollectedAt { site, growth, tensors })
 }
 
 /// Whether the function that iterates runs inside a module's forward, under this stack.
@@ -202,22 +184,4 @@ fn is_inside_forward(facts: &Facts, stack: StackId, looping: FrameId) -> bool {
     let at = python.iter().position(|frame| function(*frame) == function(looping)).unwrap_or(python.len());
     let outer = python.get(..at).unwrap_or_default();
     outer.iter().any(|frame| facts.code.vocabulary.meaning(*frame) == Meaning::ModuleCall)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn levels_are_what_is_alive_at_the_ends_of_turns() {
-        let kept = [(0, 10, 1), (0, usize::MAX, 2), (1, 29, 4), (2, 5, 8)];
-        assert_eq!(levels(&[10, 20, 30], kept.into_iter()), [3, 6, 2]);
-    }
-
-    #[test]
-    fn very_many_turns_take_no_square() {
-        let turns: Vec<usize> = (0..1_000_000).collect();
-        let levels = levels(&turns, turns.iter().map(|turn| (*turn, usize::MAX, 1)));
-        assert_eq!(levels.last(), Some(&1_000_000));
-    }
 }

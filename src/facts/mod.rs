@@ -8,8 +8,8 @@ mod bursts;
 mod calls;
 mod code;
 mod collection;
-mod growth;
-mod impact;
+mod growing;
+mod kept_graphs;
 mod makers;
 mod module_calls;
 mod occupants;
@@ -20,12 +20,10 @@ mod pools;
 mod reallocation;
 mod regrowth;
 mod releases;
-mod retention;
 mod savers;
 mod shapes;
 mod siblings;
 mod steady;
-mod trend;
 mod unscalings;
 mod unused_graphs;
 
@@ -36,8 +34,7 @@ pub use bursts::Burst;
 pub use calls::Calls;
 pub use code::Code;
 pub use collection::{Collected, CollectedAt, Collection};
-pub use growth::{Growth, Scattered};
-pub use impact::{Change, Changes};
+pub use growing::Growing;
 pub use makers::Maker;
 pub use module_calls::ModuleCall;
 pub use peer::Peer;
@@ -47,20 +44,20 @@ pub use pools::{PoolPeaks, PrivatePool};
 pub use reallocation::Reallocation;
 pub use regrowth::StateMaking;
 pub use releases::{Cause, Release};
-pub use retention::Retention;
+pub use kept_graphs::KeptGraph;
 pub use shapes::{Shapes, VaryingSite};
 pub use steady::Steady;
-pub use trend::{Trend, trend};
 pub use unscalings::Unscaling;
 pub use unused_graphs::UnusedGraph;
 
+use crate::lives::{Change, Changes, Turns};
 use crate::program::{Phase, Program};
 use crate::replay::Replay;
 use crate::role::{Role, Roles};
 use crate::snapshot::{DeviceTrace, Snapshot};
 use crate::timeline::{Allocation, Timeline};
 use crate::unit::{
-    AllocationId, Bytes, DeviceIndex, EventIndex, FrameId, Index, IterationIndex, Ranks, StackId,
+    AllocationId, Bytes, DeviceIndex, EventIndex, FrameId, Index, IterationIndex, StackId,
 };
 
 /// One device, as far as it was worked out before the rules run.
@@ -100,14 +97,11 @@ pub struct Facts<'a> {
     /// Entries to the backward pass.
     pub calls: Calls,
     roles: &'a Roles,
-    starts: Ranks,
-    ends: Vec<usize>,
-    end_ranks: Ranks,
+    turns: Turns,
     default_pool: OnceLock<PoolPeaks>,
-    growth: OnceLock<Vec<Growth>>,
-    replaced_sets: OnceLock<Vec<Growth>>,
+    growing: OnceLock<Vec<Growing>>,
     collections: OnceLock<Vec<Collection>>,
-    retentions: OnceLock<Vec<Retention>>,
+    kept_graphs: OnceLock<Vec<KeptGraph>>,
     reallocations: OnceLock<Vec<Reallocation>>,
     makings: OnceLock<Vec<StateMaking>>,
     bursts: OnceLock<Vec<Burst>>,
@@ -122,9 +116,6 @@ impl<'a> Facts<'a> {
         let Inputs { snapshot, code, timeline, replay, program, roles } = inputs;
         let trace = snapshot.devices.get(timeline.device.position())?;
         let calls = Calls::of(snapshot, trace, code);
-        let iterations = program.iterations.iter();
-        let starts = Ranks::of(iterations.clone().map(|iteration| iteration.start.position()));
-        let ends: Vec<usize> = iterations.map(|iteration| iteration.end.position()).collect();
         Some(Facts {
             snapshot,
             device: timeline.device,
@@ -135,14 +126,11 @@ impl<'a> Facts<'a> {
             code,
             calls,
             roles,
-            starts,
-            end_ranks: Ranks::of(ends.iter().copied()),
-            ends,
+            turns: Turns::of_iterations(&program.iterations),
             default_pool: OnceLock::new(),
-            growth: OnceLock::new(),
-            replaced_sets: OnceLock::new(),
+            growing: OnceLock::new(),
             collections: OnceLock::new(),
-            retentions: OnceLock::new(),
+            kept_graphs: OnceLock::new(),
             reallocations: OnceLock::new(),
             makings: OnceLock::new(),
             bursts: OnceLock::new(),
@@ -167,16 +155,19 @@ impl<'a> Facts<'a> {
         self.timeline.iter().filter(move |(id, _)| self.role(*id) == role)
     }
 
+    /// The iterations as turns of the main loop.
+    pub fn turns(&self) -> &Turns {
+        &self.turns
+    }
+
     /// The ends of the iterations: for each the position of the first event after it.
     pub fn iteration_ends(&self) -> &[usize] {
-        &self.ends
+        self.turns.ends()
     }
 
     /// The iteration that holds an event: [`Program::iteration_of`] without a search.
     pub fn iteration_of(&self, event: EventIndex) -> Option<IterationIndex> {
-        let position = self.starts.up_to(event.position()).checked_sub(1)?;
-        let inside = self.ends.get(position).is_some_and(|end| event.position() < *end);
-        inside.then(|| IterationIndex::at(position)).flatten()
+        self.turns.holding(event).and_then(IterationIndex::at)
     }
 
     /// The iteration in which an allocation was made.
@@ -186,25 +177,13 @@ impl<'a> Facts<'a> {
 
     /// At how many ends of iterations an allocation is alive.
     pub fn ends_outlived(&self, allocation: &Allocation) -> usize {
-        let (first, last) = self.ends_between(allocation.alloc, allocation.free);
-        last.saturating_sub(first)
+        self.turns.occupied(allocation).len()
     }
 
     /// At how many ends of iterations the program holds an allocation: as [`Facts::ends_outlived`], but until the
     /// program gives it back, not until a stream is done with it.
     pub fn ends_held(&self, allocation: &Allocation) -> usize {
-        let (first, last) = self.ends_of(allocation);
-        last.saturating_sub(first)
-    }
-
-    /// The ends at which the program holds an allocation: the first, and the first at which it no longer does.
-    pub fn ends_of(&self, allocation: &Allocation) -> (usize, usize) {
-        self.ends_between(allocation.alloc, allocation.free_requested.or(allocation.free))
-    }
-
-    fn ends_between(&self, born: Option<EventIndex>, dies: Option<EventIndex>) -> (usize, usize) {
-        let first = born.map_or(0, |event| self.end_ranks.before(event.position() + 1));
-        (first, dies.map_or(self.ends.len(), |event| self.end_ranks.up_to(event.position())))
+        self.turns.held(allocation).len()
     }
 
     /// Lets some allocations die with the iterations in which they were made, in the changes.
@@ -214,9 +193,8 @@ impl<'a> Facts<'a> {
         allocations: impl IntoIterator<Item = &'i AllocationId>,
     ) {
         for id in allocations {
-            let born = self.timeline.allocation(*id).and_then(|one| self.born_in(one));
-            let end = born.and_then(|iteration| self.ends.get(iteration.position()));
-            if let Some(end) = end.and_then(|end| EventIndex::at(end.saturating_sub(1))) {
+            let born = self.timeline.allocation(*id).and_then(|one| self.turns.making(one));
+            if let Some(end) = born.and_then(|turn| self.turns.last_event(turn)) {
                 changes.set(*id, Change::EndAt(end));
             }
         }
@@ -227,19 +205,9 @@ impl<'a> Facts<'a> {
         self.timeline.peak_requested.bytes
     }
 
-    /// The bytes that live on at the ends of iterations, line by line; largest growth first.
-    pub fn growth(&self) -> &[Growth] {
-        self.growth.get_or_init(|| growth::growth(self))
-    }
-
-    /// The bytes that sets which every iteration replaces hold at its end, line by line; largest growth first.
-    pub fn replaced_sets(&self) -> &[Growth] {
-        self.replaced_sets.get_or_init(|| growth::replaced_sets(self))
-    }
-
-    /// What all lines gain together, without the allocations that are known otherwise; `None` with few iterations.
-    pub fn scattered_growth(&self, known: &dyn Fn(AllocationId) -> bool) -> Option<Scattered> {
-        growth::scattered(self, known)
+    /// The lines that leave more behind with every iteration, fastest first.
+    pub fn growing(&self) -> &[Growing] {
+        self.growing.get_or_init(|| growing::growing(self))
     }
 
     /// What loops beside the main one collect, by loop.
@@ -248,8 +216,8 @@ impl<'a> Facts<'a> {
     }
 
     /// Forward passes whose activations nothing lets go of, by the line that runs the model.
-    pub fn retentions(&self) -> &[Retention] {
-        self.retentions.get_or_init(|| retention::retentions(self))
+    pub fn kept_graphs(&self) -> &[KeptGraph] {
+        self.kept_graphs.get_or_init(|| kept_graphs::kept_graphs(self))
     }
 
     /// The nodes of the autograd graph that hold most of some kept tensors (`ReluBackward0`), as the release of their

@@ -6,6 +6,7 @@
 //! without completed frees (`skip_actions`) shows nothing of this.
 
 use crate::facts::Facts;
+use crate::lives::Curve;
 use crate::snapshot::Action;
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, EventIndex, Index};
@@ -33,29 +34,16 @@ pub(super) fn pending(facts: &Facts) -> Option<Pending> {
         .iter()
         .filter_map(|(id, one)| wait(one).map(|(asked, done)| (id, asked, done)))
         .collect();
-    let mut steps = vec![0_i128; events.len()];
+    let mut curve = Curve::default();
     for (id, asked, done) in &late {
-        let size = i128::from(facts.block_size(*id).get());
-        if let Some(step) = steps.get_mut(*asked) {
-            *step += size;
-        }
-        if let Some(step) = done.and_then(|done| steps.get_mut(done)) {
-            *step -= size;
-        }
+        curve.add(*asked, *done, facts.block_size(*id));
     }
-    let (mut level, mut peak, mut at) = (0_i128, 0_i128, 0);
-    for (position, step) in steps.into_iter().enumerate() {
-        level += step;
-        if level > peak {
-            (peak, at) = (level, position);
-        }
-    }
+    let (peak, at) = curve.highest();
     let waits = |(_, asked, done): &&(AllocationId, usize, Option<usize>)| {
         *asked <= at && done.is_none_or(|done| done > at)
     };
     let waiting = late.iter().filter(waits).map(|(id, ..)| *id).collect();
     let late = late.iter().map(|(id, ..)| *id).collect();
-    let peak = Bytes(u64::try_from(peak).unwrap_or(0));
     (peak > Bytes::ZERO).then_some(Pending { peak, at: EventIndex::at(at)?, waiting, late })
 }
 

@@ -10,6 +10,7 @@ use rustc_hash::FxHashSet;
 
 use crate::facts::Facts;
 use crate::facts::occupants::occupants;
+use crate::lives::Curve;
 use crate::snapshot::Action;
 use crate::unit::{AllocationId, Bytes, Index};
 
@@ -55,20 +56,13 @@ pub(super) fn private_pools(facts: &Facts) -> Vec<PrivatePool> {
         pool.allocations.extend(inside);
     }
     for pool in pools.values_mut() {
-        let mut changes: Vec<(usize, i128)> = Vec::new();
-        for (id, allocation) in
-            pool.allocations.iter().filter_map(|id| Some((*id, facts.timeline.allocation(*id)?)))
-        {
-            let size = block(facts, id.position());
-            changes.push((allocation.alloc.map_or(0, Index::position), size));
-            changes.extend(allocation.free.map(|died| (died.position(), -size)));
+        let mut curve = Curve::default();
+        for (id, one) in pool.allocations.iter().filter_map(|id| Some((*id, facts.timeline.allocation(*id)?))) {
+            let born = one.alloc.map_or(0, Index::position);
+            curve.add(born, one.free.map(Index::position), facts.block_size(id));
         }
-        changes.sort_unstable();
-        let mut level = Level::default();
-        for (_, by) in changes {
-            level.change(by);
-        }
-        (pool.peak, pool.kept) = (bytes(level.peak), bytes(level.now));
+        pool.kept = curve.rest();
+        pool.peak = curve.highest().0;
     }
     pools.into_values().collect()
 }

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::facts::Facts;
+use crate::lives::Curve;
 use crate::snapshot::{Action, Snapshot};
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, FrameId, Index, StackId, StringId};
@@ -125,7 +126,7 @@ fn chains(facts: &Facts) -> Vec<Vec<AllocationId>> {
                 here.remove(0);
             }
             here.push((id, one.bytes, at));
-        } else if one.free_requested.or(one.free).is_some_and(|freed| freed.position() == at) {
+        } else if one.given_back().is_some_and(|freed| freed.position() == at) {
             here.retain(|(other, _, _)| *other != id);
             let born = one.alloc.map_or(0, Index::position);
             let own_iteration = facts.born_in(one);
@@ -157,8 +158,8 @@ fn goes_soon(facts: &Facts, chain: &[AllocationId]) -> bool {
     let soon = |pair: &[AllocationId]| {
         let old = facts.timeline.allocation(*pair.first()?)?;
         let new = facts.timeline.allocation(*pair.last()?)?;
-        let (dies, born) = (old.free_requested.or(old.free)?.position(), new.alloc?.position());
-        let end = new.free_requested.or(new.free).map_or(facts.trace.events.len(), Index::position);
+        let (dies, born) = (old.given_back()?.position(), new.alloc?.position());
+        let end = new.given_back().map_or(facts.trace.events.len(), Index::position);
         Some(dies.saturating_sub(born) * 2 <= end.saturating_sub(born))
     };
     let yes = chain.windows(2).filter(|pair| soon(pair) == Some(true)).count();
@@ -192,21 +193,14 @@ fn largest(facts: &Facts, chain: &[AllocationId]) -> Bytes {
 
 /// The most that the chains' last versions take at one time.
 fn at_once(facts: &Facts, chains: &[Vec<AllocationId>]) -> Bytes {
-    let mut steps: Vec<(usize, bool, Bytes)> = Vec::new();
+    let mut curve = Curve::default();
     for chain in chains {
         let ends = |id: Option<&AllocationId>| id.and_then(|id| facts.timeline.allocation(*id));
         let (Some(first), Some(last)) = (ends(chain.first()), ends(chain.last())) else { continue };
-        let freed = last.free_requested.or(last.free).map_or(usize::MAX, Index::position);
-        steps.push((first.alloc.map_or(0, Index::position), true, last.bytes));
-        steps.push((freed, false, last.bytes));
+        let born = first.alloc.map_or(0, Index::position);
+        curve.add(born, last.given_back().map(Index::position), last.bytes);
     }
-    steps.sort_unstable();
-    let (mut level, mut most) = (Bytes::ZERO, Bytes::ZERO);
-    for (_, begins, bytes) in steps {
-        level = if begins { level + bytes } else { level - bytes };
-        most = most.max(level);
-    }
-    most
+    curve.highest().0
 }
 
 /// What the rest of the program allocates, summed up to each event.

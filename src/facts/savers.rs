@@ -21,7 +21,7 @@ pub(super) fn savers(facts: &Facts, kept: &[AllocationId]) -> Vec<String> {
     let names: Vec<Option<&str>> = facts.snapshot.stacks.ids().map(|stack| node(facts, stack)).collect();
     let mut places: FxHashMap<&[FrameId], &str> = FxHashMap::default();
     for (_, one) in facts.timeline.iter() {
-        let freed = one.free_requested.or(one.free).and_then(|event| facts.trace.event(event));
+        let freed = one.given_back().and_then(|event| facts.trace.event(event));
         let name = freed.and_then(|event| names.get(event.stack?.position()).copied().flatten());
         if let Some((stack, name)) = one.stack.zip(name) {
             places.entry(place(facts, stack)).or_insert(name);

@@ -18,7 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
 
-use crate::facts::{Change, Changes, Facts, ModuleCall};
+use crate::facts::{Facts, ModuleCall};
+use crate::lives::{Change, Changes};
 use crate::program::{Meaning, Phase};
 use crate::role::Role;
 use crate::snapshot::Action;

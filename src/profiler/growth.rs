@@ -1,21 +1,12 @@
 //! Whether memory grows from pass to pass.
 //!
 //! In: what there is at the end of each pass. Out: growth with its rate, or none, or that too little was recorded. The
-//! first pass is left out: in it the optimizer makes its state. Tested as the rules test growth ([`crate::facts::Trend`]);
+//! first pass is left out: in it the optimizer makes its state. Judged as the rules judge growth ([`crate::lives::growth`]);
 //! the file has no lines, so nothing can be said of what grows but its category.
 
 use super::{Category, Pass};
-use crate::facts::trend;
+use crate::lives::growth::{FEWEST, of_levels};
 use crate::unit::Bytes;
-
-/// Passes without which no trend can be significant: of four values one order in 24 rises throughout.
-const LEAST_VALUES: usize = 4;
-/// The level of significance.
-const SIGNIFICANT: f64 = 0.05;
-/// The share of all movement that net growth is at least, so that a saw is none.
-const STEADY: f64 = 0.5;
-/// The least growth in the second half, as a multiple of the average: less is a cache that fills up.
-const STILL_GROWING: f64 = 0.25;
 
 /// Whether memory grows.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,8 +17,8 @@ pub enum Growth {
     Grows {
         /// The median rise from pass to pass.
         per_pass: Bytes,
-        /// The probability of so steady a rise by chance.
-        p_value: f64,
+        /// The passes that left more behind.
+        rises: usize,
         /// What grew most from the second to the last pass, and by how much in all.
         mostly: Option<(Category, Bytes)>,
         /// Passes that were compared.
@@ -48,16 +39,12 @@ impl Growth {
         let settled = passes.get(1..).unwrap_or_default();
         let totals: Vec<Bytes> = settled.iter().map(|pass| pass.resident.total()).collect();
         let series: Vec<f64> = totals.iter().map(|total| total.get() as f64).collect();
-        let Some(trend) = trend(&series).filter(|_| series.len() >= LEAST_VALUES) else {
+        if series.len() <= FEWEST {
             return Growth::TooShort;
-        };
-        let grows = trend.p_value < SIGNIFICANT
-            && trend.slope >= 1.0
-            && trend.efficiency >= STEADY
-            && trend.tail >= STILL_GROWING;
-        if grows {
-            let (per_pass, p_value) = (Bytes::rounded(trend.slope), trend.p_value);
-            return Growth::Grows { per_pass, p_value, mostly: mostly(settled), passes: settled.len() };
+        }
+        if let Some(growth) = of_levels(&series).filter(|growth| growth.slope >= 1.0) {
+            let (per_pass, rises) = (Bytes::rounded(growth.slope), growth.rises);
+            return Growth::Grows { per_pass, rises, mostly: mostly(settled), passes: settled.len() };
         }
         let least = totals.iter().copied().min().unwrap_or_default();
         let most = totals.iter().copied().max().unwrap_or_default();

@@ -128,9 +128,9 @@ fn growth(timeline: &ProfilerTimeline) -> String {
         Growth::TooShort => {
             format!("cannot be told: too few to compare ({})", count(timeline.passes.len(), unit))
         }
-        Growth::Grows { per_pass, p_value, mostly, passes } => {
-            let p = if *p_value < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p_value:.3}") };
-            let mut text = format!("{per_pass} from each {unit} to the next, over the last {passes} ({p})");
+        Growth::Grows { per_pass, rises, mostly, passes } => {
+            let rises = count(*rises, "rise");
+            let mut text = format!("{per_pass} from each {unit} to the next, over the last {passes} ({rises})");
             if let Some((category, bytes)) = mostly {
                 let _ = write!(text, ", mostly {} ({bytes} in all)", plural(*category));
             }

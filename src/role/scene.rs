@@ -235,7 +235,7 @@ pub(super) fn is_forward(phase: Phase) -> bool {
 }
 
 fn given_back(allocation: &Allocation) -> Option<EventIndex> {
-    allocation.free_requested.or(allocation.free)
+    allocation.given_back()
 }
 
 fn stacks_of_frees(events: &[Event], timeline: &Timeline) -> Vec<Option<StackId>> {

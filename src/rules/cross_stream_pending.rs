@@ -1,9 +1,11 @@
 //! Freed memory that waits for another stream.
 
-use super::{declare_rule, measure, place, shown};
-use crate::facts::{Change, Changes, Facts, Guilty, Pending};
-use crate::finding::{Finding, Impact, Measure, Related, Severity, Value};
-use crate::unit::{AllocationId, Bytes, Confidence, count, percent};
+use super::claim::{Claim, Mending, Place, Telling, Worth, related};
+use super::{declare_rule, measure};
+use crate::facts::{Facts, Guilty, Pending};
+use crate::finding::{Finding, Measure, Related, Severity, Value};
+use crate::lives::{Change, Changes};
+use crate::unit::{AllocationId, Confidence, count, percent};
 
 declare_rule! {
     /// Freed memory cannot be used again yet, because another stream may still be using it.
@@ -12,76 +14,51 @@ declare_rule! {
     summary: "freed memory waits for another stream before it can be used again",
 }
 
-/// The share of the peak from which waiting memory counts. The two recordings that show it reach 66 % and more; of the
-/// others none has any.
-const SHARE: f64 = 0.1;
-/// Below this nobody would look for it.
-const NOTED: Bytes = Bytes(64 << 20);
-/// From here on it is worth a change.
-const WARNED: Bytes = Bytes(256 << 20);
-
 impl CrossStreamPending {
-    fn detect(facts: &Facts) -> Vec<Finding> {
+    fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let Some(pending) = facts.pending() else { return Vec::new() };
-        let share = pending.peak.share_of(facts.replay.peak_active.bytes);
-        if pending.peak < NOTED || share < SHARE {
-            return Vec::new();
+        let mut mended = Changes::default();
+        for id in &pending.late {
+            let asked = facts.timeline.allocation(*id).and_then(|one| one.free_requested);
+            if let Some(asked) = asked {
+                mended.set(*id, Change::EndAt(asked));
+            }
         }
-        let saving = saving(facts, &pending);
-        let message = format!("{} already freed waits for another stream", pending.peak);
-        let help = "let the other stream finish first: keep the tensor until `event.synchronize()`, then drop it, \
-                    instead of `tensor.record_stream(stream)`";
-        let mut finding = Self::META.finding(facts, message, help);
-        let raises = saving.share_of(facts.peak()) >= SHARE;
-        finding.severity = if pending.peak >= WARNED && raises { Severity::Warning } else { Severity::Info };
-        finding.confidence = Confidence::High;
-        finding.impact = Impact { peak: (saving > Bytes::ZERO).then_some(saving), ..Impact::default() };
-        let guilty = facts.guilty(pending.waiting.iter().copied());
-        let blamed = facts.blame().past_forwards(&guilty);
-        finding.location = blamed.and_then(|frame| place(facts, frame));
-        finding.label =
-            format!("{} of what is made here waited at once", count(pending.waiting.len(), "block"));
-        if let Some(one) = guilty
-            .iter()
-            .find(|one| blamed.is_some_and(|frame| facts.code.python(one.stack).contains(&frame)))
-        {
-            finding.phase = one.event.map(|event| facts.phase(event)).unwrap_or_default();
-            finding.stack = shown(facts, one.stack);
-        }
-        finding.related = given_back(facts, &pending);
-        finding.evidence = evidence(facts, &pending, share);
-        vec![finding]
+        let (peak, active) = (pending.peak, facts.replay.peak_active.bytes);
+        let about = pending.late.clone();
+        let told = move |worth: &Worth| tell(facts, &pending, worth);
+        let claim = Claim::new(&Self::META, about, Mending::lives(mended), told).holding(peak);
+        vec![claim.out_of(active).sure(Confidence::High).at_most(Severity::Warning)]
     }
 }
 
-/// How far the peak of requested bytes falls if every free took effect at once.
-fn saving(facts: &Facts, pending: &Pending) -> Bytes {
-    let mut changes = Changes::default();
-    for id in &pending.late {
-        let asked = facts.timeline.allocation(*id).and_then(|one| one.free_requested);
-        if let Some(asked) = asked {
-            changes.set(*id, Change::EndAt(asked));
-        }
-    }
-    changes.saving(facts.timeline)
+fn tell(facts: &Facts, pending: &Pending, worth: &Worth) -> Finding {
+    let share = pending.peak.share_of(facts.replay.peak_active.bytes);
+    let place = Place::responsible(facts, &pending.waiting, true);
+    let telling = Telling {
+        message: format!("{} already freed waits for another stream", pending.peak),
+        help: "let the other stream finish first: keep the tensor until `event.synchronize()`, then drop it, \
+               instead of `tensor.record_stream(stream)`"
+            .to_owned(),
+        label: format!("{} of what is made here waited at once", count(pending.waiting.len(), "block")),
+        related: given_back(facts, pending, &place).into_iter().collect(),
+        evidence: evidence(facts, pending, share),
+        place,
+    };
+    telling.told(facts, &CrossStreamPending::META, worth)
 }
 
 /// The line at which the program lets go of the blocks, where frees have stacks of their own.
-fn given_back(facts: &Facts, pending: &Pending) -> Vec<Related> {
-    if !facts.program.frees_have_stacks {
-        return Vec::new();
-    }
+fn given_back(facts: &Facts, pending: &Pending, place: &Place) -> Option<Related> {
     let one = |id: &AllocationId| {
         let event = facts.timeline.allocation(*id)?.free_requested?;
         let weight = facts.block_size(*id).get();
         Some(Guilty { stack: facts.seen_stack(event)?, event: Some(event), weight })
     };
-    let frees: Vec<Guilty> = pending.waiting.iter().filter_map(one).collect();
-    let related = |frame| {
-        let message = "given back here, while another stream is still at it".to_owned();
-        Some(Related { location: place(facts, frame)?, message })
-    };
-    facts.blame().narrowest(&frees).and_then(related).into_iter().collect()
+    let told = facts.program.frees_have_stacks;
+    let frees: Vec<Guilty> = pending.waiting.iter().filter(|_| told).filter_map(one).collect();
+    let message = "given back here, while another stream is still at it";
+    related(facts, facts.blame().narrowest(&frees), place, message)
 }
 
 fn evidence(facts: &Facts, pending: &Pending, share: f64) -> Vec<Measure> {

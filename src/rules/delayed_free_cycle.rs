@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{declare_rule, measure, place, shown};
-use crate::facts::{Burst, Changes, Facts};
-use crate::finding::{Finding, Impact, Related, Severity, Value};
+use super::claim::{Claim, Mending, Place, Telling, Worth, related};
+use super::{declare_rule, measure};
+use crate::facts::{Burst, Facts};
+use crate::finding::{Finding, Related, Severity, Value};
+use crate::lives::Changes;
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, Confidence, FrameId, Index, StackId, count};
 
@@ -15,28 +17,22 @@ declare_rule! {
     summary: "tensors of several past iterations stay until they are freed in one burst",
 }
 
-/// From this share of the peak on it is a warning.
-const WARNED: f64 = 0.05;
-/// Below this it is nothing.
-const LEAST: Bytes = Bytes(4 << 20);
-
 impl DelayedFreeCycle {
-    fn detect(facts: &Facts) -> Vec<Finding> {
+    fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let bursts = cycles(facts);
-        let Some(largest) = moments(&bursts).into_iter().max_by_key(|(_, bytes)| *bytes) else {
+        let moments = moments(&bursts);
+        let Some((_, held)) = moments.iter().copied().max_by_key(|(_, bytes)| *bytes) else {
             return Vec::new();
         };
-        let held = largest.1;
-        if held < LEAST || held.share_of(facts.peak()) < WARNED / 5.0 {
-            return Vec::new();
-        }
-        vec![report(facts, &bursts, held)]
+        let past: Vec<AllocationId> = bursts.iter().flat_map(|burst| burst.past.iter().copied()).collect();
+        let alike = like(facts, &past);
+        let mut mended = Changes::default();
+        facts.free_with_their_iteration(&mut mended, &alike);
+        let sure = if moments.len() > 1 { Confidence::High } else { Confidence::Medium };
+        let told = move |worth: &Worth| tell(facts, &bursts, (&past, held), worth);
+        let claim = Claim::new(&Self::META, alike, Mending::lives(mended), told);
+        vec![claim.holding(held).sure(sure).at_most(Severity::Warning)]
     }
-}
-
-/// What cycles explain: no other rule reports it again.
-pub(super) fn explained(facts: &Facts) -> impl Iterator<Item = AllocationId> {
-    cycles(facts).into_iter().flat_map(|burst| burst.past.iter().copied())
 }
 
 /// The bursts that strike inside the loop's body. What goes when the body has been left (a list made anew for every
@@ -76,58 +72,48 @@ fn moments(bursts: &[&Burst]) -> Vec<(usize, Bytes)> {
     found
 }
 
-fn report(facts: &Facts, bursts: &[&Burst], held: Bytes) -> Finding {
-    let past: Vec<AllocationId> = bursts.iter().flat_map(|burst| burst.past.iter().copied()).collect();
+fn tell(
+    facts: &Facts,
+    bursts: &[&Burst],
+    (past, held): (&[AllocationId], Bytes),
+    worth: &Worth,
+) -> Finding {
     let iterations = bursts.iter().map(|burst| burst.iterations).max().unwrap_or(0);
-    let message = format!("{held} of {iterations} past iterations wait for the garbage collector");
-    let remedy = "break the reference cycle: hold the back reference in weakref.ref(owner), or del it when the step ends";
-    let mut finding = DelayedFreeCycle::META.finding(facts, message, remedy);
-    if held.share_of(facts.peak()) < WARNED {
-        finding.severity = Severity::Info;
-    }
     let moments = moments(bursts).len();
-    finding.confidence = if moments > 1 { Confidence::High } else { Confidence::Medium };
-    let guilty = facts.guilty(past.iter().copied());
-    let blamed = facts.blame().past_forwards(&guilty);
-    finding.location = blamed.and_then(|frame| place(facts, frame));
-    let through = |stack: &StackId| blamed.is_some_and(|frame| facts.code.python(*stack).contains(&frame));
-    let stack = guilty.iter().map(|one| one.stack).find(through);
-    finding.stack = stack.map(|stack| shown(facts, stack)).unwrap_or_default();
-    let born = past.first().and_then(|id| facts.timeline.allocation(*id)?.alloc);
-    finding.phase = born.map(|event| facts.phase(event)).unwrap_or_default();
-    "made here, unreachable soon, and freed iterations later".clone_into(&mut finding.label);
-    finding.related = struck(facts, bursts);
-    finding.evidence = vec![
-        measure("waiting", Value::Bytes(held), format!("up to {held} wait at once")),
-        measure(
-            "iterations-waiting",
-            Value::Count(iterations as u64),
-            format!("the tensors of {} go at once", count(iterations, "iteration")),
-        ),
-        measure("bursts", Value::Count(moments as u64), format!("{} in the recording", count(moments, "burst"))),
-        measure(
-            "held-by",
-            Value::Text("reference cycle".to_owned()),
-            "held by a reference cycle, as the garbage collector's burst shows; which objects is not recorded".to_owned(),
-        ),
-    ];
-    let mut freed = Changes::default();
-    facts.free_with_their_iteration(&mut freed, &like(facts, &past));
-    let saved = freed.saving(facts.timeline);
-    finding.impact = Impact { peak: Some(saved), resident: Some(held), per_iteration: None };
-    finding
+    let place = Place::responsible(facts, past, true);
+    let telling = Telling {
+        message: format!("{held} of {iterations} past iterations wait for the garbage collector"),
+        help: "break the reference cycle: hold the back reference in weakref.ref(owner), or del it when the step ends"
+            .to_owned(),
+        label: "made here, unreachable soon, and freed iterations later".to_owned(),
+        related: struck(facts, bursts, &place),
+        evidence: vec![
+            measure("waiting", Value::Bytes(held), format!("up to {held} wait at once")),
+            measure(
+                "iterations-waiting",
+                Value::Count(iterations as u64),
+                format!("the tensors of {} go at once", count(iterations, "iteration")),
+            ),
+            measure("bursts", Value::Count(moments as u64), format!("{} in the recording", count(moments, "burst"))),
+            measure(
+                "held-by",
+                Value::Text("reference cycle".to_owned()),
+                "held by a reference cycle, as the garbage collector's burst shows; which objects is not recorded"
+                    .to_owned(),
+            ),
+        ],
+        place,
+    };
+    telling.told(facts, &DelayedFreeCycle::META, worth)
 }
 
 /// Where the bursts strike.
-fn struck(facts: &Facts, bursts: &[&Burst]) -> Vec<Related> {
+fn struck(facts: &Facts, bursts: &[&Burst], place: &Place) -> Vec<Related> {
     let mut frames: Vec<FrameId> =
         bursts.iter().filter_map(|burst| facts.user_frame(free_stack(facts, burst)?)).collect();
     frames.sort_unstable();
     frames.dedup();
-    let one = |frame: FrameId| {
-        let message = "they go while this line runs".to_owned();
-        Some(Related { location: place(facts, frame)?, message })
-    };
+    let one = |frame| related(facts, Some(frame), place, "they go while this line runs");
     frames.into_iter().take(3).filter_map(one).collect()
 }
 

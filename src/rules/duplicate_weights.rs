@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashSet;
-
-use super::{declare_rule, growing_residency, measure, place, shown};
-use crate::facts::{Changes, Facts};
-use crate::finding::{Finding, Impact, Severity, Value};
+use super::claim::{Claim, Mending, Place, Telling, Worth};
+use super::{declare_rule, measure};
+use crate::facts::Facts;
+use crate::finding::{Finding, Severity, Value};
+use crate::lives::Changes;
 use crate::program::Phase;
 use crate::role::Role;
 use crate::timeline::Allocation;
@@ -25,8 +25,6 @@ const COVERED: f64 = 0.8;
 const ALIKE: f64 = 0.8;
 /// Fewer tensors of equal sizes prove nothing.
 const FEWEST: usize = 4;
-/// The share of the peak that doing without the copy has to save for a warning.
-const SAVED: f64 = 0.05;
 
 /// How a copy came to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,23 +51,13 @@ struct Copied {
     covered: f64,
 }
 
-impl Copied {
-    /// Whether at least half of it is known otherwise: copies that pile up are a leak.
-    fn is_mostly_in(&self, facts: &Facts, known: &FxHashSet<AllocationId>) -> bool {
-        let inside: Vec<AllocationId> =
-            self.tensors.iter().copied().filter(|id| known.contains(id)).collect();
-        facts.bytes(&inside).share_of(self.bytes) >= 0.5
-    }
-}
-
 impl DuplicateWeights {
-    fn detect(facts: &Facts) -> Vec<Finding> {
+    fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let mut copies: BTreeMap<(Kind, FrameId), Vec<Copied>> = BTreeMap::new();
-        let piled = growing_residency::piled(facts);
-        for copy in copies_of_weights(facts).into_iter().filter(|copy| !copy.is_mostly_in(facts, &piled)) {
+        for copy in copies_of_weights(facts) {
             copies.entry((copy.kind, copy.frame)).or_default().push(copy);
         }
-        copies.values().filter_map(|copies| report(facts, copies)).collect()
+        copies.into_values().filter_map(|copies| claim(facts, copies)).collect()
     }
 }
 
@@ -189,13 +177,28 @@ fn is_weight(facts: &Facts, id: AllocationId, one: &Allocation, loop_start: usiz
         && facts.ends_held(one) >= facts.iteration_ends().len()
 }
 
-fn report(facts: &Facts, copies: &[Copied]) -> Option<Finding> {
+fn claim<'f>(facts: &'f Facts<'f>, copies: Vec<Copied>) -> Option<Claim<'f>> {
+    let about: Vec<AllocationId> = copies.iter().flat_map(|copy| copy.tensors.iter().copied()).collect();
     let largest = copies.iter().max_by_key(|copy| copy.bytes)?;
-    let changes = Changes::removing(copies.iter().flat_map(|copy| copy.tensors.iter().copied()));
-    let steady = facts.steady();
-    let saved = changes.saving(facts.timeline);
-    let later = changes.saving_within(facts.timeline, steady.events.clone());
-    let share = saved.share_of(facts.peak()).max(later.share_of(steady.peak));
+    let (kind, bytes) = (largest.kind, largest.bytes);
+    let sure = match kind {
+        Kind::Loaded => Confidence::High,
+        Kind::CopiedInLoop | Kind::StateDict => Confidence::Medium,
+        Kind::HeldByObject => Confidence::Low,
+    };
+    let mending = Mending::lives(Changes::removing(about.iter().copied()));
+    let told = move |worth: &Worth| tell(facts, &copies, worth);
+    let claim = Claim::new(&DuplicateWeights::META, about, mending, told).holding(bytes).sure(sure);
+    // An object may well compute with what it holds.
+    let most = if kind == Kind::HeldByObject { Severity::Info } else { Severity::Warning };
+    Some(claim.at_most(most))
+}
+
+fn tell(facts: &Facts, copies: &[Copied], worth: &Worth) -> Finding {
+    let meta = &DuplicateWeights::META;
+    let Some(largest) = copies.iter().max_by_key(|copy| copy.bytes) else {
+        return Finding::of(meta.name, meta.group, Severity::Info);
+    };
     let bytes = largest.bytes;
     let (message, help, label) = match largest.kind {
         Kind::Loaded => (
@@ -214,39 +217,33 @@ fn report(facts: &Facts, copies: &[Copied]) -> Option<Finding> {
             "copied here before training, and held ever since",
         ),
     };
-    let mut finding = DuplicateWeights::META.finding(facts, message, help);
-    if share < SAVED || largest.kind == Kind::HeldByObject {
-        finding.severity = Severity::Info;
-    }
     let tensors = largest.tensors.as_slice();
-    let guilty = facts.guilty(tensors.iter().copied());
-    let blamed = facts.blame().narrowest(&guilty).unwrap_or(largest.frame);
-    finding.location = place(facts, blamed);
-    label.clone_into(&mut finding.label);
-    finding.stack = guilty.first().map(|one| shown(facts, one.stack)).unwrap_or_default();
-    let first = tensors.first().and_then(|id| facts.timeline.allocation(*id)?.alloc);
-    finding.phase = first.map(|event| facts.phase(event)).unwrap_or_default();
-    finding.confidence = match largest.kind {
-        Kind::Loaded => Confidence::High,
-        Kind::CopiedInLoop | Kind::StateDict => Confidence::Medium,
-        Kind::HeldByObject => Confidence::Low,
+    let place = match Place::responsible(facts, tensors, false) {
+        Place::Nowhere => Place::At(largest.frame, None, None),
+        known => known,
     };
     let ends = tensors.iter().filter_map(|id| facts.timeline.allocation(*id)).map(|one| facts.ends_held(one));
     let ends = ends.max().unwrap_or(0);
-    finding.evidence = vec![
-        measure("copy", Value::Bytes(bytes), format!("{bytes} in {}", count(tensors.len(), "tensor"))),
-        measure(
-            "covered",
-            Value::Ratio(largest.covered),
-            format!("equal in size to {} of the model's weights", percent(largest.covered)),
-        ),
-        measure("copies", Value::Count(copies.len() as u64), count(copies.len(), "such copy")),
-        measure(
-            "ends-outlived",
-            Value::Count(ends as u64),
-            format!("alive over {}", count(ends, "iteration end")),
-        ),
-    ];
-    finding.impact = Impact { peak: Some(saved), resident: Some(bytes), per_iteration: None };
-    Some(finding)
+    let telling = Telling {
+        message,
+        help: help.to_owned(),
+        place,
+        label: label.to_owned(),
+        related: Vec::new(),
+        evidence: vec![
+            measure("copy", Value::Bytes(bytes), format!("{bytes} in {}", count(tensors.len(), "tensor"))),
+            measure(
+                "covered",
+                Value::Ratio(largest.covered),
+                format!("equal in size to {} of the model's weights", percent(largest.covered)),
+            ),
+            measure("copies", Value::Count(copies.len() as u64), count(copies.len(), "such copy")),
+            measure(
+                "ends-outlived",
+                Value::Count(ends as u64),
+                format!("alive over {}", count(ends, "iteration end")),
+            ),
+        ],
+    };
+    telling.told(facts, meta, worth)
 }

@@ -1,8 +1,9 @@
 //! Reserved memory far above what was ever in use.
 
-use super::{declare_rule, growing_reallocation, measure, place, shown};
+use super::claim::{Claim, Mending, Place, Telling, Worth, related};
+use super::{declare_rule, measure};
 use crate::facts::{Facts, Guilty, PoolPeaks};
-use crate::finding::{Finding, Impact, Related, Severity, Value};
+use crate::finding::{Finding, Related, Severity, Value};
 use crate::unit::{Bytes, Confidence, count, percent};
 
 declare_rule! {
@@ -12,56 +13,45 @@ declare_rule! {
     summary: "reserved memory is far larger than what was ever in use",
 }
 
-/// The share of reserved memory from which holes count. Healthy recordings reach 20 % with small models only.
-const SHARE: f64 = 0.2;
-/// Below this the holes are the allocator's ordinary rounding of segments.
-const NOTED: Bytes = Bytes(256 << 20);
-/// From here on they are worth a change.
-const WARNED: Bytes = Bytes::GIB;
-
 impl Fragmentation {
-    fn detect(facts: &Facts) -> Vec<Finding> {
+    fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let pool = facts.default_pool();
-        let reserved = pool.reserved;
         // What was held before the recording may have been in use then: it is given the benefit of the doubt.
-        let unused = reserved - pool.active.max(pool.held_before);
-        let share = unused.share_of(reserved);
-        if share < SHARE || unused < NOTED {
-            return Vec::new();
-        }
-        let message = format!("{unused} of {reserved} reserved are holes ({})", percent(share));
-        let help = if facts.snapshot.settings.expandable_segments {
-            "make the requests alike: pad to a few fixed lengths, or allocate a growing buffer once at its final size"
-        } else {
-            "let segments grow: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
-        };
-        let mut finding = Self::META.finding(facts, message, help);
-        finding.severity = if unused >= WARNED { Severity::Warning } else { Severity::Info };
-        finding.confidence = Confidence::High;
-        finding.impact = Impact { peak: Some(unused), ..Impact::default() };
-        let misses = misses(facts);
-        let blamed = facts.blame().narrowest(&misses);
-        finding.location = blamed.and_then(|frame| place(facts, frame));
-        "these requests fit into none of the free blocks".clone_into(&mut finding.label);
-        if let Some(one) = misses
-            .iter()
-            .find(|one| blamed.is_some_and(|frame| facts.code.python(one.stack).contains(&frame)))
-        {
-            finding.stack = shown(facts, one.stack);
-        }
-        finding.related = outgrown(facts);
-        finding.evidence = evidence(facts, pool, unused);
-        vec![finding]
+        let unused = pool.reserved - pool.active.max(pool.held_before);
+        let told = move |worth: &Worth| tell(facts, pool, unused, worth);
+        let claim = Claim::new(&Self::META, [], Mending::reserved(unused), told);
+        vec![claim.out_of(pool.reserved).sure(Confidence::High).at_most(Severity::Warning)]
     }
 }
 
-/// The buffers that leave holes because they are re-allocated ever larger.
-fn outgrown(facts: &Facts) -> Vec<Related> {
-    let one = |frame| {
-        let message = "a cause: a buffer re-allocated ever larger (growing-reallocation)".to_owned();
-        Some(Related { location: place(facts, frame)?, message })
+fn tell(facts: &Facts, pool: PoolPeaks, unused: Bytes, worth: &Worth) -> Finding {
+    let share = percent(unused.share_of(pool.reserved));
+    let help = if facts.snapshot.settings.expandable_segments {
+        "make the requests alike: pad to a few fixed lengths, or allocate a growing buffer once at its final size"
+    } else {
+        "let segments grow: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
     };
-    growing_reallocation::sites(facts).filter_map(one).collect()
+    let misses = misses(facts);
+    let blamed = facts.blame().narrowest(&misses);
+    let through = |one: &&Guilty| blamed.is_some_and(|frame| facts.code.python(one.stack).contains(&frame));
+    let stack = misses.iter().find(through).map(|one| one.stack);
+    let place = blamed.map_or(Place::Nowhere, |frame| Place::At(frame, stack, None));
+    let telling = Telling {
+        message: format!("{unused} of {} reserved are holes ({share})", pool.reserved),
+        help: help.to_owned(),
+        label: "these requests fit into none of the free blocks".to_owned(),
+        related: outgrown(facts, &place),
+        evidence: evidence(facts, pool, unused),
+        place,
+    };
+    telling.told(facts, &Fragmentation::META, worth)
+}
+
+/// The buffers that leave holes because they are re-allocated ever larger.
+fn outgrown(facts: &Facts, place: &Place) -> Vec<Related> {
+    let message = "a cause: a buffer re-allocated ever larger (growing-reallocation)";
+    let sites = facts.reallocations().iter().map(|one| Some(one.site));
+    sites.filter_map(|site| related(facts, site, place, message)).collect()
 }
 
 /// The requests that made the allocator ask the driver although enough lay free, weighed by what they cost.

@@ -1,9 +1,11 @@
 //! Advice: activations make a good part of the peak, and nothing shows that they are in a half-width format.
 
-use super::{declare_rule, measure, responsible, shown};
-use crate::facts::{Changes, Facts};
-use crate::finding::{Finding, Impact, Value};
-use crate::program::{Origin, Phase};
+use super::claim::{Claim, Mending, Place, Telling, Worth};
+use super::{declare_rule, measure};
+use crate::facts::Facts;
+use crate::finding::{Finding, Severity, Value};
+use crate::lives::Changes;
+use crate::program::Origin;
 use crate::role::Role;
 use crate::unit::{AllocationId, Bytes, Confidence, count, percent};
 
@@ -21,13 +23,15 @@ const SHARE: f64 = 0.4;
 const SIGNS: [&str; 4] = ["autocast", "grad_scaler", "BFloat16", "c10::Half"];
 
 impl FullPrecisionActivations {
-    fn detect(facts: &Facts) -> Vec<Finding> {
+    fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let activations = facts.at_steady_peak(Role::Activation);
         let bytes = facts.bytes(&activations);
         if bytes.share_of(facts.steady().peak) < SHARE || !is_plain(facts) {
             return Vec::new();
         }
-        vec![report(facts, &activations, bytes)]
+        let mending = Mending::estimate(saving(facts, bytes));
+        let told = move |worth: &Worth| tell(facts, &activations, worth);
+        vec![Claim::new(&Self::META, [], mending, told).sure(Confidence::Low).at_most(Severity::Info)]
     }
 }
 
@@ -49,27 +53,25 @@ fn saving(facts: &Facts, bytes: Bytes) -> Bytes {
     Bytes(bytes.get() / 2).min(without.saving(facts.timeline))
 }
 
-fn report(facts: &Facts, activations: &[AllocationId], bytes: Bytes) -> Finding {
-    let share = bytes.share_of(facts.steady().peak);
-    let message =
-        format!("activations are {bytes}, {} of the peak, with no sign of autocast", percent(share));
-    let help = "if memory is what limits you, run the forward pass in half the width:\n  with torch.autocast(\"cuda\", \
-                dtype=torch.bfloat16): loss = criterion(model(x), y)";
-    let mut finding = FullPrecisionActivations::META.finding(facts, message, help);
-    let guilty = facts.guilty(activations.iter().copied());
-    finding.location = responsible(facts, &guilty);
-    finding.label = format!("{} made under this line", count(activations.len(), "activation"));
-    finding.stack = guilty.first().map(|one| shown(facts, one.stack)).unwrap_or_default();
-    finding.phase = Phase::Forward;
-    finding.confidence = Confidence::Low;
-    finding.evidence = vec![
-        measure("activations", Value::Bytes(bytes), format!("{bytes} of activations at the peak")),
-        measure(
-            "assumption",
-            Value::Text("float32".to_owned()),
-            "estimate: half of them, if they are float32 now, which a recording does not tell".to_owned(),
-        ),
-    ];
-    finding.impact = Impact { peak: Some(saving(facts, bytes)), resident: None, per_iteration: None };
-    finding
+fn tell(facts: &Facts, activations: &[AllocationId], worth: &Worth) -> Finding {
+    let bytes = facts.bytes(activations);
+    let share = percent(bytes.share_of(facts.steady().peak));
+    let telling = Telling {
+        message: format!("activations are {bytes}, {share} of the peak, with no sign of autocast"),
+        help: "if memory is what limits you, run the forward pass in half the width:\n  with torch.autocast(\"cuda\", \
+               dtype=torch.bfloat16): loss = criterion(model(x), y)"
+            .to_owned(),
+        place: Place::responsible(facts, activations, false),
+        label: format!("{} made under this line", count(activations.len(), "activation")),
+        related: Vec::new(),
+        evidence: vec![
+            measure("activations", Value::Bytes(bytes), format!("{bytes} of activations at the peak")),
+            measure(
+                "assumption",
+                Value::Text("float32".to_owned()),
+                "estimate: half of them, if they are float32 now, which a recording does not tell".to_owned(),
+            ),
+        ],
+    };
+    telling.told(facts, &FullPrecisionActivations::META, worth)
 }

@@ -1,9 +1,10 @@
 //! Advice: the optimizer's state makes a good part of the peak.
 
-use super::{declare_rule, measure, responsible, shown};
-use crate::facts::{Changes, Facts};
-use crate::finding::{Finding, Impact, Value};
-use crate::program::Phase;
+use super::claim::{Claim, Mending, Place, Telling, Worth};
+use super::{declare_rule, measure};
+use crate::facts::Facts;
+use crate::finding::{Finding, Severity, Value};
+use crate::lives::Changes;
 use crate::role::Role;
 use crate::unit::{AllocationId, Bytes, Confidence, count, percent};
 
@@ -21,13 +22,15 @@ const SHARE: f64 = 0.25;
 const KEPT_PART: u64 = 4;
 
 impl LargeOptimizerState {
-    fn detect(facts: &Facts) -> Vec<Finding> {
+    fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let state = facts.at_steady_peak(Role::OptimizerState);
         let bytes = facts.bytes(&state);
         if bytes.share_of(facts.steady().peak) < SHARE {
             return Vec::new();
         }
-        vec![report(facts, &state, bytes)]
+        let mending = Mending::estimate(saving(facts, bytes));
+        let told = move |worth: &Worth| tell(facts, &state, worth);
+        vec![Claim::new(&Self::META, [], mending, told).sure(Confidence::Low).at_most(Severity::Info)]
     }
 }
 
@@ -39,32 +42,31 @@ fn saving(facts: &Facts, bytes: Bytes) -> Bytes {
     lost.min(without.saving(facts.timeline))
 }
 
-fn report(facts: &Facts, state: &[AllocationId], bytes: Bytes) -> Finding {
-    let share = bytes.share_of(facts.steady().peak);
-    let message = format!("optimizer state is {bytes}, {} of the peak", percent(share));
-    let help = "if memory is what limits you, keep the state in 8 bits, for example:\n  optimizer = \
-                bitsandbytes.optim.AdamW8bit(model.parameters(), lr=lr)";
-    let mut finding = LargeOptimizerState::META.finding(facts, message, help);
-    let guilty = facts.guilty(state.iter().copied());
-    finding.location = responsible(facts, &guilty);
-    "the state is made here, in the first step".clone_into(&mut finding.label);
-    finding.stack = guilty.first().map(|one| shown(facts, one.stack)).unwrap_or_default();
-    finding.phase = Phase::OptimizerStep;
-    finding.confidence = Confidence::Low;
+fn tell(facts: &Facts, state: &[AllocationId], worth: &Worth) -> Finding {
+    let bytes = facts.bytes(state);
+    let share = percent(bytes.share_of(facts.steady().peak));
     let parameters: Bytes = facts.bytes(&facts.at_steady_peak(Role::Parameter));
-    finding.evidence = vec![
-        measure(
-            "state",
-            Value::Bytes(bytes),
-            format!("{bytes} in {}", count(state.len(), "tensor of state")),
-        ),
-        measure("parameters", Value::Bytes(parameters), format!("{parameters} of parameters")),
-        measure(
-            "assumption",
-            Value::Text("float32".to_owned()),
-            "estimate: if the state is float32 now, which a recording does not tell".to_owned(),
-        ),
-    ];
-    finding.impact = Impact { peak: Some(saving(facts, bytes)), resident: None, per_iteration: None };
-    finding
+    let telling = Telling {
+        message: format!("optimizer state is {bytes}, {share} of the peak"),
+        help: "if memory is what limits you, keep the state in 8 bits, for example:\n  optimizer = \
+               bitsandbytes.optim.AdamW8bit(model.parameters(), lr=lr)"
+            .to_owned(),
+        place: Place::responsible(facts, state, false),
+        label: "the state is made here, in the first step".to_owned(),
+        related: Vec::new(),
+        evidence: vec![
+            measure(
+                "state",
+                Value::Bytes(bytes),
+                format!("{bytes} in {}", count(state.len(), "tensor of state")),
+            ),
+            measure("parameters", Value::Bytes(parameters), format!("{parameters} of parameters")),
+            measure(
+                "assumption",
+                Value::Text("float32".to_owned()),
+                "estimate: if the state is float32 now, which a recording does not tell".to_owned(),
+            ),
+        ],
+    };
+    telling.told(facts, &LargeOptimizerState::META, worth)
 }

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{declare_rule, measure, place, shown};
-use crate::facts::{Change, Changes, Facts};
-use crate::finding::{Finding, Impact, Related, Severity, Value};
+use super::claim::{Claim, Mending, Place, Telling, Worth, related};
+use super::{declare_rule, measure};
+use crate::facts::Facts;
+use crate::finding::{Finding, Related, Severity, Value};
+use crate::lives::{Change, Changes};
 use crate::program::{Meaning, Origin, Phase, Step};
 use crate::role::Role;
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, Index, StackId, count, percent};
@@ -16,10 +18,6 @@ declare_rule! {
     summary: "old gradients live through the next forward pass and raise the peak",
 }
 
-/// The share of the peak that clearing gradients after the step has to save. Below, nobody moves a line for it; where the
-/// peak lies in the backward pass nothing is saved at all.
-const SAVED: f64 = 0.05;
-
 /// A gradient that is cleared after the step that used it, and not at once.
 struct Late {
     id: AllocationId,
@@ -30,19 +28,20 @@ struct Late {
 }
 
 impl LateZeroGrad {
-    fn detect(facts: &Facts) -> Vec<Finding> {
+    fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let late = late_gradients(facts);
-        let mut changes = Changes::default();
+        let mut mended = Changes::default();
         for one in &late {
             let end = one.step.and_then(|step| EventIndex::at(step.end.position().saturating_sub(1)));
-            changes.set(one.id, end.map_or(Change::Remove, Change::EndAt));
+            mended.set(one.id, end.map_or(Change::Remove, Change::EndAt));
         }
-        let steady = facts.steady();
-        let share = changes.saving_within(facts.timeline, steady.events.clone()).share_of(steady.peak);
-        if share < SAVED {
-            return Vec::new();
-        }
-        vec![report(facts, &late, &changes, share)]
+        let cleared = clearing_stack(facts, &late);
+        let of_a_framework = cleared.is_some_and(|stack| is_of_a_framework(facts, stack));
+        let sure = if facts.calls.annotated { Confidence::High } else { Confidence::Medium };
+        let about: Vec<AllocationId> = late.iter().map(|one| one.id).collect();
+        let told = move |worth: &Worth| tell(facts, &late, cleared, worth);
+        let claim = Claim::new(&Self::META, about, Mending::lives(mended), told).sure(sure);
+        vec![claim.at_most(if of_a_framework { Severity::Info } else { Severity::Warning })]
     }
 }
 
@@ -68,44 +67,41 @@ fn late_gradients(facts: &Facts) -> Vec<Late> {
     late.collect()
 }
 
-fn report(facts: &Facts, late: &[Late], changes: &Changes, share: f64) -> Finding {
+fn tell(facts: &Facts, late: &[Late], cleared: Option<StackId>, worth: &Worth) -> Finding {
     let bytes = held_at_once(late);
-    let message = format!("old gradients ({bytes}) live through the next forward pass");
-    let help = "clear them directly after the step: optimizer.step(); optimizer.zero_grad(set_to_none=True)";
-    let mut finding = LateZeroGrad::META.finding(facts, message, help);
-    let cleared = clearing_stack(facts, late);
     let backward = late.iter().find_map(|one| {
         let born = facts.timeline.allocation(one.id)?.alloc?;
         facts.seen_stack(born)
     });
-    "cleared only here, after the forward pass".clone_into(&mut finding.label);
-    if cleared.is_none() {
-        "made here, and cleared only after the next forward pass".clone_into(&mut finding.label);
-    }
-    if let Some(stack) = cleared.or(backward) {
-        finding.location = facts.site(stack).and_then(|frame| place(facts, frame));
-        finding.stack = shown(facts, stack);
-        if is_of_a_framework(facts, stack) {
-            finding.severity = Severity::Info;
-        }
-    }
-    finding.phase = Phase::Backward;
-    finding.confidence = if facts.calls.annotated { Confidence::High } else { Confidence::Medium };
-    finding.related.extend(last_use(facts, late));
+    let label = match cleared {
+        Some(_) => "cleared only here, after the forward pass",
+        None => "made here, and cleared only after the next forward pass",
+    };
+    let place = Place::of_stack(facts, cleared.or(backward));
     let steps = late.iter().filter_map(|one| one.step).map(|step| step.start);
     let steps = steps.collect::<BTreeSet<_>>().len();
-    finding.evidence = vec![
-        measure("gradients", Value::Bytes(bytes), format!("{bytes} of gradients at once")),
-        measure(
-            "steps",
-            Value::Count(steps as u64),
-            format!("held after {}", count(steps, "optimizer step")),
-        ),
-        measure("share-of-peak", Value::Ratio(share), format!("{} of the peak", percent(share))),
-    ];
-    let saved = changes.saving(facts.timeline);
-    finding.impact = Impact { peak: Some(saved), resident: Some(bytes), per_iteration: None };
-    finding
+    let telling = Telling {
+        message: format!("old gradients ({bytes}) live through the next forward pass"),
+        help: "clear them directly after the step: optimizer.step(); optimizer.zero_grad(set_to_none=True)"
+            .to_owned(),
+        label: label.to_owned(),
+        related: last_use(facts, late, &place).into_iter().collect(),
+        evidence: vec![
+            measure("gradients", Value::Bytes(bytes), format!("{bytes} of gradients at once")),
+            measure(
+                "steps",
+                Value::Count(steps as u64),
+                format!("held after {}", count(steps, "optimizer step")),
+            ),
+            measure(
+                "share-of-peak",
+                Value::Ratio(worth.share),
+                format!("{} of the peak", percent(worth.share)),
+            ),
+        ],
+        place,
+    };
+    telling.told(facts, &LateZeroGrad::META, worth)
 }
 
 /// The most that outlived one step.
@@ -146,13 +142,12 @@ fn is_of_a_framework(facts: &Facts, stack: StackId) -> bool {
 }
 
 /// The line of the step that used the gradients last.
-fn last_use(facts: &Facts, late: &[Late]) -> Option<Related> {
+fn last_use(facts: &Facts, late: &[Late], place: &Place) -> Option<Related> {
     let inside = |step: &Step| (step.start.position()..step.end.position()).filter_map(EventIndex::at);
     let mut steps: Vec<Step> = late.iter().filter_map(|one| one.step).collect();
     // The gradients of one step stand together: it is searched once.
     steps.dedup_by_key(|step| step.start);
     let stack =
         steps.iter().copied().flat_map(|step| inside(&step)).find_map(|event| facts.seen_stack(event))?;
-    let location = place(facts, facts.site(stack)?)?;
-    Some(Related { location, message: "used for the last time here".to_owned() })
+    related(facts, facts.site(stack), place, "used for the last time here")
 }

@@ -1,12 +1,13 @@
 //! Optimizer state that appears in the first step.
 
-use super::{declare_rule, measure, place, shown};
+use super::claim::{Claim, Mending, Place, Telling, Worth};
+use super::{declare_rule, measure};
 use crate::facts::Facts;
-use crate::finding::{Finding, Impact, Value};
+use crate::finding::{Severity, Value};
 use crate::program::Phase;
 use crate::role::Role;
 use crate::timeline::Allocation;
-use crate::unit::{AllocationId, Bytes, Confidence, Index, count, percent};
+use crate::unit::{AllocationId, Confidence, Index, count, percent};
 
 declare_rule! {
     /// Optimizer state appears in the first step.
@@ -15,47 +16,43 @@ declare_rule! {
     summary: "optimizer state appears in the first step",
 }
 
-/// The share of the peak from which state is worth a note.
-const SHARE: f64 = 0.005;
-
 impl LazyOptimizerInit {
-    fn detect(facts: &Facts) -> Vec<Finding> {
+    fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let state = first_state(facts);
-        let bytes: Bytes = state.iter().map(|(_, allocation)| allocation.bytes).sum();
+        let about: Vec<AllocationId> = state.iter().map(|(id, _)| *id).collect();
         let Some(last) = state.last().and_then(|(_, allocation)| allocation.alloc) else { return Vec::new() };
         let ends = facts.iteration_ends();
         let iteration = facts.iteration_of(last).map(Index::position);
         let followed = iteration.map_or(!ends.is_empty(), |iteration| iteration + 1 < ends.len())
             || facts.program.steps.iter().any(|step| step.start > last);
-        let share = bytes.share_of(facts.peak());
-        if !followed || share < SHARE {
+        if !followed {
             return Vec::new();
         }
         let when = match iteration {
             None | Some(0) => "in the first step".to_owned(),
             Some(later) => format!("only in iteration {}", later + 1),
         };
-        let message = format!("optimizer state appears {when} ({bytes}, {})", count(state.len(), "tensor"));
-        let help =
-            "choose the batch size by an iteration after this one: the first fits where the next may not";
-        let mut finding = Self::META.finding(facts, message, help);
-        finding.confidence = Confidence::High;
-        finding.phase = Phase::OptimizerStep;
-        let guilty = facts.guilty(state.iter().map(|(id, _)| *id));
-        let blamed = facts.blame().narrowest(&guilty).or_else(|| facts.site(guilty.first()?.stack));
-        finding.location = blamed.and_then(|frame| place(facts, frame));
-        "the step makes its state here and keeps it".clone_into(&mut finding.label);
-        finding.stack = guilty.first().map(|one| shown(facts, one.stack)).unwrap_or_default();
-        finding.impact = Impact { peak: None, resident: Some(bytes), per_iteration: None };
-        finding.evidence = vec![
-            measure(
-                "state",
-                Value::Bytes(bytes),
-                format!("{bytes} of state, {} of the peak", percent(share)),
-            ),
-            measure("tensors", Value::Count(state.len() as u64), String::new()),
-        ];
-        vec![finding]
+        let bytes = facts.bytes(&about);
+        let share = percent(bytes.share_of(facts.peak()));
+        let told = move |worth: &Worth| {
+            let tensors = count(about.len(), "tensor");
+            let telling = Telling {
+                message: format!("optimizer state appears {when} ({bytes}, {tensors})"),
+                help: "choose the batch size by an iteration after this one: the first fits where the next may not"
+                    .to_owned(),
+                place: Place::responsible(facts, &about, false),
+                label: "the step makes its state here and keeps it".to_owned(),
+                related: Vec::new(),
+                evidence: vec![
+                    measure("state", Value::Bytes(bytes), format!("{bytes} of state, {share} of the peak")),
+                    measure("tensors", Value::Count(about.len() as u64), String::new()),
+                ],
+            };
+            telling.told(facts, &Self::META, worth)
+        };
+        // News of state, not a fault of it: a fault may well be about the same.
+        let claim = Claim::new(&Self::META, [], Mending::default(), told);
+        vec![claim.holding(bytes).sure(Confidence::High).at_most(Severity::Info)]
     }
 }
 

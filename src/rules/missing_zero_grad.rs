@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashSet;
 
-use super::{declare_rule, measure, place, shown};
-use crate::facts::{Change, Changes, Facts};
-use crate::finding::{Excuse, Finding, Impact, Related, Severity, Value};
+use super::claim::{Besides, Claim, Mending, Place, Telling, Worth, related};
+use super::{declare_rule, measure};
+use crate::facts::Facts;
+use crate::finding::{Excuse, Finding, Related, Value};
+use crate::lives::{Change, Changes};
 use crate::program::{Phase, Step};
 use crate::role::Role;
 use crate::timeline::Allocation;
@@ -46,7 +48,7 @@ enum Cause {
 const LOOKS: usize = 8;
 
 impl MissingZeroGrad {
-    fn detect(facts: &Facts) -> Vec<Finding> {
+    fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let kept = kept_gradients(facts);
         // A single tensor is rather a library's workspace: cuBLAS makes one on the engine's thread, in the first
         // backward pass and for good.
@@ -66,7 +68,12 @@ impl MissingZeroGrad {
             (_, zeroed) if zeroed + 1 < steps.len() && zeroed > 0 => Cause::OneOptimizerForgotten,
             _ => Cause::NotInOptimizer,
         };
-        vec![report(facts, &kept, cause, &steps, zeroed)]
+        let mending = Mending::lives(cleared_after_each_step(facts, &kept, &steps));
+        let about: Vec<AllocationId> = kept.iter().map(|one| one.id).collect();
+        let sure = confidence(facts, cause, &steps);
+        let bytes = facts.bytes(&about);
+        let told = move |worth: &Worth| tell(facts, &kept, cause, (&steps, zeroed), worth);
+        vec![Claim::new(&Self::META, about, mending, told).holding(bytes).sure(sure)]
     }
 }
 
@@ -166,7 +173,13 @@ fn cleared_gradients(facts: &Facts) -> usize {
     facts.with_role(Role::Gradient).filter(|(_, allocation)| over_a_step(allocation)).count()
 }
 
-fn report(facts: &Facts, kept: &[Kept], cause: Cause, steps: &[Step], zeroed: usize) -> Finding {
+fn tell(
+    facts: &Facts,
+    kept: &[Kept],
+    cause: Cause,
+    (steps, zeroed): (&[Step], usize),
+    worth: &Worth,
+) -> Finding {
     let bytes: Bytes = kept.iter().map(|one| one.allocation.bytes).sum();
     let tensors = count(kept.len(), "tensor");
     let born = kept.first().and_then(|one| facts.born_in(one.allocation)).map_or(0, Index::position);
@@ -184,22 +197,17 @@ fn report(facts: &Facts, kept: &[Kept], cause: Cause, steps: &[Step], zeroed: us
             "freeze what no optimizer updates: backbone.requires_grad_(False), or clear it with model.zero_grad()",
         ),
     };
-    let mut finding = MissingZeroGrad::META.finding(facts, message, help);
-    finding.confidence = confidence(facts, cause, steps);
-    if finding.confidence == Confidence::Low {
-        finding.severity = Severity::Warning;
-    }
-    finding.excuse = (cause == Cause::NeverCalled).then_some(Excuse::ZeroesInPlace);
-    locate(facts, kept, &mut finding);
-    finding.phase = Phase::Backward;
-    finding.label = format!("allocated here in iteration {}, added to in place ever since", born + 1);
-    if let Some(related) = step_line(facts, steps, zeroed) {
-        finding.related.push(related);
-    }
-    finding.evidence = evidence(facts, kept, steps, zeroed);
-    let saved = cleared_after_each_step(facts, kept, steps).saving(facts.timeline);
-    finding.impact = Impact { peak: Some(saved), resident: Some(bytes), per_iteration: None };
-    finding
+    let place = entered(facts, kept);
+    let telling = Telling {
+        message,
+        help: help.to_owned(),
+        label: format!("allocated here in iteration {}, added to in place ever since", born + 1),
+        related: step_line(facts, steps, zeroed, &place).into_iter().collect(),
+        evidence: evidence(facts, kept, steps, zeroed),
+        place,
+    };
+    let excuse = (cause == Cause::NeverCalled).then_some(Excuse::ZeroesInPlace);
+    telling.told(facts, &MissingZeroGrad::META, worth).excused_by(excuse)
 }
 
 /// Without annotations a `zero_grad` that zeroes in place leaves no trace. With several optimizers, each with its own
@@ -214,7 +222,7 @@ fn confidence(facts: &Facts, cause: Cause, steps: &[Step]) -> Confidence {
 }
 
 /// The line that called `backward`: the engine's own thread has no Python frames.
-fn locate(facts: &Facts, kept: &[Kept], finding: &mut Finding) {
+fn entered(facts: &Facts, kept: &[Kept]) -> Place {
     let entries = kept.iter().filter_map(|one| facts.calls.backward_before(one.allocation.alloc?));
     let mut stacks: BTreeMap<StackId, usize> = BTreeMap::new();
     for stack in entries {
@@ -222,19 +230,14 @@ fn locate(facts: &Facts, kept: &[Kept], finding: &mut Finding) {
     }
     let own = || kept.iter().find_map(|one| facts.seen_stack(one.allocation.alloc?));
     let most = stacks.into_iter().max_by_key(|(stack, entries)| (*entries, std::cmp::Reverse(*stack)));
-    let most = most.map(|(stack, _)| stack);
-    if let Some(stack) = most.or_else(own) {
-        finding.location = facts.site(stack).and_then(|frame| place(facts, frame));
-        finding.stack = shown(facts, stack);
-    }
+    Place::of_stack(facts, most.map(|(stack, _)| stack).or_else(own))
 }
 
-fn step_line(facts: &Facts, steps: &[Step], zeroed: usize) -> Option<Related> {
+fn step_line(facts: &Facts, steps: &[Step], zeroed: usize, place: &Place) -> Option<Related> {
     let in_step = |step: &Step| (step.start.position()..step.end.position()).filter_map(EventIndex::at);
     let stack = facts.program.steps.iter().flat_map(in_step).find_map(|event| facts.seen_stack(event))?;
-    let location = place(facts, facts.site(stack)?)?;
     let message = format!("{}, {}", count(steps.len(), "step"), zero_grads(zeroed));
-    Some(Related { location, message })
+    related(facts, facts.site(stack), place, message)
 }
 
 fn zero_grads(zeroed: usize) -> String {

@@ -1,12 +1,13 @@
-//! The rules: facts in, findings out.
+//! The rules: facts in, claims out.
 //!
 //! A rule is two files: its detection here and its specification, `rules/<name>.md`, which is at once what
-//! `memlint explain` prints and a test. Rules read no clock, no files and no configuration, and decide no levels but
-//! their own default. What a rule needs from a recording it declares; where that is missing the engine skips it and
+//! `memlint explain` prints and a test. Rules read no clock, no files and no configuration, ask no other rule, and decide no
+//! levels: what a claim is worth is the verdict's ([`crate::verdict`]). What a rule needs from a recording it declares; where that is missing the engine skips it and
 //! says why.
 
 mod activations_without_backward;
 mod allocator_thrash;
+mod claim;
 mod cross_stream_pending;
 mod delayed_free_cycle;
 mod duplicate_weights;
@@ -36,9 +37,10 @@ mod uncheckpointed_activations;
 mod unchunked_loss;
 mod varying_shapes;
 
+pub use claim::{Claim, Mending, Worth};
 pub use regressions::{GROWTH_REGRESSION, PEAK_REGRESSION};
 
-use crate::facts::{Facts, Guilty, Peer};
+use crate::facts::{Facts, Peer};
 use crate::finding::{Finding, Group, Location, Measure, Severity, StackFrame, Value};
 use crate::program::FoundBy;
 use crate::unit::{FrameId, StackId};
@@ -48,8 +50,8 @@ pub trait Rule: Sync {
     /// Name, group, level, needs and specification.
     fn meta(&self) -> &'static Meta;
 
-    /// What is wrong on one device. Called only where every need is met.
-    fn check(&self, _facts: &Facts) -> Vec<Finding> {
+    /// What seems wrong on one device. Called only where every need is met.
+    fn claims<'f>(&self, _facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         Vec::new()
     }
 
@@ -110,29 +112,11 @@ impl Need {
     }
 }
 
-impl Meta {
-    /// A finding of this rule on the facts' device: the rule's level, medium confidence, nothing else.
-    pub fn finding(&self, facts: &Facts, message: String, help: &str) -> Finding {
-        Finding {
-            message,
-            help: help.to_owned(),
-            device: Some(facts.device),
-            ..Finding::of(self.name, self.group, self.level)
-        }
-    }
-}
-
 /// A frame as the place of a finding.
 pub(crate) fn place(facts: &Facts, frame: FrameId) -> Option<Location> {
     let frame = facts.snapshot.stacks.frame(frame)?;
     let text = |id| facts.snapshot.text(id).to_owned();
     Some(Location { file: text(frame.file), line: frame.line, function: text(frame.name) })
-}
-
-/// The narrowest line that carries most of the guilty weight; where no line does, the heaviest allocation's own.
-fn responsible(facts: &Facts, guilty: &[Guilty]) -> Option<Location> {
-    let heaviest = || guilty.iter().max_by_key(|one| one.weight).and_then(|one| facts.site(one.stack));
-    place(facts, facts.blame().narrowest(guilty).or_else(heaviest)?)
 }
 
 /// A stack as a finding shows it: Python frames, innermost first.
@@ -148,7 +132,7 @@ fn measure(name: &'static str, value: Value, text: String) -> Measure {
     Measure { name, value, text }
 }
 
-/// Declares a rule: a unit struct with its [`Meta`]. The detection is an `impl` of `fn detect(&Facts) -> Vec<Finding>`,
+/// Declares a rule: a unit struct with its [`Meta`]. The detection is an `impl` of `fn claims(&Facts) -> Vec<Claim>`,
 /// or, where the rule is `between: ranks`, of `fn detect(&[Peer]) -> Vec<Finding>`.
 macro_rules! declare_rule {
     (
@@ -159,8 +143,8 @@ macro_rules! declare_rule {
     ) => {
         $crate::rules::declare_rule! {
             @meta $(#[$doc])* $rule = $name, $group, $level, [$($need),*], $summary,
-            fn check(&self, facts: &$crate::facts::Facts) -> Vec<$crate::finding::Finding> {
-                Self::detect(facts)
+            fn claims<'f>(&self, facts: &'f $crate::facts::Facts<'f>) -> Vec<$crate::rules::Claim<'f>> {
+                Self::claims(facts)
             }
         }
     };

@@ -1,8 +1,9 @@
 //! A recording in which nothing repeats.
 
-use super::{declare_rule, measure, place, shown};
+use super::claim::{Claim, Mending, Place, Telling, Worth};
+use super::{declare_rule, measure};
 use crate::facts::Facts;
-use crate::finding::{Finding, Value};
+use crate::finding::{Severity, Value};
 use crate::program::FoundBy;
 use crate::unit::{Confidence, count};
 
@@ -14,26 +15,28 @@ declare_rule! {
 }
 
 impl NoIterations {
-    fn detect(facts: &Facts) -> Vec<Finding> {
+    fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let found = facts.program.iterations.len();
         if found >= 2 && facts.program.found_by != FoundBy::Nothing {
             return Vec::new();
         }
-        let message = "no iterations found: rules that compare them are skipped".to_owned();
-        let help = "record at least three iterations of the loop that matters";
-        let mut finding = Self::META.finding(facts, message, help);
-        finding.confidence = Confidence::High;
-        let stack = facts.timeline.peak_requested.event.and_then(|event| facts.seen_stack(event));
-        if let Some(stack) = stack {
-            finding.location = facts.site(stack).and_then(|frame| place(facts, frame));
-            finding.stack = shown(facts, stack);
-            "the peak of the run is here".clone_into(&mut finding.label);
-        }
         let steps = facts.program.steps.len();
-        finding.evidence = vec![
-            measure("iterations", Value::Count(found as u64), count(found, "iteration")),
-            measure("optimizer-steps", Value::Count(steps as u64), count(steps, "optimizer step")),
-        ];
-        vec![finding]
+        let told = move |worth: &Worth| {
+            let stack = facts.timeline.peak_requested.event.and_then(|event| facts.seen_stack(event));
+            let telling = Telling {
+                message: "no iterations found: rules that compare them are skipped".to_owned(),
+                help: "record at least three iterations of the loop that matters".to_owned(),
+                place: Place::of_stack(facts, stack),
+                label: "the peak of the run is here".to_owned(),
+                related: Vec::new(),
+                evidence: vec![
+                    measure("iterations", Value::Count(found as u64), count(found, "iteration")),
+                    measure("optimizer-steps", Value::Count(steps as u64), count(steps, "optimizer step")),
+                ],
+            };
+            telling.told(facts, &Self::META, worth)
+        };
+        let claim = Claim::new(&Self::META, [], Mending::default(), told);
+        vec![claim.sure(Confidence::High).at_most(Severity::Info)]
     }
 }

@@ -1,8 +1,9 @@
 //! A recording whose events say nothing about the program.
 
-use super::{declare_rule, measure, place};
+use super::claim::{Besides, Claim, Mending, Place, Telling, Worth};
+use super::{declare_rule, measure};
 use crate::facts::Facts;
-use crate::finding::{Finding, Seek, Value};
+use crate::finding::{Seek, Severity, Value};
 use crate::unit::{Confidence, count};
 
 declare_rule! {
@@ -13,36 +14,41 @@ declare_rule! {
 }
 
 impl NoStacks {
-    fn detect(facts: &Facts) -> Vec<Finding> {
+    fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let events = &facts.trace.events;
         let is_told = |stack| !facts.code.python(stack).is_empty();
         if events.is_empty() || events.iter().filter_map(|event| event.stack).any(is_told) {
             return Vec::new();
         }
-        let native = events.iter().filter(|event| event.stack.is_some()).count();
-        let message = "no event has a Python stack, so no line can be named".to_owned();
-        let help = "record with stacks: torch.cuda.memory._record_memory_history(context=\"all\", stacks=\"python\")";
-        let mut finding = Self::META.finding(facts, message, help);
-        finding.confidence = Confidence::High;
-        finding.seek =
-            Some(Seek { call: "_record_memory_history", label: "recorded here without Python stacks" });
+        let (all, native) = (events.len(), events.iter().filter(|event| event.stack.is_some()).count());
         // With `context="state"` blocks in use keep their stacks although events have none.
         let blocks = facts.timeline.allocations.iter().filter_map(|one| one.stack);
         let frame = blocks.filter(|stack| is_told(*stack)).find_map(|stack| facts.site(stack));
-        finding.location = frame.and_then(|frame| place(facts, frame));
-        "allocated here; how its events came about is not recorded".clone_into(&mut finding.label);
-        finding.evidence = vec![
-            measure(
-                "events",
-                Value::Count(events.len() as u64),
-                format!("{} without a Python stack", count(events.len(), "event")),
-            ),
-            measure(
-                "native",
-                Value::Count(native as u64),
-                format!("{} with C++ frames alone", count(native, "event")),
-            ),
-        ];
-        vec![finding]
+        let told = move |worth: &Worth| {
+            let telling = Telling {
+                message: "no event has a Python stack, so no line can be named".to_owned(),
+                help: "record with stacks: torch.cuda.memory._record_memory_history(context=\"all\", stacks=\"python\")"
+                    .to_owned(),
+                place: frame.map_or(Place::Nowhere, |frame| Place::At(frame, None, None)),
+                label: "allocated here; how its events came about is not recorded".to_owned(),
+                related: Vec::new(),
+                evidence: vec![
+                    measure(
+                        "events",
+                        Value::Count(all as u64),
+                        format!("{} without a Python stack", count(all, "event")),
+                    ),
+                    measure(
+                        "native",
+                        Value::Count(native as u64),
+                        format!("{} with C++ frames alone", count(native, "event")),
+                    ),
+                ],
+            };
+            let seek = Seek { call: "_record_memory_history", label: "recorded here without Python stacks" };
+            telling.told(facts, &Self::META, worth).seeking(Some(seek))
+        };
+        let claim = Claim::new(&Self::META, [], Mending::default(), told);
+        vec![claim.sure(Confidence::High).at_most(Severity::Warning)]
     }
 }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{declare_rule, measure, place, shown};
+use super::claim::{Claim, Mending, Place, Telling, Worth, related};
+use super::{declare_rule, measure};
 use crate::facts::Facts;
 use crate::finding::{Finding, Measure, Related, Severity, Value};
 use crate::program::Phase;
@@ -60,36 +61,39 @@ impl Cause {
 type Standing = Vec<(Role, Bytes, Vec<AllocationId>)>;
 
 impl OutOfMemory {
-    fn detect(facts: &Facts) -> Vec<Finding> {
+    fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let Some(failure) = facts.replay.failure else { return Vec::new() };
-        let cause = Cause::of(&failure);
-        let phase = phase(facts, &failure);
-        let standing = standing(facts, &failure);
-        let mut finding =
-            Self::META.finding(facts, message(&failure, cause), help(facts, cause, phase, &standing));
         // A program that goes on has caught the exception; it may have been looking for its batch size.
         let goes_on = facts.program.iterations.iter().any(|one| one.complete && one.start > failure.event);
-        finding.severity = if goes_on { Severity::Warning } else { Severity::Error };
-        finding.confidence = Confidence::High;
-        finding.phase = phase;
-        if let Some(stack) = stack(facts, &failure) {
-            finding.location = facts.site(stack).and_then(|frame| place(facts, frame));
-            finding.stack = shown(facts, stack);
-        }
-        let during = if phase == Phase::Other {
-            String::new()
-        } else {
-            format!(" ({})", phase.name().replace('-', " "))
-        };
-        let when = facts.iteration_of(failure.event);
-        finding.label = match when {
-            Some(iteration) => format!("failed in iteration {}{during}", iteration.position() + 1),
-            None => format!("failed here{during}"),
-        };
-        finding.related = heaviest(facts, &standing);
-        finding.evidence = evidence(facts, &failure, cause, &standing);
-        vec![finding]
+        let most = if goes_on { Severity::Warning } else { Severity::Error };
+        let told = move |worth: &Worth| tell(facts, &failure, worth);
+        let claim = Claim::new(&Self::META, [], Mending::default(), told);
+        vec![claim.sure(Confidence::High).at_most(most)]
     }
+}
+
+fn tell(facts: &Facts, failure: &Failure, worth: &Worth) -> Finding {
+    let cause = Cause::of(failure);
+    let phase = phase(facts, failure);
+    let standing = standing(facts, failure);
+    let during = match phase {
+        Phase::Other => String::new(),
+        _ => format!(" ({})", phase.name().replace('-', " ")),
+    };
+    let label = match facts.iteration_of(failure.event) {
+        Some(iteration) => format!("failed in iteration {}{during}", iteration.position() + 1),
+        None => format!("failed here{during}"),
+    };
+    let place = Place::of_stack(facts, stack(facts, failure));
+    let telling = Telling {
+        message: message(failure, cause),
+        help: help(facts, cause, phase, &standing).to_owned(),
+        label,
+        related: heaviest(facts, &standing, &place),
+        evidence: evidence(facts, failure, cause, &standing),
+        place,
+    };
+    Finding { phase, ..telling.told(facts, &OutOfMemory::META, worth) }
 }
 
 fn message(failure: &Failure, cause: Cause) -> String {
@@ -161,11 +165,10 @@ fn standing(facts: &Facts, failure: &Failure) -> Standing {
 }
 
 /// The lines that made most of what stood then.
-fn heaviest(facts: &Facts, standing: &Standing) -> Vec<Related> {
+fn heaviest(facts: &Facts, standing: &Standing, place: &Place) -> Vec<Related> {
     let one = |(role, bytes, ids): &(Role, Bytes, Vec<AllocationId>)| {
-        let frame = facts.blame().past_forwards(&facts.guilty(ids.iter().copied()))?;
-        let message = format!("{bytes} of {} stood at that moment", named(*role));
-        Some(Related { location: place(facts, frame)?, message })
+        let frame = facts.blame().past_forwards(&facts.guilty(ids.iter().copied()));
+        related(facts, frame, place, format!("{bytes} of {} stood at that moment", named(*role)))
     };
     standing.iter().take(ROLES_NAMED).filter_map(one).collect()
 }

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{declare_rule, measure, place, shown};
-use crate::facts::{Changes, Facts, Guilty};
-use crate::finding::{Finding, Impact, Measure, Related, Value};
+use super::claim::{Claim, Mending, Place, Telling, Worth, related};
+use super::{declare_rule, measure, place};
+use crate::facts::Facts;
+use crate::finding::{Finding, Measure, Severity, Value};
+use crate::lives::Changes;
 use crate::program::Phase;
 use crate::role::Role;
 use crate::timeline::Allocation;
@@ -17,29 +19,21 @@ declare_rule! {
     summary: "tensors of the previous iteration live through the next one and raise the peak",
 }
 
-/// The share of the peak that freeing at the iteration's end has to save.
-const SAVED: f64 = 0.1;
 /// The share of iterations in which a line has to leave something behind.
 const ITERATIONS: f64 = 0.6;
 
 impl OverlappingIterations {
-    fn detect(facts: &Facts) -> Vec<Finding> {
+    fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let lines = lines(facts);
-        let steady = facts.steady();
-        // What autograd keeps for nothing has its own rule; only what would overlap without it counts here.
-        let mut blamed = Changes::default();
-        for graph in facts.unused_graphs() {
-            blamed = blamed.and(&graph.changes);
-        }
-        let changes = blamed.clone().and(&cut(facts, &lines));
-        let within = |changes: &Changes| changes.peak_within(facts.timeline, steady.events.clone());
-        let (before, after) = (within(&blamed), within(&changes));
-        let share = (before - after).share_of(before);
-        if share < SAVED {
-            return Vec::new();
-        }
-        let saved = blamed.peak(facts.timeline) - changes.peak(facts.timeline);
-        report(facts, &lines, share, saved).into_iter().collect()
+        let mut mended = Changes::default();
+        facts.free_with_their_iteration(&mut mended, lines.iter().flatten());
+        let about: Vec<AllocationId> = lines.iter().flatten().copied().collect();
+        let regular = facts.iteration_ends().len() >= 4;
+        let sure = if regular { Confidence::High } else { Confidence::Medium };
+        let many = lines.len();
+        let told = move |worth: &Worth| tell(facts, many, worth);
+        let claim = Claim::new(&Self::META, about, Mending::lives(mended), told);
+        vec![claim.sure(sure).at_most(Severity::Warning)]
     }
 }
 
@@ -118,14 +112,7 @@ fn may_overlap(role: Role) -> bool {
     matches!(role, Role::Activation | Role::Input | Role::Temporary | Role::Unknown)
 }
 
-/// The lifetimes cut at the ends of the iterations.
-fn cut(facts: &Facts, lines: &[Vec<AllocationId>]) -> Changes {
-    let mut changes = Changes::default();
-    facts.free_with_their_iteration(&mut changes, lines.iter().flatten());
-    changes
-}
-
-fn report(facts: &Facts, lines: &[Vec<AllocationId>], share: f64, saved: Bytes) -> Option<Finding> {
+fn tell(facts: &Facts, lines: usize, worth: &Worth) -> Finding {
     let at_peak = |id: &AllocationId| {
         let alive = facts.timeline.allocation(*id).zip(facts.steady().peak_event);
         alive.is_some_and(|(one, at)| {
@@ -133,49 +120,45 @@ fn report(facts: &Facts, lines: &[Vec<AllocationId>], share: f64, saved: Bytes) 
             older && one.alive_after(at)
         })
     };
-    let held: Vec<AllocationId> = lines.iter().flatten().copied().collect();
-    let mut old: Vec<AllocationId> = held.iter().copied().filter(at_peak).collect();
+    let mut old: Vec<AllocationId> = worth.about.iter().copied().filter(at_peak).collect();
     if old.is_empty() {
-        old.clone_from(&held);
+        old.clone_from(&worth.about);
     }
     let bytes = facts.bytes(&old);
-    let guilty = heaviest_line(facts, &old);
-    let blamed = facts.blame().past_forwards(&guilty)?;
-    let message = format!("{bytes} of the previous iteration live on through the next one");
-    let remedy =
-        "drop them at the end of the iteration: del outputs, loss (or keep .detach().cpu() or .item())";
-    let mut finding = OverlappingIterations::META.finding(facts, message, remedy);
-    finding.location = place(facts, blamed);
-    "what is made here is freed only when the next iteration replaces it".clone_into(&mut finding.label);
-    let stack =
-        guilty.iter().find(|one| facts.code.python(one.stack).contains(&blamed)).or(guilty.first())?.stack;
-    finding.stack = shown(facts, stack);
-    let first = old.first().and_then(|id| facts.timeline.allocation(*id));
-    finding.phase = first.and_then(|one| one.alloc).map(|event| facts.phase(event)).unwrap_or_default();
-    finding.related = related(facts, &old, blamed);
-    let regular = facts.iteration_ends().len() >= 4;
-    finding.confidence = if regular { Confidence::High } else { Confidence::Medium };
-    finding.evidence = vec![
-        measure("held", Value::Bytes(bytes), format!("{bytes} held in {}", count(old.len(), "tensor"))),
-        measure("share-of-peak", Value::Ratio(share), format!("{} of the peak", percent(share))),
-        measure("lines", Value::Count(lines.len() as u64), String::new()),
-        holder(facts, &old),
-    ];
-    finding.impact = Impact { peak: Some(saved), resident: Some(bytes), per_iteration: None };
-    Some(finding)
+    let place = Place::responsible(facts, &heaviest_line(facts, &old), true);
+    let freed = related(facts, freeing_line(facts, &old), &place, "freed here in the next iteration");
+    let telling = Telling {
+        message: format!("{bytes} of the previous iteration live on through the next one"),
+        help: "drop them at the end of the iteration: del outputs, loss (or keep .detach().cpu() or .item())"
+            .to_owned(),
+        label: "what is made here is freed only when the next iteration replaces it".to_owned(),
+        related: freed.into_iter().collect(),
+        evidence: vec![
+            measure("held", Value::Bytes(bytes), format!("{bytes} held in {}", count(old.len(), "tensor"))),
+            measure(
+                "share-of-peak",
+                Value::Ratio(worth.share),
+                format!("{} of the peak", percent(worth.share)),
+            ),
+            measure("lines", Value::Count(lines as u64), String::new()),
+            holder(facts, &old),
+        ],
+        place,
+    };
+    telling.told(facts, &OverlappingIterations::META, &Worth { held: Some(bytes), ..worth.clone() })
 }
 
 /// Of the old tensors those of the line that holds most.
-fn heaviest_line(facts: &Facts, old: &[AllocationId]) -> Vec<Guilty> {
-    let mut lines: BTreeMap<FrameId, (u64, Vec<Guilty>)> = BTreeMap::new();
-    for one in facts.guilty(old.iter().copied()) {
-        let Some(frame) = facts.site(one.stack) else { continue };
-        let (weight, guilty) = lines.entry(frame).or_default();
-        *weight = weight.saturating_add(one.weight);
-        guilty.push(one);
+fn heaviest_line(facts: &Facts, old: &[AllocationId]) -> Vec<AllocationId> {
+    let mut lines: BTreeMap<FrameId, Vec<AllocationId>> = BTreeMap::new();
+    for id in old {
+        let seen = facts.timeline.allocation(*id).and_then(|one| facts.seen_stack(one.alloc?));
+        if let Some(frame) = seen.and_then(|stack| facts.site(stack)) {
+            lines.entry(frame).or_default().push(*id);
+        }
     }
-    let heaviest = lines.into_iter().max_by_key(|(frame, (weight, _))| (*weight, std::cmp::Reverse(*frame)));
-    heaviest.map(|(_, (_, guilty))| guilty).unwrap_or_default()
+    let weight = |(frame, ids): &(FrameId, Vec<AllocationId>)| (facts.bytes(ids), std::cmp::Reverse(*frame));
+    lines.into_iter().max_by_key(weight).map(|(_, ids)| ids).unwrap_or_default()
 }
 
 /// What held them until they went: a name, if the program's own line let go of them.
@@ -198,12 +181,4 @@ fn freeing_line(facts: &Facts, old: &[AllocationId]) -> Option<FrameId> {
     }
     let largest = old.iter().filter_map(|id| facts.timeline.allocation(*id)).max_by_key(|one| one.bytes);
     facts.site(facts.trace.event(largest?.free_requested?)?.stack?)
-}
-
-/// Where the old tensors are let go of in the end.
-fn related(facts: &Facts, old: &[AllocationId], blamed: FrameId) -> Vec<Related> {
-    let line = freeing_line(facts, old).filter(|frame| *frame != blamed);
-    let location = line.and_then(|frame| place(facts, frame));
-    let message = "freed here in the next iteration".to_owned();
-    location.map(|location| Related { location, message }).into_iter().collect()
 }

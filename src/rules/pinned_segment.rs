@@ -1,8 +1,9 @@
 //! Large segments that small blocks keep from being released.
 
-use super::{declare_rule, measure, place, shown};
-use crate::facts::{Facts, Guilty, PinnedSegment as Pinned};
-use crate::finding::{Finding, Impact, Measure, Related, Severity, Value};
+use super::claim::{Claim, Mending, Place, Telling, Worth, related};
+use super::{declare_rule, measure};
+use crate::facts::{Facts, PinnedSegment as Pinned};
+use crate::finding::{Finding, Measure, Related, Severity, Value};
 use crate::unit::{Bytes, Confidence, Index, count, percent};
 
 declare_rule! {
@@ -12,49 +13,47 @@ declare_rule! {
     summary: "a small live block keeps a large segment from being released",
 }
 
-/// Below this a segment is not worth a note.
-const NOTED: Bytes = Bytes(256 << 20);
-/// From here on it is worth a change, if it is also [`SHARE`] of what is reserved.
-const WARNED: Bytes = Bytes(512 << 20);
-/// The share of what is reserved in the end.
-const SHARE: f64 = 0.1;
+/// Smaller segments are the allocator's ordinary ones for blocks up to 10 MiB (20 MiB, `kLargeBuffer` in
+/// `c10/cuda/CUDACachingAllocator.cpp`): they are shared on purpose.
+const LEAST: Bytes = Bytes(20 << 20);
 /// In fewer iterations than this a segment may still be waiting for its use.
 const ENDS: usize = 3;
 /// The share of the run for which a segment has to be pinned: shorter than this, a later phase may still use it.
 const LASTING: f64 = 0.5;
 
 impl PinnedSegment {
-    fn detect(facts: &Facts) -> Vec<Finding> {
-        let mut pinned = facts.pinned_segments(NOTED);
-        pinned.retain(|one| lasts(facts, one));
-        let Some(worst) = pinned.first() else { return Vec::new() };
+    fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
+        let mut pinned = facts.pinned_segments(LEAST);
+        pinned.retain(|one| one.size > LEAST && lasts(facts, one));
         let waste: Bytes = pinned.iter().map(Pinned::waste).sum();
-        let (size, used) = (worst.size, worst.used);
-        let message = format!("a segment of {size} cannot be released: at most {used} of it is in use");
-        let help = "release it while it is empty: `del` the big tensor and every view of it, then call \
-                    `torch.cuda.empty_cache()` before anything is allocated that stays";
-        let mut finding = Self::META.finding(facts, message, help);
-        // What a run for the largest request once reserved and gave back is no measure of what stays.
-        let reserved = facts.timeline.reserved_at_end.min(facts.timeline.peak_reserved.bytes);
-        let heavy = waste >= WARNED && waste.share_of(reserved) >= SHARE;
-        finding.severity = if heavy { Severity::Warning } else { Severity::Info };
-        finding.impact = Impact { resident: Some(waste), ..Impact::default() };
-        let guilty = facts.guilty(worst.pins.iter().copied());
-        let blamed = facts.blame().narrowest(&guilty);
-        finding.location = blamed.and_then(|frame| place(facts, frame));
-        finding.label = format!("{} put where a big one had been", count(worst.pins.len(), "block"));
-        let culprit = guilty
-            .iter()
-            .find(|one| blamed.is_some_and(|frame| facts.code.python(one.stack).contains(&frame)));
-        if let Some(one) = culprit {
-            finding.confidence = Confidence::High;
-            finding.phase = one.event.map(|event| facts.phase(event)).unwrap_or_default();
-            finding.stack = shown(facts, one.stack);
+        let about: Vec<_> = pinned.iter().flat_map(|one| one.pins.iter().copied()).collect();
+        if pinned.is_empty() {
+            return Vec::new();
         }
-        finding.related = tenant(facts, worst);
-        finding.evidence = evidence(&pinned, worst, waste);
-        vec![finding]
+        // What a run for the largest request once reserved and gave back is no measure of what stays.
+        let stays = facts.timeline.reserved_at_end.min(facts.timeline.peak_reserved.bytes);
+        let told = move |worth: &Worth| tell(facts, &pinned, waste, worth);
+        let claim = Claim::new(&Self::META, about, Mending::reserved(waste), told);
+        vec![claim.out_of(stays).sure(Confidence::High).at_most(Severity::Warning)]
     }
+}
+
+fn tell(facts: &Facts, pinned: &[Pinned], waste: Bytes, worth: &Worth) -> Finding {
+    let meta = &PinnedSegment::META;
+    let Some(worst) = pinned.first() else { return Finding::of(meta.name, meta.group, Severity::Info) };
+    let (size, used) = (worst.size, worst.used);
+    let place = Place::responsible(facts, &worst.pins, false);
+    let telling = Telling {
+        message: format!("a segment of {size} cannot be released: at most {used} of it is in use"),
+        help: "release it while it is empty: `del` the big tensor and every view of it, then call \
+               `torch.cuda.empty_cache()` before anything is allocated that stays"
+            .to_owned(),
+        label: format!("{} put where a big one had been", count(worst.pins.len(), "block")),
+        related: tenant(facts, worst, &place).into_iter().collect(),
+        evidence: evidence(pinned, worst, waste),
+        place,
+    };
+    telling.told(facts, meta, worth)
 }
 
 /// Whether a segment has been pinned for most of the iterations, or of the events where there are none.
@@ -73,14 +72,11 @@ fn lasts(facts: &Facts, one: &Pinned) -> bool {
 }
 
 /// Where the block was made that the segment was got for.
-fn tenant(facts: &Facts, one: &Pinned) -> Vec<Related> {
-    let guilty: Vec<Guilty> = facts.guilty([one.tenant]);
-    let related = |frame| {
-        let message =
-            format!("the segment was got for this block of {}, which is gone", facts.bytes(&[one.tenant]));
-        Some(Related { location: place(facts, frame)?, message })
-    };
-    facts.blame().narrowest(&guilty).and_then(related).into_iter().collect()
+fn tenant(facts: &Facts, one: &Pinned, place: &Place) -> Option<Related> {
+    let bytes = facts.bytes(&[one.tenant]);
+    let message = format!("the segment was got for this block of {bytes}, which is gone");
+    let line = facts.blame().narrowest(&facts.guilty([one.tenant]));
+    related(facts, line, place, message)
 }
 
 fn evidence(pinned: &[Pinned], worst: &Pinned, waste: Bytes) -> Vec<Measure> {

@@ -1,8 +1,9 @@
 //! CUDA graphs that each hold a memory pool of their own.
 
-use super::{declare_rule, measure, place, shown};
+use super::claim::{Claim, Mending, Place, Telling, Worth};
+use super::{declare_rule, measure};
 use crate::facts::{Facts, Guilty, PrivatePool};
-use crate::finding::{Finding, Impact, Measure, Severity, Value};
+use crate::finding::{Finding, Measure, Severity, Value};
 use crate::unit::{Bytes, Confidence, Index, count, percent};
 
 declare_rule! {
@@ -12,15 +13,8 @@ declare_rule! {
     summary: "several CUDA graphs hold a memory pool each instead of sharing one",
 }
 
-/// The share of the pools' memory from which sharing is worth its rules.
-const SHARE: f64 = 0.25;
-/// Below this it is not worth a note.
-const NOTED: Bytes = Bytes(64 << 20);
-/// From here on it is worth a change.
-const WARNED: Bytes = Bytes(256 << 20);
-
 impl PrivatePoolWaste {
-    fn detect(facts: &Facts) -> Vec<Finding> {
+    fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         // A handle that the program asked for, (0, n), is shared or kept apart on purpose.
         let mut pools = facts.private_pools();
         pools.retain(|pool| pool.id.1 == 0);
@@ -28,35 +22,36 @@ impl PrivatePoolWaste {
             return Vec::new();
         }
         let held: Bytes = pools.iter().map(|pool| pool.reserved).sum();
-        let shared = shared(&pools);
-        let waste = held - shared;
-        if waste < NOTED || waste.share_of(held) < SHARE {
-            return Vec::new();
-        }
-        let message = format!(
+        let waste = held - shared(&pools);
+        let told = move |worth: &Worth| tell(facts, &pools, worth);
+        let claim = Claim::new(&Self::META, [], Mending::reserved(waste), told).out_of(held);
+        vec![claim.sure(Confidence::High).at_most(Severity::Warning)]
+    }
+}
+
+fn tell(facts: &Facts, pools: &[PrivatePool], worth: &Worth) -> Finding {
+    let (held, shared) = (pools.iter().map(|pool| pool.reserved).sum::<Bytes>(), shared(pools));
+    let guilty = guilty(facts, pools);
+    let blamed = facts.blame().common(&guilty);
+    let through = |one: &&Guilty| blamed.is_some_and(|frame| facts.code.python(one.stack).contains(&frame));
+    let example = guilty.iter().find(through);
+    let place = blamed.map_or(Place::Nowhere, |frame| {
+        Place::At(frame, example.map(|one| one.stack), example.and_then(|one| one.event))
+    });
+    let telling = Telling {
+        message: format!(
             "{} of CUDA graphs hold {held}, one shared would hold {shared}",
             count(pools.len(), "pool")
-        );
-        let remedy = "capture every graph into the first one's pool: `with torch.cuda.graph(g, pool=first.pool()):`, \
-                    largest shape first";
-        let mut finding = Self::META.finding(facts, message, remedy);
-        finding.severity = if waste >= WARNED { Severity::Warning } else { Severity::Info };
-        finding.impact = Impact { peak: Some(waste), ..Impact::default() };
-        let guilty = guilty(facts, &pools);
-        let blamed = facts.blame().common(&guilty);
-        finding.location = blamed.and_then(|frame| place(facts, frame));
-        "each capture takes its memory from a new private pool".clone_into(&mut finding.label);
-        if let Some(one) = guilty
-            .iter()
-            .find(|one| blamed.is_some_and(|frame| facts.code.python(one.stack).contains(&frame)))
-        {
-            finding.confidence = Confidence::High;
-            finding.phase = one.event.map(|event| facts.phase(event)).unwrap_or_default();
-            finding.stack = shown(facts, one.stack);
-        }
-        finding.evidence = evidence(&pools, held, shared);
-        vec![finding]
-    }
+        ),
+        help: "capture every graph into the first one's pool: `with torch.cuda.graph(g, pool=first.pool()):`, \
+               largest shape first"
+            .to_owned(),
+        place,
+        label: "each capture takes its memory from a new private pool".to_owned(),
+        related: Vec::new(),
+        evidence: evidence(pools, held, shared),
+    };
+    telling.told(facts, &PrivatePoolWaste::META, worth)
 }
 
 /// What one pool for all of them would hold: the outputs of each, and the scratch memory of the largest once.

@@ -3,7 +3,8 @@
 use statrs::statistics::{Data, Median};
 
 use super::{declare_rule, measure};
-use crate::facts::{Peer, trend};
+use crate::facts::Peer;
+use crate::lives::growth::of_levels;
 use crate::finding::{Finding, Impact, Location, Measure, Related, Severity, Value};
 use crate::role::Role;
 use crate::unit::{Bytes, Confidence, percent};
@@ -203,8 +204,7 @@ impl<'a> Outlier<'a> {
 /// By how much a rank grows from iteration to iteration, where it does so steadily.
 fn growth(peer: &Peer) -> Bytes {
     let series: Vec<f64> = peer.resident.iter().map(|bytes| bytes.get() as f64).collect();
-    let steady = trend(&series).filter(|trend| trend.p_value < 0.05);
-    steady.map(|trend| Bytes::rounded(trend.slope.max(0.0))).unwrap_or_default()
+    of_levels(&series).map(|growth| Bytes::rounded(growth.slope)).unwrap_or_default()
 }
 
 fn median(peers: &[&Peer], of: impl Fn(&Peer) -> Bytes) -> Bytes {

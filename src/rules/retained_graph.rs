@@ -1,10 +1,11 @@
 //! Forward passes whose activations stay, because something keeps their autograd graph.
 
-use rustc_hash::FxHashSet;
-
-use super::{declare_rule, delayed_free_cycle, measure, place, shown};
-use crate::facts::{Change, Changes, Facts, Retention};
-use crate::finding::{Finding, Impact, Measure, Related, Severity, Value};
+use super::claim::{Claim, Mending, Place, Telling, Worth, related};
+use super::{declare_rule, measure};
+use crate::facts::{Facts, KeptGraph};
+use crate::finding::{Finding, Measure, Related, Value};
+use crate::lives::growth::CERTAIN;
+use crate::lives::{Change, Changes, Curve};
 use crate::program::Phase;
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, Index, count};
 
@@ -15,108 +16,59 @@ declare_rule! {
     summary: "every forward pass leaves its activations behind",
 }
 
-/// Below this share of the peak nobody would look for it.
-const MATTERS: f64 = 0.02;
-/// Nor below this.
-const LEAST: Bytes = Bytes(4 << 20);
-/// So many passes in a row prove it.
-const MANY_PASSES: usize = 4;
-
-/// The share of all that is kept that has to go in bursts, before a cycle is to blame: the last tooth of the saw is still
-/// alive at the end.
-const IN_BURSTS: f64 = 0.25;
-
 impl RetainedGraph {
-    fn detect(facts: &Facts) -> Vec<Finding> {
-        let cycles: FxHashSet<AllocationId> = delayed_free_cycle::explained(facts).collect();
-        let own = facts.retentions().iter().filter(|retention| !is_cycle(facts, retention, &cycles));
-        own.filter_map(|retention| report(facts, retention)).collect()
+    fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
+        facts.kept_graphs().iter().map(|graph| claim(facts, graph)).collect()
     }
 }
 
-/// Whether most of what is let go of goes with the garbage collector's bursts, and enough to judge by: then a reference
-/// cycle holds the graphs, and is reported as such.
-fn is_cycle(facts: &Facts, retention: &Retention, cycles: &FxHashSet<AllocationId>) -> bool {
-    let kept = || retention.kept.iter().copied();
-    let goes =
-        |id: &AllocationId| facts.timeline.allocation(*id).is_some_and(|one| one.free_requested.is_some());
-    let gone: Vec<AllocationId> = kept().filter(goes).collect();
-    let in_bursts: Vec<AllocationId> = kept().filter(|id| cycles.contains(id)).collect();
-    let bytes = facts.bytes(&in_bursts);
-    bytes.share_of(facts.bytes(&gone)) >= 0.5 && bytes.share_of(facts.bytes(&retention.kept)) >= IN_BURSTS
-}
-
-/// What retained graphs explain: no other rule reports it again.
-pub(super) fn explained(facts: &Facts) -> impl Iterator<Item = AllocationId> {
-    let matter = facts.retentions().iter().filter(|one| matters(facts, held(facts, one)));
-    matter.flat_map(|one| one.kept.iter().chain(&one.along).copied())
-}
-
-fn matters(facts: &Facts, held: Bytes) -> bool {
-    held >= LEAST && held.share_of(facts.peak()) >= MATTERS
+fn claim<'f>(facts: &'f Facts<'f>, graph: &'f KeptGraph) -> Claim<'f> {
+    let about = graph.kept.iter().chain(&graph.along).copied();
+    let mending = Mending::lives(freed_with_their_pass(facts, graph));
+    let mut claim = Claim::new(&RetainedGraph::META, about, mending, move |worth| tell(facts, graph, worth));
+    claim.pace = graph.growth.as_ref().map(|growth| Bytes::rounded(growth.slope));
+    claim.held = Some(held(facts, graph));
+    let growing = graph.growth.as_ref().map_or(Confidence::Medium, |growth| growth.confidence());
+    claim.sure(if graph.passes >= CERTAIN { Confidence::High } else { growing.max(Confidence::Medium) })
 }
 
 /// The most that is kept at one time.
-fn held(facts: &Facts, retention: &Retention) -> Bytes {
-    let mut steps: Vec<(usize, bool, Bytes)> = Vec::new();
-    for one in retention.kept.iter().filter_map(|id| facts.timeline.allocation(*id)) {
-        steps.push((one.alloc.map_or(0, Index::position), true, one.bytes));
-        steps.push((one.free_requested.or(one.free).map_or(usize::MAX, Index::position), false, one.bytes));
+fn held(facts: &Facts, graph: &KeptGraph) -> Bytes {
+    let mut curve = Curve::default();
+    for one in graph.kept.iter().filter_map(|id| facts.timeline.allocation(*id)) {
+        curve.add(one.alloc.map_or(0, Index::position), one.given_back().map(Index::position), one.bytes);
     }
-    steps.sort_unstable();
-    let (mut level, mut most) = (Bytes::ZERO, Bytes::ZERO);
-    for (_, begins, bytes) in steps {
-        level = if begins { level + bytes } else { level - bytes };
-        most = most.max(level);
-    }
-    most
+    curve.highest().0
 }
 
-fn bytes(facts: &Facts, ids: &[AllocationId]) -> Bytes {
-    ids.iter().filter_map(|id| facts.timeline.allocation(*id)).map(|one| one.bytes).sum()
-}
-
-fn report(facts: &Facts, retention: &Retention) -> Option<Finding> {
-    let held = held(facts, retention);
-    if !matters(facts, held) {
-        return None;
-    }
-    let allocation = |id: &AllocationId| facts.timeline.allocation(*id);
-    let births: Vec<EventIndex> = retention.kept.iter().filter_map(|id| allocation(id)?.alloc).collect();
-    let (first, last) = (births.iter().copied().min()?, births.iter().copied().max()?);
-    let differentiated = ran_backward(facts, retention, first, last);
-    let each = Bytes(bytes(facts, &retention.kept).get() / retention.passes.max(1) as u64);
-    let alive: Vec<AllocationId> = retention
-        .kept
-        .iter()
-        .copied()
-        .filter(|id| allocation(id).is_some_and(|one| one.free_requested.is_none()))
-        .collect();
-    let message = format!("{each} of activations stay after every forward pass, up to {held} at once");
-    let mut finding = RetainedGraph::META.finding(facts, message, help(differentiated));
-    finding.location = place(facts, retention.caller);
-    finding.phase = facts.phase(first);
-    "the graph of every pass made here is kept".clone_into(&mut finding.label);
-    finding.related = related(facts, retention);
-    let few = retention.passes < MANY_PASSES;
-    // What went before the recording's end may have been meant for a few passes; nobody means it for many.
-    finding.severity = if few && alive.is_empty() { Severity::Warning } else { Severity::Error };
-    finding.confidence = if few { Confidence::Medium } else { Confidence::High };
-    let through = retention.kept.iter().filter_map(|id| allocation(id)?.stack);
-    finding.stack = through
-        .max_by_key(|stack| std::cmp::Reverse(stack.position()))
-        .map(|stack| shown(facts, stack))
-        .unwrap_or_default();
-    finding.evidence = evidence(facts, retention, each, held, differentiated);
-    let saved = freed_with_their_pass(facts, retention).saving(facts.timeline);
-    finding.impact =
-        Impact { peak: Some(saved), resident: Some(bytes(facts, &alive)), per_iteration: Some(each) };
-    Some(finding)
+fn tell(facts: &Facts, graph: &KeptGraph, worth: &Worth) -> Finding {
+    let held = held(facts, graph);
+    let each = Bytes(facts.bytes(&graph.kept).get() / graph.passes.max(1) as u64);
+    let differentiated = ran_backward(facts, graph);
+    let help = if differentiated {
+        "drop retain_graph=True, and keep numbers or detached tensors: log.append(loss.item()); h = h.detach()"
+    } else {
+        "keep numbers: total += loss.item(); run passes without a backward under `with torch.no_grad():`"
+    };
+    let through = graph.kept.iter().filter_map(|id| facts.timeline.allocation(*id));
+    let first = through.min_by_key(|one| one.alloc);
+    let place = Place::At(graph.caller, first.and_then(|one| one.stack), first.and_then(|one| one.alloc));
+    let telling = Telling {
+        message: format!("{each} of activations stay after every forward pass, up to {held} at once"),
+        help: help.to_owned(),
+        label: "the graph of every pass made here is kept".to_owned(),
+        related: beside(facts, graph, &place),
+        evidence: evidence(facts, graph, (each, held), differentiated),
+        place,
+    };
+    telling.told(facts, &RetainedGraph::META, worth)
 }
 
 /// Whether a backward pass was entered under the functions that ran these forward passes, between the first and the last.
-fn ran_backward(facts: &Facts, retention: &Retention, first: EventIndex, last: EventIndex) -> bool {
-    let Some(caller) = facts.snapshot.stacks.frame(retention.caller) else { return false };
+fn ran_backward(facts: &Facts, graph: &KeptGraph) -> bool {
+    let births = || graph.kept.iter().filter_map(|id| facts.timeline.allocation(*id)?.alloc);
+    let Some((first, last)) = births().min().zip(births().max()) else { return false };
+    let Some(caller) = facts.snapshot.stacks.frame(graph.caller) else { return false };
     let same = |frame: &FrameId| {
         facts
             .snapshot
@@ -125,49 +77,27 @@ fn ran_backward(facts: &Facts, retention: &Retention, first: EventIndex, last: E
             .is_some_and(|one| one.name == caller.name && one.file == caller.file)
     };
     let entered = facts.calls.backward_before(last).filter(|_| first < last);
-    let after_first = facts
-        .trace
-        .events
-        .iter()
-        .enumerate()
-        .take(last.position())
-        .skip(first.position())
-        .any(|(at, _)| EventIndex::at(at).is_some_and(|event| facts.phase(event) == Phase::Backward));
-    after_first && entered.is_some_and(|stack| facts.code.python(stack).iter().any(same))
+    let phases = facts.program.phases.get(first.position()..last.position()).unwrap_or_default();
+    phases.contains(&Phase::Backward)
+        && entered.is_some_and(|stack| facts.code.python(stack).iter().any(same))
 }
 
-fn help(differentiated: bool) -> &'static str {
-    if differentiated {
-        "drop retain_graph=True, and keep numbers or detached tensors: log.append(loss.item()); h = h.detach()"
-    } else {
-        "keep numbers: total += loss.item(); run passes without a backward under `with torch.no_grad():`"
-    }
-}
-
-/// The places of the model that hold most.
-fn related(facts: &Facts, retention: &Retention) -> Vec<Related> {
-    let inner = facts.blame().narrowest(&facts.guilty(retention.kept.iter().copied()));
-    let inner = inner.filter(|frame| *frame != retention.caller);
-    let one = |frame: FrameId| {
-        let message = "most of what is kept is made under this line".to_owned();
-        Some(Related { location: place(facts, frame)?, message })
-    };
-    let mut related: Vec<Related> = inner.and_then(one).into_iter().collect();
-    let healthy = facts.siblings_go(&retention.kept).and_then(|line| place(facts, line));
-    let message = "what other passes made at the same places goes here".to_owned();
-    related.extend(healthy.map(|location| Related { location, message }));
-    related
+/// The places of the model that hold most, and where their like goes.
+fn beside(facts: &Facts, graph: &KeptGraph, place: &Place) -> Vec<Related> {
+    let inner = facts.blame().narrowest(&facts.guilty(graph.kept.iter().copied()));
+    let healthy = facts.siblings_go(&graph.kept);
+    let inner = related(facts, inner, place, "most of what is kept is made under this line");
+    let healthy = related(facts, healthy, place, "what other passes made at the same places goes here");
+    inner.into_iter().chain(healthy).collect()
 }
 
 fn evidence(
     facts: &Facts,
-    retention: &Retention,
-    each: Bytes,
-    held: Bytes,
+    graph: &KeptGraph,
+    (each, held): (Bytes, Bytes),
     differentiated: bool,
 ) -> Vec<Measure> {
-    let tensors = retention.kept.len();
-    let nodes = facts.savers(&retention.kept);
+    let nodes = facts.savers(&graph.kept);
     let holder = match (nodes.is_empty(), differentiated) {
         (false, _) => format!(
             "held by the autograd graph: {}, as the release of their like in other passes shows",
@@ -176,40 +106,30 @@ fn evidence(
         (true, true) => "held by the autograd graph, although a backward pass went through it".to_owned(),
         (true, false) => "held by the autograd graph: no backward pass lets go of them".to_owned(),
     };
+    let (tensors, passes) = (count(graph.kept.len(), "tensor"), count(graph.passes, "forward pass"));
     vec![
         measure("kept-per-pass", Value::Bytes(each), format!("{each} a pass")),
-        measure(
-            "kept",
-            Value::Bytes(held),
-            format!(
-                "up to {held} at once, {} of {} in all",
-                count(tensors, "tensor"),
-                count(retention.passes, "forward pass")
-            ),
-        ),
-        measure("passes", Value::Count(retention.passes as u64), String::new()),
+        measure("kept", Value::Bytes(held), format!("up to {held} at once, {tensors} of {passes} in all")),
+        measure("passes", Value::Count(graph.passes as u64), String::new()),
         measure("held-by", Value::Text(holder.clone()), holder),
     ]
 }
 
 /// The lifetimes as they would be if each pass's activations went with the turn that made them.
-fn freed_with_their_pass(facts: &Facts, retention: &Retention) -> Changes {
-    let mut ends: Vec<usize> = facts
-        .program
-        .loops
-        .iter()
-        .flat_map(|run| (0..run.starts.len()).map(|turn| run.end_of(turn).position()))
-        .collect();
+fn freed_with_their_pass(facts: &Facts, graph: &KeptGraph) -> Changes {
+    let runs = facts.program.loops.iter();
+    let mut ends: Vec<usize> =
+        runs.flat_map(|run| (0..run.starts.len()).map(|turn| run.end_of(turn).position())).collect();
     ends.sort_unstable();
     let mut changes = Changes::default();
-    for id in retention.kept.iter().chain(&retention.along) {
-        let Some(one) = facts.timeline.allocation(*id) else { continue };
+    let mut end = |id: &AllocationId| {
+        let one = facts.timeline.allocation(*id)?;
         let born = one.alloc.map_or(0, Index::position);
-        let end = ends.get(ends.partition_point(|end| *end <= born)).copied();
-        let sooner = end.filter(|end| one.free.is_none_or(|freed| freed.position() > *end));
-        if let Some(end) = sooner.and_then(|end| EventIndex::at(end.saturating_sub(1))) {
-            changes.set(*id, Change::EndAt(end));
-        }
-    }
+        let end = *ends.get(ends.partition_point(|end| *end <= born))?;
+        let sooner = one.free.is_none_or(|freed| freed.position() > end);
+        changes.set(*id, Change::EndAt(EventIndex::at(end.checked_sub(1)?).filter(|_| sooner)?));
+        Some(())
+    };
+    graph.kept.iter().chain(&graph.along).for_each(|id| _ = end(id));
     changes
 }

@@ -1,6 +1,7 @@
 //! Steps that `GradScaler` left out because gradients overflowed.
 
-use super::{declare_rule, measure, place, shown};
+use super::claim::{Claim, Mending, Place, Telling, Worth};
+use super::{declare_rule, measure};
 use crate::facts::{Facts, Unscaling};
 use crate::finding::{Finding, Severity, Value};
 use crate::program::Phase;
@@ -18,15 +19,16 @@ declare_rule! {
 const NEVER: usize = 3;
 
 impl SkippedOptimizerStep {
-    fn detect(facts: &Facts) -> Vec<Finding> {
+    fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let tries = tries(facts);
-        let skipped: Vec<&Unscaling> = tries.iter().filter(|one| !one.stepped).collect();
+        let skipped: Vec<Unscaling> = tries.iter().filter(|one| !one.stepped).copied().collect();
         // After the very last try the recording may have ended before its step.
         let alone = tries.last().is_some_and(|last| !last.stepped) && skipped.len() == 1;
-        match skipped.first() {
-            Some(first) if !alone => vec![report(facts, &tries, skipped.len(), first)],
-            _ => Vec::new(),
-        }
+        let Some(first) = skipped.first().copied().filter(|_| !alone) else { return Vec::new() };
+        let never = skipped.len() == tries.len() && skipped.len() >= NEVER;
+        let told = move |worth: &Worth| tell(facts, &tries, (skipped.len(), &first), worth);
+        let claim = Claim::new(&Self::META, [], Mending::default(), told).sure(Confidence::High);
+        vec![claim.at_most(if never { Severity::Warning } else { Severity::Info })]
     }
 }
 
@@ -42,7 +44,12 @@ fn tries(facts: &Facts) -> Vec<Unscaling> {
     tries.into_iter().take(until).collect()
 }
 
-fn report(facts: &Facts, tries: &[Unscaling], skipped: usize, first: &Unscaling) -> Finding {
+fn tell(
+    facts: &Facts,
+    tries: &[Unscaling],
+    (skipped, first): (usize, &Unscaling),
+    worth: &Worth,
+) -> Finding {
     let leading = tries.iter().take_while(|one| !one.stepped).count();
     let share = skipped as f64 / tries.len() as f64;
     let never = leading == tries.len();
@@ -58,15 +65,6 @@ fn report(facts: &Facts, tries: &[Unscaling], skipped: usize, first: &Unscaling)
     } else {
         "use bfloat16 autocast, or clip gradients after scaler.unscale_(optimizer)"
     };
-    let mut finding = SkippedOptimizerStep::META.finding(facts, message, help);
-    if never && skipped >= NEVER {
-        finding.severity = Severity::Warning;
-    }
-    finding.confidence = Confidence::High;
-    finding.phase = Phase::OptimizerStep;
-    finding.location = facts.site(first.stack).and_then(|frame| place(facts, frame));
-    "infinite gradients are found here, and the optimizer is not called".clone_into(&mut finding.label);
-    finding.stack = shown(facts, first.stack);
     let mut evidence = vec![
         measure(
             "skipped",
@@ -82,6 +80,13 @@ fn report(facts: &Facts, tries: &[Unscaling], skipped: usize, first: &Unscaling)
             format!("optimizer state appears only after {}", count(leading, "skipped step")),
         ));
     }
-    finding.evidence = evidence;
-    finding
+    let telling = Telling {
+        message,
+        help: help.to_owned(),
+        place: Place::of_stack(facts, Some(first.stack)),
+        label: "infinite gradients are found here, and the optimizer is not called".to_owned(),
+        related: Vec::new(),
+        evidence,
+    };
+    Finding { phase: Phase::OptimizerStep, ..telling.told(facts, &SkippedOptimizerStep::META, worth) }
 }

@@ -1,15 +1,16 @@
 //! A few short-lived tensors of one line that make a good part of the peak.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
-use super::{declare_rule, measure, place, shown};
-use crate::facts::{Changes, Facts, Maker};
-use crate::finding::{Finding, Impact, Measure, Related, Severity, Value};
+use super::claim::{Claim, Mending, Place as Spot, Telling, Worth, related};
+use super::{declare_rule, measure};
+use crate::facts::{Facts, Maker};
+use crate::finding::{Finding, Measure, Related, Severity, Value};
+use crate::lives::Changes;
 use crate::program::Phase;
 use crate::role::Role;
 use crate::timeline::Allocation;
-use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, Index, StringId, count, percent};
+use crate::unit::{AllocationId, Bytes, FrameId, Index, StringId, count, percent};
 
 declare_rule! {
     /// A few short-lived tensors of one line make a good part of the peak.
@@ -31,11 +32,6 @@ const LIFE_PART: usize = 10;
 /// The same for what one function makes for a line that calls it: its tensors live until it returns. Matrices of distances
 /// in a small network measure 0.13.
 const CALL_PART: usize = 5;
-/// The share of the peak that doing without them has to save for a warning. Logits in float32 and sorts of whole
-/// matrices measure 0.55 to 0.95, what an expert leaves alone mostly less than 0.1: the next tensor takes its place.
-const WARNED: f64 = 0.5;
-/// The same for a note.
-const NOTED: f64 = 0.2;
 /// How far the peak before the loop has to stand above the loop's.
 const BEFORE: f64 = 1.5;
 
@@ -52,38 +48,21 @@ struct Spike {
 }
 
 impl TransientSpike {
-    fn detect(facts: &Facts) -> Vec<Finding> {
-        let steady = facts.steady();
-        let before = before_the_loop(facts);
-        let whole = Moment { peak: facts.peak(), events: 0..facts.trace.events.len() };
-        let inside = Moment { peak: steady.peak, events: steady.events.clone() };
-        let mut findings: Vec<Finding> = judged(facts, &before, &whole).into_iter().collect();
-        let spikes = in_the_loop(facts);
-        if spikes.is_empty() {
-            findings.extend(library_workspace(facts, &inside));
-        } else {
-            findings.extend(judged(facts, &spikes, &inside));
-        }
-        findings
+    fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
+        let before = claim(facts, before_the_loop(facts), facts.peak());
+        let steady = facts.steady().peak;
+        let inside = claim(facts, in_the_loop(facts), steady).or_else(|| library_workspace(facts, steady));
+        before.into_iter().chain(inside).collect()
     }
 }
 
-/// Where a peak is measured.
-struct Moment {
-    peak: Bytes,
-    events: Range<usize>,
-}
-
-/// The finding of some spikes at one peak, if it falls by enough without them.
-fn judged(facts: &Facts, spikes: &[Spike], moment: &Moment) -> Option<Finding> {
-    let without = without(spikes);
-    let saved = without.saving_within(facts.timeline, moment.events.clone()).share_of(moment.peak);
-    let severity = if saved >= WARNED { Severity::Warning } else { Severity::Info };
-    if saved < NOTED { None } else { report(facts, spikes, moment, severity) }
-}
-
-fn without(spikes: &[Spike]) -> Changes {
-    Changes::removing(spikes.iter().flat_map(|spike| spike.all.iter().copied()))
+/// One claim for all spikes at one peak.
+fn claim<'f>(facts: &'f Facts<'f>, spikes: Vec<Spike>, peak: Bytes) -> Option<Claim<'f>> {
+    let about: Vec<AllocationId> = spikes.iter().flat_map(|spike| spike.all.iter().copied()).collect();
+    let mending = Mending::lives(Changes::removing(about.iter().copied()));
+    let told = move |worth: &Worth| tell(facts, &spikes, peak, worth);
+    let any = !about.is_empty();
+    any.then(|| Claim::new(&TransientSpike::META, about, mending, told).at_most(Severity::Warning))
 }
 
 /// What the set-up needed for a moment, where the loop needs much less.
@@ -280,34 +259,27 @@ impl<'f, 'a> Scene<'f, 'a> {
 }
 
 /// One finding for all spikes at one peak: at the heaviest line, the others related.
-fn report(facts: &Facts, spikes: &[Spike], moment: &Moment, severity: Severity) -> Option<Finding> {
-    let first = spikes.first()?;
-    let bytes = first.bytes;
-    let share = bytes.share_of(moment.peak);
-    let message = format!("{bytes} of short-lived tensors make {} of the peak", percent(share));
-    let help = "work in pieces: for part in x.split(n, dim=0): ... (a fused or chunked loss, no upcast of the whole)";
-    let mut finding = TransientSpike::META.finding(facts, message, help);
-    finding.severity = severity;
-    finding.location = place(facts, first.frame);
-    finding.label = format!("{} for a moment", count(first.at_peak.len(), "large tensor"));
+fn tell(facts: &Facts, spikes: &[Spike], peak: Bytes, worth: &Worth) -> Finding {
+    let Some(first) = spikes.first() else { return Finding::of(TransientSpike::META.name, TransientSpike::META.group, Severity::Info) };
+    let share = first.bytes.share_of(peak);
     let own = first.all.iter().filter_map(|id| facts.timeline.allocation(*id));
     let stack = own.clone().find_map(|one| one.stack.filter(|stack| facts.site(*stack).is_some()));
-    finding.stack = stack.map(|stack| shown(facts, stack)).unwrap_or_default();
-    let born: Option<EventIndex> = own.clone().find_map(|one| one.alloc);
-    finding.phase = born.map(|event| facts.phase(event)).unwrap_or_default();
-    let other = |spike: &Spike| {
-        let message = format!("{} more here", spike.bytes);
-        Some(Related { location: place(facts, spike.frame)?, message })
+    let place = Spot::At(first.frame, stack, own.clone().find_map(|one| one.alloc));
+    let inner = related(facts, first.inner, &place, "most of them are made here");
+    let others = spikes.iter().skip(1).take(3);
+    let others =
+        others.filter_map(|spike| related(facts, Some(spike.frame), &place, format!("{} more here", spike.bytes)));
+    let beside: Vec<Related> = inner.into_iter().chain(others).collect();
+    let telling = Telling {
+        message: format!("{} of short-lived tensors make {} of the peak", first.bytes, percent(share)),
+        help: "work in pieces: for part in x.split(n, dim=0): ... (a fused or chunked loss, no upcast of the whole)"
+            .to_owned(),
+        label: format!("{} for a moment", count(first.at_peak.len(), "large tensor")),
+        related: beside,
+        evidence: evidence(facts, first, share),
+        place,
     };
-    let inside = first.inner.and_then(|frame| place(facts, frame));
-    let message = "most of them are made here".to_owned();
-    finding.related = inside.map(|location| Related { location, message }).into_iter().collect();
-    finding.related.extend(spikes.iter().skip(1).take(3).filter_map(other));
-    finding.confidence = Confidence::Medium;
-    finding.evidence = evidence(facts, first, share);
-    let saved = without(spikes).saving(facts.timeline);
-    finding.impact = Impact { peak: Some(saved), resident: None, per_iteration: None };
-    Some(finding)
+    telling.told(facts, &TransientSpike::META, worth)
 }
 
 fn evidence(facts: &Facts, spike: &Spike, share: f64) -> Vec<Measure> {
@@ -324,23 +296,30 @@ fn evidence(facts: &Facts, spike: &Spike, share: f64) -> Vec<Measure> {
 }
 
 /// One workspace of a library that makes a quarter of the peak: worth knowing, rarely worth a change.
-fn library_workspace(facts: &Facts, moment: &Moment) -> Option<Finding> {
-    let steady = facts.steady();
-    let at = steady.peak_event?;
+fn library_workspace<'f>(facts: &'f Facts<'f>, peak: Bytes) -> Option<Claim<'f>> {
+    let at = facts.steady().peak_event?;
     let largest = facts
         .with_role(Role::Workspace)
         .filter(|(_, one)| one.alive_after(at) && facts.ends_held(one) == 0)
         .max_by_key(|(id, one)| (one.bytes, std::cmp::Reverse(*id)));
-    let (id, one) = largest.filter(|(_, one)| one.bytes.share_of(steady.peak) >= SHARE)?;
+    let (id, one) = largest.filter(|(_, one)| one.bytes.share_of(peak) >= SHARE)?;
     let stack = facts.seen_stack(one.alloc?)?;
     let frame = facts.site(stack)?;
-    let spike = Spike { frame, inner: None, at_peak: vec![id], all: vec![id], bytes: one.bytes };
-    let mut finding = report(facts, &[spike], moment, Severity::Info)?;
-    finding.message = format!("one workspace of a library is {} at the peak", one.bytes);
-    "limit it if memory is short: torch.backends.cudnn.benchmark = False, or a smaller batch"
-        .clone_into(&mut finding.help);
-    "a library's scratch memory, for one operation".clone_into(&mut finding.label);
-    Some(finding)
+    let (bytes, born) = (one.bytes, one.alloc);
+    let told = move |worth: &Worth| {
+        let telling = Telling {
+            message: format!("one workspace of a library is {bytes} at the peak"),
+            help: "limit it if memory is short: torch.backends.cudnn.benchmark = False, or a smaller batch"
+                .to_owned(),
+            place: Spot::At(frame, Some(stack), born),
+            label: "a library's scratch memory, for one operation".to_owned(),
+            related: Vec::new(),
+            evidence: vec![measure("at-peak", Value::Bytes(bytes), format!("{bytes} for a moment"))],
+        };
+        telling.told(facts, &TransientSpike::META, worth)
+    };
+    let mending = Mending::lives(Changes::removing([id]));
+    Some(Claim::new(&TransientSpike::META, [id], mending, told).at_most(Severity::Info))
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! A recording that has lost its beginning.
 
-use super::{declare_rule, measure, place};
+use super::claim::{Besides, Claim, Mending, Place, Telling, Worth};
+use super::{declare_rule, measure};
 use crate::facts::Facts;
-use crate::finding::{Finding, Seek, Value};
+use crate::finding::{Seek, Severity, Value};
 use crate::snapshot::Action;
 use crate::unit::{Confidence, count};
 
@@ -14,44 +15,56 @@ declare_rule! {
 }
 
 impl TruncatedHistory {
-    fn detect(facts: &Facts) -> Vec<Finding> {
+    fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let evicted = facts.timeline.agreement.blocks_evicted;
         let events = facts.trace.events.len();
         // Without any allocation event they were left out on purpose (`skip_actions`).
         if evicted == 0 || !facts.trace.events.iter().any(|event| event.action == Action::Alloc) {
             return Vec::new();
         }
-        let message =
-            format!("the recording lost its beginning: only the last {} are left", count(events, "event"));
-        let help =
-            "record with a larger buffer: torch.cuda.memory._record_memory_history(max_entries=1_000_000)";
-        let mut finding = Self::META.finding(facts, message, help);
-        finding.confidence =
-            if is_a_buffer_size(facts, events) { Confidence::High } else { Confidence::Medium };
-        finding.seek =
-            Some(Seek { call: "_record_memory_history", label: "this buffer was too small for the program" });
-        let older = facts.timeline.allocations.iter().filter(|one| one.alloc.is_none());
-        let stack = older.filter_map(|one| one.stack).find(|stack| facts.site(*stack).is_some());
-        if let Some(stack) = stack {
-            let outermost = facts.code.user(stack).filter(|frame| !is_module(facts, *frame)).last();
-            let frame = outermost.or_else(|| facts.site(stack));
-            finding.location = frame.and_then(|frame| place(facts, frame));
-        }
-        "what this call allocated is in use, and its events are lost".clone_into(&mut finding.label);
-        finding.evidence = vec![
-            measure(
-                "blocks-without-allocation",
-                Value::Count(evicted as u64),
-                format!("{} in use with a stack, but without an allocation event", count(evicted, "block")),
-            ),
-            measure(
-                "events",
-                Value::Count(events as u64),
-                format!("{} in the trace", count(events, "event")),
-            ),
-        ];
-        vec![finding]
+        let told = move |worth: &Worth| {
+            let telling = Telling {
+                message: format!(
+                    "the recording lost its beginning: only the last {} are left",
+                    count(events, "event")
+                ),
+                help: "record with a larger buffer: torch.cuda.memory._record_memory_history(max_entries=1_000_000)"
+                    .to_owned(),
+                place: outermost(facts),
+                label: "what this call allocated is in use, and its events are lost".to_owned(),
+                related: Vec::new(),
+                evidence: vec![
+                    measure(
+                        "blocks-without-allocation",
+                        Value::Count(evicted as u64),
+                        format!("{} in use with a stack, but without an allocation event", count(evicted, "block")),
+                    ),
+                    measure(
+                        "events",
+                        Value::Count(events as u64),
+                        format!("{} in the trace", count(events, "event")),
+                    ),
+                ],
+            };
+            let seek =
+                Seek { call: "_record_memory_history", label: "this buffer was too small for the program" };
+            telling.told(facts, &Self::META, worth).seeking(Some(seek))
+        };
+        let sure = if is_a_buffer_size(facts, events) { Confidence::High } else { Confidence::Medium };
+        let claim = Claim::new(&Self::META, [], Mending::default(), told);
+        vec![claim.sure(sure).at_most(Severity::Warning)]
     }
+}
+
+/// The outermost call whose allocations are in use.
+fn outermost(facts: &Facts) -> Place {
+    let older = facts.timeline.allocations.iter().filter(|one| one.alloc.is_none());
+    let Some(stack) = older.filter_map(|one| one.stack).find(|stack| facts.site(*stack).is_some()) else {
+        return Place::Nowhere;
+    };
+    let outermost = facts.code.user(stack).filter(|frame| !is_module(facts, *frame)).last();
+    let frame = outermost.or_else(|| facts.site(stack));
+    frame.map_or(Place::Nowhere, |frame| Place::At(frame, None, None))
 }
 
 /// Whether the number of events is one that a person sets as a limit, or the same on several devices.

@@ -1,8 +1,10 @@
 //! Advice: activations make a good part of the peak, and no part of the forward pass is recomputed.
 
-use super::{declare_rule, measure, responsible, shown};
-use crate::facts::{Change, Changes, Facts};
-use crate::finding::{Finding, Impact, Value};
+use super::claim::{Claim, Mending, Place, Telling, Worth};
+use super::{declare_rule, measure};
+use crate::facts::Facts;
+use crate::finding::{Finding, Severity, Value};
+use crate::lives::{Change, Changes};
 use crate::program::Phase;
 use crate::role::Role;
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, Index, IterationIndex, count, percent};
@@ -18,11 +20,9 @@ declare_rule! {
 const SHARE: f64 = 0.4;
 /// Fewer tensors than this are too few to leave some out.
 const LEAST: usize = 16;
-/// The share of the peak that has to be saved: recomputing costs a forward pass.
-const SAVED: f64 = 0.2;
 
 impl UncheckpointedActivations {
-    fn detect(facts: &Facts) -> Vec<Finding> {
+    fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let at_peak = facts.at_steady_peak(Role::Activation);
         let share = facts.bytes(&at_peak).share_of(facts.steady().peak);
         if at_peak.len() < LEAST || share < SHARE || facts.program.phases.contains(&Phase::Recomputation) {
@@ -31,10 +31,9 @@ impl UncheckpointedActivations {
         let segment = at_peak.len().isqrt() + usize::from(at_peak.len().isqrt().pow(2) < at_peak.len());
         let (changes, recomputed) = checkpointed(facts, segment);
         let saved = facts.peak() - (changes.peak(facts.timeline) + recomputed);
-        if saved.share_of(facts.peak()) < SAVED {
-            return Vec::new();
-        }
-        vec![report(facts, &at_peak, segment, saved)]
+        let told = move |worth: &Worth| tell(facts, &at_peak, segment, worth);
+        let claim = Claim::new(&Self::META, [], Mending::estimate(saved), told);
+        vec![claim.sure(Confidence::Low).at_most(Severity::Info)]
     }
 }
 
@@ -70,31 +69,29 @@ fn shortly_after(facts: &Facts, born: EventIndex) -> EventIndex {
     facts.event(born.position() + 1).unwrap_or(born)
 }
 
-fn report(facts: &Facts, at_peak: &[AllocationId], segment: usize, saved: Bytes) -> Finding {
+fn tell(facts: &Facts, at_peak: &[AllocationId], segment: usize, worth: &Worth) -> Finding {
     let bytes = facts.bytes(at_peak);
-    let share = bytes.share_of(facts.steady().peak);
-    let message = format!("activations are {bytes}, {} of the peak, and none is recomputed", percent(share));
-    let help = "if memory is what limits you, recompute the repeated blocks in the backward pass:\n  x = \
-                torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)";
-    let mut finding = UncheckpointedActivations::META.finding(facts, message, help);
-    let guilty = facts.guilty(at_peak.iter().copied());
-    finding.location = responsible(facts, &guilty);
-    finding.label = format!("{} made under this line", count(at_peak.len(), "activation"));
-    finding.stack = guilty.first().map(|one| shown(facts, one.stack)).unwrap_or_default();
-    finding.phase = Phase::Forward;
-    finding.confidence = Confidence::Low;
-    finding.evidence = vec![
-        measure(
-            "activations",
-            Value::Bytes(bytes),
-            format!("{bytes} in {} at the peak", count(at_peak.len(), "activation")),
-        ),
-        measure(
-            "segment",
-            Value::Count(segment as u64),
-            format!("estimate: one in {segment} kept, the others made again, for some third more computing"),
-        ),
-    ];
-    finding.impact = Impact { peak: Some(saved), resident: None, per_iteration: None };
-    finding
+    let share = percent(bytes.share_of(facts.steady().peak));
+    let telling = Telling {
+        message: format!("activations are {bytes}, {share} of the peak, and none is recomputed"),
+        help: "if memory is what limits you, recompute the repeated blocks in the backward pass:\n  x = \
+               torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)"
+            .to_owned(),
+        place: Place::responsible(facts, at_peak, false),
+        label: format!("{} made under this line", count(at_peak.len(), "activation")),
+        related: Vec::new(),
+        evidence: vec![
+            measure(
+                "activations",
+                Value::Bytes(bytes),
+                format!("{bytes} in {} at the peak", count(at_peak.len(), "activation")),
+            ),
+            measure(
+                "segment",
+                Value::Count(segment as u64),
+                format!("estimate: one in {segment} kept, the others made again, for some third more computing"),
+            ),
+        ],
+    };
+    telling.told(facts, &UncheckpointedActivations::META, worth)
 }

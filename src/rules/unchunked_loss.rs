@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{declare_rule, measure, responsible, shown};
-use crate::facts::{Changes, Facts, Maker};
-use crate::finding::{Finding, Impact, Value};
+use super::claim::{Claim, Mending, Place, Telling, Worth};
+use super::{declare_rule, measure};
+use crate::facts::{Facts, Maker};
+use crate::finding::{Finding, Severity, Value};
+use crate::lives::Changes;
 use crate::program::Phase;
 use crate::unit::{AllocationId, Bytes, Confidence, Index, count};
 
@@ -17,13 +19,11 @@ declare_rule! {
 
 /// The part of the peak from which a single tensor of the loss counts.
 const LARGE: f64 = 0.05;
-/// The share of the peak that has to be saved.
-const SAVED: f64 = 0.1;
 /// Into how many pieces the estimate cuts the loss. More save little more.
 const PIECES: u64 = 8;
 
 impl UnchunkedLoss {
-    fn detect(facts: &Facts) -> Vec<Finding> {
+    fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let makers = facts.makers();
         let large = facts.steady().peak.get() as f64 * LARGE;
         let by_loss = |id: AllocationId| {
@@ -41,14 +41,12 @@ impl UnchunkedLoss {
             return Vec::new();
         }
         let alike = alike(facts, &sizes);
-        let without = Changes::removing(alike.iter().copied());
-        let all = without.saving(facts.timeline);
+        let all = Changes::removing(alike.iter().copied()).saving(facts.timeline);
         let saved = all - Bytes(all.get() / PIECES);
         let made: Vec<AllocationId> = alike.into_iter().filter(|id| by_loss(*id).is_some()).collect();
-        if saved.share_of(facts.peak()) < SAVED {
-            return Vec::new();
-        }
-        vec![report(facts, &made, &sizes, saved)]
+        let told = move |worth: &Worth| tell(facts, &made, &sizes, worth);
+        let claim = Claim::new(&Self::META, [], Mending::estimate(saved), told);
+        vec![claim.sure(Confidence::Low).at_most(Severity::Info)]
     }
 }
 
@@ -67,26 +65,24 @@ fn alike(facts: &Facts, sizes: &BTreeSet<Bytes>) -> Vec<AllocationId> {
         .collect()
 }
 
-fn report(facts: &Facts, made: &[AllocationId], sizes: &BTreeSet<Bytes>, saved: Bytes) -> Finding {
+fn tell(facts: &Facts, made: &[AllocationId], sizes: &BTreeSet<Bytes>, worth: &Worth) -> Finding {
     let largest = sizes.last().copied().unwrap_or_default();
-    let message = format!("the loss works on {largest} of outputs at once");
-    let help = "if memory is what limits you, take the loss in pieces that are recomputed in the backward pass:\n  for h, y in \
-                zip(hidden.chunk(8), labels.chunk(8)): loss = loss + checkpoint(head_and_loss, h, y, use_reentrant=False)";
-    let mut finding = UnchunkedLoss::META.finding(facts, message, help);
-    let guilty = facts.guilty(made.iter().copied());
-    finding.location = responsible(facts, &guilty);
-    finding.label = format!("{} of this size over the recording", count(made.len(), "tensor"));
-    finding.stack = guilty.first().map(|one| shown(facts, one.stack)).unwrap_or_default();
-    finding.phase = Phase::Forward;
-    finding.confidence = Confidence::Low;
-    finding.evidence = vec![
-        measure("largest", Value::Bytes(largest), format!("the largest tensor of the loss holds {largest}")),
-        measure(
-            "pieces",
-            Value::Count(PIECES),
-            format!("estimate: outputs, loss and their gradients in {PIECES} pieces"),
-        ),
-    ];
-    finding.impact = Impact { peak: Some(saved), resident: None, per_iteration: None };
-    finding
+    let telling = Telling {
+        message: format!("the loss works on {largest} of outputs at once"),
+        help: "if memory is what limits you, take the loss in pieces that are recomputed in the backward pass:\n  for h, y in \
+               zip(hidden.chunk(8), labels.chunk(8)): loss = loss + checkpoint(head_and_loss, h, y, use_reentrant=False)"
+            .to_owned(),
+        place: Place::responsible(facts, made, false),
+        label: format!("{} of this size over the recording", count(made.len(), "tensor")),
+        related: Vec::new(),
+        evidence: vec![
+            measure("largest", Value::Bytes(largest), format!("the largest tensor of the loss holds {largest}")),
+            measure(
+                "pieces",
+                Value::Count(PIECES),
+                format!("estimate: outputs, loss and their gradients in {PIECES} pieces"),
+            ),
+        ],
+    };
+    telling.told(facts, &UnchunkedLoss::META, worth)
 }

@@ -110,6 +110,32 @@ impl Levels {
         most.map_or(Bytes::ZERO, |most| self.bytes(most))
     }
 
+    /// The curve as it would be with other lifetimes.
+    #[must_use]
+    pub fn shifted(&self, shifts: &[Shift]) -> Levels {
+        let mut steps = vec![0_i128; self.after.len()];
+        let mut before = 0_i128;
+        for shift in shifts {
+            match shift.from.map(|from| steps.get_mut(from)) {
+                None => before += shift.by(),
+                Some(step) => {
+                    if let Some(step) = step {
+                        *step += shift.by();
+                    }
+                }
+            }
+        }
+        let mut moved = before;
+        let cut = |level: i128| i64::try_from(level).unwrap_or(if level < 0 { i64::MIN } else { i64::MAX });
+        let after = self.after.iter().zip(&steps).map(|(level, step)| {
+            moved += step;
+            // Against the start as it then stands.
+            cut(i128::from(*level) + moved - before)
+        });
+        let after = after.collect();
+        Levels::of(self.bytes(before), after)
+    }
+
     fn bytes(&self, difference: i128) -> Bytes {
         let level = i128::from(self.start.get()) + difference;
         Bytes(u64::try_from(level.max(0)).unwrap_or(u64::MAX))

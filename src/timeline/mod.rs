@@ -59,6 +59,12 @@ pub struct Allocation {
 }
 
 impl Allocation {
+    /// The event with which the program gave it back: where its life ends for the program. For the allocator it ends with
+    /// [`Allocation::free`], which may be later (another stream still reads it) or the only one recorded.
+    pub fn given_back(&self) -> Option<EventIndex> {
+        self.free_requested.or(self.free)
+    }
+
     /// Whether it is alive just after event `at`.
     pub fn alive_after(&self, at: EventIndex) -> bool {
         self.alloc.is_none_or(|born| born <= at) && self.free.is_none_or(|died| died > at)

@@ -4,16 +4,14 @@
 //! what cannot be measured is not zero, it is not measured.
 
 use crate::config::{CallSite, Metric, Scope};
-use crate::facts::{Facts, trend};
+use crate::facts::Facts;
+use crate::lives::growth;
 use crate::program::Phase;
 use crate::role::Role;
 use crate::rules::Need;
 use crate::snapshot::Action;
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index, StackId};
-
-/// Series are thinned to this many values before their slope is taken, which takes quadratic time.
-const LONGEST_SERIES: usize = 1000;
 
 /// A metric's value.
 #[derive(Debug, Clone, PartialEq)]
@@ -192,7 +190,7 @@ fn of_site(facts: &Facts, moments: &Moments, site: &CallSite) -> Measured {
 
 /// Block sizes until the program gives them back, as PyTorch's `allocated_bytes`.
 fn allocated(facts: &Facts, moments: &Moments) -> Measured {
-    let given_back = |one: &Allocation| one.free_requested.or(one.free);
+    let given_back = |one: &Allocation| one.given_back();
     let mut curve = Curve::new(facts);
     for (id, one) in facts.timeline.iter() {
         curve.add(one.alloc, given_back(one), facts.block_size(id));
@@ -217,26 +215,22 @@ fn reserved(facts: &Facts, moments: &Moments) -> Measured {
     Measured { bytes, at, whole: None, members: alive(facts, at, |one| one.free, |_, _| true) }
 }
 
-/// By how much each iteration leaves more behind than the one before: the Theil-Sen slope of the requested bytes at the
-/// ends of iterations, so that a single burst does not count. The first is left out where there are enough, as in
+/// By how much each iteration leaves more behind than the one before, as the judge of growth sees the requested bytes at the
+/// ends of iterations; what comes and goes is no growth. The first is left out where there are enough, as in
 /// [`crate::facts::Steady`].
 fn growth(facts: &Facts) -> Measured {
     let ends = facts.iteration_ends();
-    let series: Vec<f64> = ends
-        .iter()
-        .skip(usize::from(ends.len() >= 3))
-        .map(|end| facts.timeline.levels.before(*end).get() as f64)
-        .collect();
-    let stride = series.len().div_ceil(LONGEST_SERIES).max(1);
-    let thinned: Vec<f64> = series.iter().copied().step_by(stride).collect();
-    let slope = match (trend(&thinned), thinned.first(), thinned.last()) {
-        (Some(trend), ..) => trend.slope,
-        (None, Some(first), Some(last)) => last - first,
-        _ => 0.0,
+    let counted = ends.iter().skip(usize::from(ends.len() >= 3));
+    let series: Vec<f64> =
+        counted.map(|end| facts.timeline.levels.before(*end).get() as f64).collect();
+    let slope = match series.as_slice() {
+        // Two ends are a difference and no more.
+        [first, last] => last - first,
+        series => growth::of_levels(series).map_or(0.0, |growth| growth.slope),
     };
-    let members = facts.growth().iter().flat_map(|growth| growth.alive.iter().copied()).collect();
+    let members = facts.growing().iter().flat_map(|growing| growing.stays.iter().copied()).collect();
     let at = ends.last().and_then(|end| EventIndex::at(end.saturating_sub(1)));
-    Measured { bytes: Bytes::rounded(slope / stride as f64), at, whole: Some(facts.peak()), members }
+    Measured { bytes: Bytes::rounded(slope), at, whole: Some(facts.peak()), members }
 }
 
 /// What is reserved beyond what was ever in use; what was held before the recording may have been.

@@ -56,7 +56,7 @@ struct GrowthStats {
     verdict: &'static str,
     passes_compared: usize,
     bytes_per_pass: Option<u64>,
-    p_value: Option<f64>,
+    rises: Option<usize>,
     category: Option<&'static str>,
 }
 
@@ -116,7 +116,7 @@ impl GrowthStats {
             verdict: "unknown",
             passes_compared: 0,
             bytes_per_pass: None,
-            p_value: None,
+            rises: None,
             category: None,
         };
         match growth {
@@ -124,11 +124,11 @@ impl GrowthStats {
             Growth::Steady { passes, .. } => {
                 GrowthStats { verdict: "steady", passes_compared: *passes, ..none }
             }
-            Growth::Grows { per_pass, p_value, mostly, passes } => GrowthStats {
+            Growth::Grows { per_pass, rises, mostly, passes } => GrowthStats {
                 verdict: "grows",
                 passes_compared: *passes,
                 bytes_per_pass: Some(per_pass.get()),
-                p_value: Some(*p_value),
+                rises: Some(*rises),
                 category: mostly.map(|(category, _)| category.name()),
             },
         }

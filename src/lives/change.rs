@@ -1,4 +1,4 @@
-//! What the peak would be if some lifetimes were other than they were.
+//! What the peak would be if some lifetimes were other than they were: the what-if behind every saving.
 //!
 //! In: a timeline and changed ends. Out: the peak of requested bytes, computed again. The saving is often less than the
 //! guilty bytes, because the new peak lies elsewhere.
@@ -39,6 +39,26 @@ impl Changes {
         self.of.is_empty()
     }
 
+    /// The allocations that are changed; one may come several times.
+    pub fn changed(&self) -> impl Iterator<Item = AllocationId> {
+        self.of.iter().map(|(id, _)| *id)
+    }
+
+    /// What the changes do to the curve, of those allocations that `counts` accepts.
+    pub fn shifts(&self, timeline: &Timeline, counts: impl Fn(AllocationId) -> bool) -> Vec<Shift> {
+        let mut changes = self.of.clone();
+        // Stable, so that the last change of an allocation stays last.
+        changes.sort_by_key(|(id, _)| *id);
+        let mut shifts = Vec::with_capacity(2 * changes.len());
+        let nexts = changes.iter().skip(1).map(|(next, _)| Some(*next)).chain([None]);
+        for ((id, change), next) in changes.iter().zip(nexts).filter(|((id, _), _)| counts(*id)) {
+            if let Some(allocation) = timeline.allocation(*id).filter(|_| next != Some(*id)) {
+                shift(allocation, *change, &mut shifts);
+            }
+        }
+        shifts
+    }
+
     /// The peak of requested bytes with the changes made.
     pub fn peak(&self, timeline: &Timeline) -> Bytes {
         self.peak_within(timeline, 0..timeline.allocation_of.len())
@@ -47,17 +67,7 @@ impl Changes {
     /// The highest requested bytes after any event of a range of positions, with the changes made. A range from 0 on
     /// counts what stands before the first event, too.
     pub fn peak_within(&self, timeline: &Timeline, range: Range<usize>) -> Bytes {
-        let mut changes = self.of.clone();
-        // Stable, so that the last change of an allocation stays last.
-        changes.sort_by_key(|(id, _)| *id);
-        let mut shifts = Vec::with_capacity(2 * changes.len());
-        let nexts = changes.iter().skip(1).map(|(next, _)| Some(*next)).chain([None]);
-        for ((id, change), next) in changes.iter().zip(nexts) {
-            if let Some(allocation) = timeline.allocation(*id).filter(|_| next != Some(*id)) {
-                shift(allocation, *change, &mut shifts);
-            }
-        }
-        timeline.levels.highest_with(range, &shifts)
+        timeline.levels.highest_with(range, &self.shifts(timeline, |_| true))
     }
 
     /// How far the peak falls within a range of positions.

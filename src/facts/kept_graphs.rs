@@ -1,10 +1,10 @@
-//! Forward passes whose activations are kept, though no backward pass lets go of them.
+//! Forward passes whose autograd graph is kept, though no backward pass lets go of it.
 //!
 //! In: the turns of every loop and the lifetimes. Out: for each line of the user's code that runs a model (the frame that
 //! makes the outermost module call) what its passes left behind, where that is what autograd saves: not an output or
-//! two, but a good part of all that the pass allocated, at several places of the model, turn after turn.
+//! two, but a good part of all that the pass allocated, at several places of the model.
 //!
-//! What a backward pass releases in the end is no retention (a loss summed over micro-batches, back-propagation through
+//! What a backward pass releases in the end is no kept graph (a loss summed over micro-batches, back-propagation through
 //! time); nor is what the next turn's result replaces (a forward pass without a backward).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,8 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::facts::Facts;
+use crate::lives::growth::{FEWEST, Growth, Stay, judge};
 use crate::program::{LoopRun, Meaning, Phase};
-use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index, StackId, StringId};
+use crate::unit::{AllocationId, Bytes, FrameId, Index, StackId, StringId};
 
 /// The share of a pass's allocated bytes that has to stay. Passes with autograd keep 0.4 to 0.9; layers whose outputs a
 /// hook collects 0.02, outputs of a pass without autograd less than 0.1.
@@ -26,25 +27,27 @@ const KEPT_SHARE_AFTER_BACKWARD: f64 = 0.15;
 const FUNCTIONS: usize = 2;
 /// Or at how many places of one function, in models written without modules.
 const PLACES: usize = 4;
-/// The share of turns that have to keep theirs.
-const TURNS: f64 = 0.6;
 /// The share of what outlived its turn that a backward pass may release; more means that it is used after all.
 const RELEASED_BY_BACKWARD: f64 = 0.1;
+/// How many further turns a pass's tensors have to outlive: the next turn's result replaces those of an overlap.
+const OUTLIVES: usize = 2;
 
 /// What the passes of one line left behind.
 #[derive(Debug)]
-pub struct Retention {
+pub struct KeptGraph {
     /// The user's frame that runs the model.
     pub caller: FrameId,
     /// Passes that kept their activations.
     pub passes: usize,
-    /// The activations, oldest first.
+    /// The activations, ascending.
     pub kept: Vec<AllocationId>,
     /// What else those turns made that lives as long: inputs, results of other lines, gradients with a graph of their own.
     pub along: Vec<AllocationId>,
+    /// Whether it grows with every turn of the loop, and nothing of it is given back when that ends; in bytes a turn.
+    pub growth: Option<Growth>,
 }
 
-/// What is asked of each allocation, by its id.
+/// What is asked of each allocation, by its birth.
 struct Life {
     id: AllocationId,
     bytes: Bytes,
@@ -66,28 +69,33 @@ struct Pass {
     functions: FxHashSet<Option<(StringId, StringId)>>,
     /// Whether a backward pass ran in its turn.
     backward: bool,
+    /// What stays, and the first event at which some of it goes.
     ids: Vec<AllocationId>,
+    until: usize,
 }
 
-/// The retentions of a device, by line.
-pub(super) fn retentions(facts: &Facts) -> Vec<Retention> {
+/// The kept graphs of a device, by line.
+pub(super) fn kept_graphs(facts: &Facts) -> Vec<KeptGraph> {
     let lives = lives(facts);
     let phases = facts.program.phases.iter().enumerate();
     let backwards: Vec<usize> =
         phases.filter(|(_, phase)| **phase == Phase::Backward).map(|(at, _)| at).collect();
     let mut by_caller: BTreeMap<FrameId, Line> = BTreeMap::new();
     for run in &facts.program.loops {
-        let Some(kept) = of_run(&lives, &backwards, run) else { continue };
-        let line = by_caller.entry(kept.caller).or_default();
-        *line.passes.entry(run.frame).or_default() += kept.passes;
-        line.kept.extend(kept.kept);
-        line.along.extend(kept.along);
+        let Some(found) = of_run(&lives, &backwards, run) else { continue };
+        let line = by_caller.entry(found.caller).or_default();
+        *line.passes.entry(run.frame).or_default() += found.passes;
+        line.kept.extend(found.kept);
+        line.along.extend(found.along);
+        let faster = |one: &Growth| line.growth.as_ref().is_none_or(|known| known.slope < one.slope);
+        line.growth = found.growth.filter(faster).or(line.growth.take());
     }
-    let found = by_caller.into_iter().map(|(caller, line)| Retention {
+    let found = by_caller.into_iter().map(|(caller, line)| KeptGraph {
         caller,
         passes: line.passes.values().copied().max().unwrap_or(0),
         along: line.along.difference(&line.kept).copied().collect(),
         kept: line.kept.into_iter().collect(),
+        growth: line.growth,
     });
     found.collect()
 }
@@ -97,6 +105,7 @@ struct Line {
     passes: BTreeMap<FrameId, usize>,
     kept: BTreeSet<AllocationId>,
     along: BTreeSet<AllocationId>,
+    growth: Option<Growth>,
 }
 
 /// Everything that a forward pass or the fetching of a batch made, by birth.
@@ -109,7 +118,7 @@ fn lives(facts: &Facts) -> Vec<Life> {
         .filter_map(|(id, one)| {
             let (born, stack) = one.alloc.zip(one.stack)?;
             let phase = facts.phase(born);
-            let freed = one.free_requested.or(one.free);
+            let freed = one.given_back();
             let forward = matches!(phase, Phase::Forward | Phase::Evaluation);
             // With `create_graph` the backward pass makes a part of the graph, and gradients that the graph holds.
             let ours = match phase {
@@ -157,14 +166,14 @@ fn function(facts: &Facts, stack: StackId) -> Option<(StringId, StringId)> {
 type Passes = BTreeMap<usize, Pass>;
 
 /// What one run of a loop keeps, at the line that keeps most.
-fn of_run(lives: &[Life], backwards: &[usize], run: &LoopRun) -> Option<Retention> {
+fn of_run(lives: &[Life], backwards: &[usize], run: &LoopRun) -> Option<KeptGraph> {
     let turns = run.starts.len();
     let mut passes: FxHashMap<FrameId, Passes> = FxHashMap::default();
     let mut along: Vec<Vec<AllocationId>> = Vec::with_capacity(turns);
-    for turn in 0..turns {
-        let (from, to) = (position(run.starts.get(turn).copied())?, run.end_of(turn).position());
+    for (turn, start) in run.starts.iter().enumerate() {
+        let (from, to) = (start.position(), run.end_of(turn).position());
         // It outlives two further turns, or all that are left.
-        let until = run.end_of((turn + 2).min(turns - 1)).position();
+        let until = run.end_of((turn + OUTLIVES).min(turns - 1)).position();
         let begin = lives.partition_point(|life| life.born < from);
         let backward = backwards.partition_point(|at| *at < from) < backwards.partition_point(|at| *at < to);
         let mut beside = Vec::new();
@@ -175,41 +184,61 @@ fn of_run(lives: &[Life], backwards: &[usize], run: &LoopRun) -> Option<Retentio
             }
             let Some(caller) = life.caller else { continue };
             let pass = passes.entry(caller).or_default().entry(turn).or_default();
-            pass.backward = backward;
-            pass.made += life.bytes;
-            if stays {
-                pass.kept += life.bytes;
-                pass.released += if life.released { life.bytes } else { Bytes::ZERO };
-                pass.places.insert(life.place);
-                pass.functions.insert(life.function);
-                pass.ids.push(life.id);
-            }
+            pass.note(life, stays, backward);
         }
         along.push(beside);
     }
-    let best =
-        passes.into_iter().filter_map(|(caller, passes)| Some((weigh(&passes, turns)?, caller, passes)));
+    let best = passes.into_iter().filter_map(|(caller, passes)| Some((weigh(&passes, turns)?, caller, passes)));
     let (_, caller, passes) = best.max_by_key(|(held, caller, _)| (*held, *caller))?;
     let keeping: Vec<(usize, &Pass)> =
         passes.iter().filter(|(_, pass)| pass.keeps()).map(|(turn, pass)| (*turn, pass)).collect();
-    let tested = keeping.iter().filter(|(turn, _)| turn + 1 < turns).count();
-    let kept = keeping.iter().flat_map(|(_, pass)| pass.ids.iter().copied()).collect();
     let along = keeping.iter().filter_map(|(turn, _)| along.get(*turn)).flatten().copied().collect();
-    Some(Retention { caller, passes: tested + 1, kept, along })
+    Some(KeptGraph {
+        caller,
+        passes: keeping.len(),
+        kept: keeping.iter().flat_map(|(_, pass)| pass.ids.iter().copied()).collect(),
+        along,
+        growth: growth(&keeping, run),
+    })
 }
 
-/// The bytes that a line's passes keep, if that is a retention.
+/// The growth of what passes keep over the turns of a loop, if nothing of it is ever given back.
+fn growth(keeping: &[(usize, &Pass)], run: &LoopRun) -> Option<Growth> {
+    let stay = |(turn, pass): &(usize, &Pass)| Stay {
+        first: *turn,
+        last: (pass.until < usize::MAX).then_some(run.starts.len() - 1),
+        bytes: pass.kept.get() as f64,
+        weight: 1.0,
+    };
+    judge(&keeping.iter().map(stay).collect::<Vec<_>>(), run.starts.len())
+}
+
+/// The bytes that a line's passes keep, if these are graphs.
 fn weigh(passes: &Passes, turns: usize) -> Option<Bytes> {
-    // The last turn is too young to tell.
-    let tested = || passes.range(..turns - 1).map(|(_, pass)| pass).filter(|pass| pass.made > Bytes::ZERO);
-    let keeping = tested().filter(|pass| pass.keeps()).count();
-    let kept: Bytes = tested().map(|pass| pass.kept).sum();
-    let released: Bytes = tested().map(|pass| pass.released).sum();
-    let enough = keeping >= 2 && keeping as f64 >= TURNS * tested().count() as f64;
-    (enough && released.get() as f64 <= RELEASED_BY_BACKWARD * kept.get() as f64).then_some(kept)
+    let ran = || passes.values().filter(|pass| pass.made > Bytes::ZERO);
+    let keeping = ran().filter(|pass| pass.keeps()).count();
+    // The last turn is too young to tell by itself.
+    let tested = passes.range(..turns - 1).filter(|(_, pass)| pass.keeps()).count();
+    let kept: Bytes = ran().map(|pass| pass.kept).sum();
+    let released: Bytes = ran().map(|pass| pass.released).sum();
+    let used = released.get() as f64 > RELEASED_BY_BACKWARD * kept.get() as f64;
+    (keeping >= FEWEST && tested + 1 >= FEWEST && !used).then_some(kept)
 }
 
 impl Pass {
+    fn note(&mut self, life: &Life, stays: bool, backward: bool) {
+        self.backward = backward;
+        self.made += life.bytes;
+        if stays {
+            self.until = if self.ids.is_empty() { life.dies } else { self.until.min(life.dies) };
+            self.kept += life.bytes;
+            self.released += if life.released { life.bytes } else { Bytes::ZERO };
+            self.places.insert(life.place);
+            self.functions.insert(life.function);
+            self.ids.push(life.id);
+        }
+    }
+
     fn keeps(&self) -> bool {
         let share = if self.backward { KEPT_SHARE_AFTER_BACKWARD } else { KEPT_SHARE };
         let spread = self.functions.len() >= FUNCTIONS || self.places.len() >= PLACES;
@@ -217,13 +246,10 @@ impl Pass {
     }
 }
 
-fn position(event: Option<EventIndex>) -> Option<usize> {
-    event.map(Index::position)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::unit::EventIndex;
 
     fn event(position: usize) -> EventIndex {
         EventIndex::at(position).unwrap()
@@ -254,6 +280,20 @@ mod tests {
         let turns: usize = 50_000;
         let lives: Vec<Life> = (0..turns).map(|turn| life(turn, turn, 1 << 20, (turn, turn))).collect();
         assert!(of_run(&lives, &[], &run(turns, 1)).is_none());
+    }
+
+    #[test]
+    fn three_passes_of_eleven_that_keep_everything_count() {
+        // Each turn makes two tensors; those of turns 2, 5 and 8 stay.
+        let lives: Vec<Life> = (0..22)
+            .map(|at| {
+                let stays = [2, 5, 8].contains(&(at / 2));
+                Life { dies: if stays { usize::MAX } else { at + 1 }, ..life(at, at, 1 << 20, (0, at % 2)) }
+            })
+            .collect();
+        let found = of_run(&lives, &[], &run(11, 2)).unwrap();
+        assert_eq!((found.passes, found.kept.len()), (3, 6));
+        assert!(found.growth.is_some_and(|growth| growth.rises == 3));
     }
 
     #[test]

@@ -1,0 +1,271 @@
+//! Which lines leave more behind with every iteration.
+//!
+//! In: lifetimes and the ends of the iterations. Out: the lines that the judge of growth ([`crate::lives::growth`]) finds to
+//! grow, each with the allocations that stay. Each line is judged by itself, so that a cache at one does not hide a leak at
+//! another; what no line shows alone (generated code, a list to which every layer appends) is judged once more, all that
+//! is left taken together.
+//!
+//! A line is judged twice: by its tensors, and by their number. Hooks that are added and never removed each keep one tensor
+//! and replace it in the next iteration, so that no tensor stays, and yet there are more with every iteration.
+//!
+//! What is given back elsewhere in exchange is no growth: a rolling buffer that is recorded half way gives back a block from
+//! before the recording with each that it takes, and weights that are converted layer by layer go as their successors come.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use crate::facts::Facts;
+use crate::lives::Turns;
+use crate::lives::growth::{self, Growth, Stay, judge};
+use crate::role::Role;
+use crate::unit::{AllocationId, Bytes, FrameId};
+
+/// How many tensors of state an optimizer keeps for a parameter at most: Adam with `amsgrad` keeps three
+/// (`torch/optim/adam.py`).
+const STATES: usize = 3;
+
+/// A line that grows.
+#[derive(Debug, Clone)]
+pub struct Growing {
+    /// The line: the innermost user frame of the allocations; of many lines the one that gains most.
+    pub site: FrameId,
+    /// How many lines it is.
+    pub lines: usize,
+    /// The growth, in bytes an iteration.
+    pub growth: Growth,
+    /// What stays, oldest first.
+    pub stays: Vec<AllocationId>,
+    /// Where each set replaces the last and has more members: what the last has beyond the first. Empty of what piles up.
+    pub surplus: Vec<AllocationId>,
+    /// Bytes alive at the ends of the iterations.
+    pub series: Vec<Bytes>,
+}
+
+/// A tensor that outlives an end.
+#[derive(Clone, Copy)]
+struct Member {
+    id: AllocationId,
+    bytes: Bytes,
+    /// The ends at which it is held: the first, and the first at which it no longer is.
+    first: usize,
+    last: usize,
+}
+
+/// What outlives ends, line by line.
+struct Held {
+    turns: usize,
+    sites: BTreeMap<FrameId, Vec<Member>>,
+    /// What stood before the loop, or the recording, and goes while it turns: the turn and the bytes.
+    leaving: Vec<(usize, Bytes)>,
+}
+
+/// The lines that grow from iteration to iteration, what is fastest first.
+pub(super) fn growing(facts: &Facts) -> Vec<Growing> {
+    let held = Held::of(facts, facts.turns());
+    let parameters = Parameters::of(facts);
+    let mut found: Vec<Growing> = Vec::new();
+    let mut rest: Vec<(FrameId, Member)> = Vec::new();
+    for (site, members) in &held.sites {
+        match held.judge(*site, members) {
+            Some(one) if !parameters.bound(facts, &one.stays) => found.push(one),
+            Some(_) => {}
+            None => rest.extend(members.iter().map(|member| (*site, *member))),
+        }
+    }
+    found.extend(scattered(facts, &held, &rest, &parameters));
+    found.sort_by(|a, b| b.growth.slope.total_cmp(&a.growth.slope).then(a.site.cmp(&b.site)));
+    found
+}
+
+/// What all lines that do not grow by themselves gain together.
+fn scattered(
+    facts: &Facts,
+    held: &Held,
+    rest: &[(FrameId, Member)],
+    parameters: &Parameters,
+) -> Option<Growing> {
+    let lasting = |id| {
+        matches!(facts.role(id), Role::Parameter | Role::Gradient | Role::OptimizerState | Role::Workspace)
+    };
+    let members: Vec<Member> =
+        rest.iter().map(|(_, member)| *member).filter(|member| !lasting(member.id)).collect();
+    let any = rest.first()?.0;
+    let one = held.judge(any, &members).filter(|one| one.surplus.is_empty())?;
+    let mut lines: BTreeMap<FrameId, Bytes> = BTreeMap::new();
+    for (site, member) in rest.iter().filter(|(_, member)| one.stays.binary_search(&member.id).is_ok()) {
+        *lines.entry(*site).or_default() += member.bytes;
+    }
+    let (site, _) = lines.iter().max_by_key(|(site, bytes)| (**bytes, std::cmp::Reverse(**site)))?;
+    let bound = parameters.bound(facts, &one.stays);
+    (!bound).then(|| Growing { site: *site, lines: lines.len(), ..one })
+}
+
+impl Held {
+    fn of(facts: &Facts, turns: &Turns) -> Held {
+        let mut held = Held { turns: turns.len(), sites: BTreeMap::new(), leaving: Vec::new() };
+        for (id, one) in facts.timeline.iter() {
+            let ends = turns.held(one);
+            if ends.is_empty() {
+                continue;
+            }
+            let in_loop = turns.making(one).is_some();
+            if !in_loop && ends.end < held.turns {
+                held.leaving.push((ends.end, one.bytes));
+            }
+            let seen = one.alloc.and_then(|event| facts.seen_stack(event));
+            let Some(site) = seen.and_then(|stack| facts.site(stack)).filter(|_| in_loop) else { continue };
+            let member = Member { id, bytes: one.bytes, first: ends.start, last: ends.end };
+            held.sites.entry(site).or_default().push(member);
+        }
+        held.leaving.sort_unstable();
+        held
+    }
+
+    /// The growth of some members: of what stays, or of their number.
+    fn judge(&self, site: FrameId, members: &[Member]) -> Option<Growing> {
+        let by_tensor = judge(&self.stays(members), self.turns);
+        let growing = match by_tensor {
+            Some(growth) => self.piled(site, members, growth),
+            None => self.more_and_more(site, members)?,
+        };
+        (!self.is_exchange(&growing)).then_some(growing)
+    }
+
+    fn stays(&self, members: &[Member]) -> Vec<Stay> {
+        let stay = |member: &Member| Stay {
+            first: member.first,
+            last: Some(member.last).filter(|last| *last < self.turns),
+            bytes: member.bytes.get() as f64,
+            weight: 1.0,
+        };
+        members.iter().map(stay).collect()
+    }
+
+    fn piled(&self, site: FrameId, members: &[Member], growth: Growth) -> Growing {
+        let until = self.turns - growth.horizon;
+        let stays = |member: &&Member| {
+            member.last == self.turns && (growth.from..until).contains(&member.first)
+        };
+        let mut stays: Vec<AllocationId> = members.iter().filter(stays).map(|member| member.id).collect();
+        stays.sort_unstable();
+        Growing { site, lines: 1, growth, stays, surplus: Vec::new(), series: self.series(members) }
+    }
+
+    /// The growth of sets that replace one another and have ever more members.
+    fn more_and_more(&self, site: FrameId, members: &[Member]) -> Option<Growing> {
+        let mut alive: Vec<&Member> = members.iter().filter(|member| member.last == self.turns).collect();
+        let mut sizes: Vec<Bytes> = alive.iter().map(|member| member.bytes).collect();
+        sizes.sort_unstable();
+        let each = sizes.get(sizes.len() / 2)?.get() as f64;
+        let mut number: BTreeMap<usize, f64> = BTreeMap::new();
+        for member in members {
+            *number.entry(member.first).or_default() += 1.0;
+            *number.entry(member.last).or_default() -= 1.0;
+        }
+        number.remove(&self.turns);
+        let growth = judge(&growth::changes(number.into_iter()), self.turns)?;
+        let bounds = (growth.bounds.0 * each, growth.bounds.1 * each);
+        let growth = Growth { slope: growth.slope * each, bounds, net: growth.net * each, ..growth };
+        alive.sort_unstable_by_key(|member| member.id);
+        Some(Growing {
+            site,
+            lines: 1,
+            stays: alive.iter().map(|member| member.id).collect(),
+            surplus: beyond_the_first(members, growth.from),
+            series: self.series(members),
+            growth,
+        })
+    }
+
+    /// Whether as much as half of what arrives goes elsewhere in the same turns.
+    fn is_exchange(&self, growing: &Growing) -> bool {
+        let (from, until) = (growing.growth.from, growing.growth.from + growing.growth.turns);
+        let mut leaving: FxHashMap<usize, Bytes> = FxHashMap::default();
+        let begin = self.leaving.partition_point(|(turn, _)| *turn < from);
+        for (turn, bytes) in self.leaving.iter().skip(begin).take_while(|(turn, _)| *turn < until) {
+            *leaving.entry(*turn).or_default() += *bytes;
+        }
+        if leaving.is_empty() {
+            return false;
+        }
+        let mut before = growing.series.get(from.wrapping_sub(1)).copied().unwrap_or_default();
+        let mut exchanged = Bytes::ZERO;
+        for (turn, level) in growing.series.iter().copied().enumerate().take(until).skip(from) {
+            exchanged += (level - before).min(leaving.get(&turn).copied().unwrap_or_default());
+            before = level;
+        }
+        exchanged.get() as f64 * 2.0 >= growing.growth.net
+    }
+
+    /// Bytes alive at each end.
+    fn series(&self, members: &[Member]) -> Vec<Bytes> {
+        let mut changes = vec![0_i128; self.turns + 1];
+        for member in members {
+            let bytes = i128::from(member.bytes.get());
+            for (at, by) in [(member.first, bytes), (member.last, -bytes)] {
+                if let Some(change) = changes.get_mut(at) {
+                    *change += by;
+                }
+            }
+        }
+        let sum = |level: &mut i128, change: &i128| {
+            *level += change;
+            Some(Bytes(u64::try_from(*level).unwrap_or(u64::MAX)))
+        };
+        changes.iter().take(self.turns).scan(0, sum).collect()
+    }
+}
+
+/// The members of each set beyond as many as the first one has.
+fn beyond_the_first(members: &[Member], from: usize) -> Vec<AllocationId> {
+    let usual = members.iter().filter(|member| member.first == from).count();
+    let mut sets: FxHashMap<usize, usize> = FxHashMap::default();
+    let mut beyond = Vec::new();
+    for member in members {
+        let number = sets.entry(member.first).or_default();
+        *number += 1;
+        if *number > usual {
+            beyond.push(member.id);
+        }
+    }
+    beyond
+}
+
+/// How many parameters there are of each size.
+struct Parameters(FxHashMap<Bytes, usize>);
+
+impl Parameters {
+    fn of(facts: &Facts) -> Parameters {
+        let mut sizes = FxHashMap::default();
+        for (_, one) in facts.with_role(Role::Parameter) {
+            *sizes.entry(one.bytes).or_default() += 1;
+        }
+        Parameters(sizes)
+    }
+
+    /// Whether what stays is mostly gradients and optimizer state, and no more than the parameters of these sizes have: layers
+    /// that are unfrozen one after the other gain theirs in steps, and only so many.
+    fn bound(&self, facts: &Facts, stays: &[AllocationId]) -> bool {
+        let mut counts: BTreeMap<(Bytes, Role), usize> = BTreeMap::new();
+        let (mut theirs, mut all) = (Bytes::ZERO, Bytes::ZERO);
+        for id in stays {
+            let Some(one) = facts.timeline.allocation(*id) else { continue };
+            match facts.role(*id) {
+                // A workspace is made once and does not grow.
+                Role::Workspace => continue,
+                role @ (Role::Gradient | Role::OptimizerState) => {
+                    theirs += one.bytes;
+                    *counts.entry((one.bytes, role)).or_default() += 1;
+                }
+                _ => {}
+            }
+            all += one.bytes;
+        }
+        let room = |bytes: &Bytes, each: usize| each * self.0.get(bytes).copied().unwrap_or(0);
+        let fits = counts.iter().all(|((bytes, role), count)| {
+            *count <= room(bytes, if *role == Role::Gradient { 1 } else { STATES })
+        });
+        theirs.times(2) > all && fits
+    }
+}

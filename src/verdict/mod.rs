@@ -1,0 +1,220 @@
+//! What claims are worth, and which of them has the cause.
+//!
+//! In: the claims of all rules about one device. Out: findings: each with what mending it saves, and the level that this gives
+//! it. Always: one cause gives one finding; adding a fault to a program takes away no finding of another; low confidence is
+//! never an error; and what saves nothing is no warning.
+//!
+//! 1. *Savings.* Each claim's change is applied to the recorded curve: that is the saving which is shown. For its level a
+//!    share is taken of the peak as it would be if nothing else were wrong (all other claims that matter mended), so that a
+//!    large fault does not hide a small one ([`worlds`]).
+//! 2. *Levels.* One table says from which worth on a claim is a note, a warning, an error ([`materiality`]).
+//! 3. *Causes.* Where claims are about the same allocations, the one that stands first in the table has them, if it is at
+//!    least as severe; what is left of the others is told if it is most of what they claimed.
+
+mod materiality;
+mod worlds;
+
+pub use materiality::{Bound, Row, Scale, TABLE, row};
+
+use rustc_hash::FxHashMap;
+
+use crate::facts::Facts;
+use crate::finding::{Finding, Impact, Severity};
+use crate::rules::{Claim, Worth};
+use crate::snapshot::Action;
+use crate::unit::{AllocationId, Bytes, Confidence, FrameId};
+use worlds::Worlds;
+
+/// The memory of a device about which nothing is known: that of an A100 or H100.
+pub const USUAL_DEVICE: Bytes = Bytes(80 << 30);
+
+/// The share of a claim's bytes that other claims have to leave to it.
+const MOST: f64 = 0.5;
+
+/// A claim with what was found out about it.
+struct Settled<'c, 'f> {
+    claim: &'c Claim<'f>,
+    rank: usize,
+    row: &'static Row,
+    worth: Worth,
+    severity: Severity,
+}
+
+/// The findings of all claims about a device. `capacity` is its memory, where somebody said so.
+pub fn settle(facts: &Facts, claims: &[Claim<'_>], capacity: Option<Bytes>) -> Vec<Finding> {
+    let left = Left::of(facts, capacity);
+    let mut ranked: Vec<(usize, &'static Row, &Claim<'_>)> =
+        claims.iter().filter_map(|claim| row(claim.rule.name).map(|(rank, row)| (rank, row, claim))).collect();
+    ranked.sort_by_key(|(rank, _, _)| *rank);
+    let judged = worth_of_all(facts, &ranked, &left);
+    let causes = causes(facts, judged.into_iter().flatten().collect());
+    told(facts, causes, &left)
+}
+
+/// How long until the device is full.
+struct Left {
+    bytes: Bytes,
+}
+
+impl Left {
+    fn of(facts: &Facts, capacity: Option<Bytes>) -> Left {
+        let capacity = capacity.unwrap_or_else(|| recorded_capacity(facts).unwrap_or(USUAL_DEVICE));
+        Left { bytes: capacity - facts.timeline.peak_reserved.bytes }
+    }
+
+    fn turns(&self, pace: Bytes) -> Option<u64> {
+        self.bytes.get().checked_div(pace.get())
+    }
+}
+
+/// The memory that the device has for this process, as a failure shows it: what was reserved then and what was left.
+fn recorded_capacity(facts: &Facts) -> Option<Bytes> {
+    let failed = facts.trace.events.iter().find(|event| event.action == Action::OutOfMemory)?;
+    // Such an event holds the device's free bytes where others hold an address.
+    Some(facts.timeline.peak_reserved.bytes + Bytes(failed.address))
+}
+
+/// Every claim with its worth and level where the other faults are mended. Which are faults is found out in rounds: first
+/// those that are on the recording as it is, then those that these hid.
+fn worth_of_all<'c, 'f>(
+    facts: &Facts,
+    ranked: &[(usize, &'static Row, &'c Claim<'f>)],
+    left: &Left,
+) -> Vec<Option<Settled<'c, 'f>>> {
+    let mut matters = vec![false; ranked.len()];
+    loop {
+        let judged = judged(facts, ranked, left, &|at| matters.get(at).copied().unwrap_or(false));
+        let mut more = false;
+        for (matters, one) in matters.iter_mut().zip(&judged) {
+            let warns = one.as_ref().is_some_and(|one| one.severity >= Severity::Warning);
+            more |= warns && !*matters;
+            *matters |= warns;
+        }
+        // Each round adds a claim to what matters, or is the last.
+        if !more {
+            return judged;
+        }
+    }
+}
+
+/// Every claim with its worth and level, those that are not even a note left out; `counts` says which others are mended.
+fn judged<'c, 'f>(
+    facts: &Facts,
+    ranked: &[(usize, &'static Row, &'c Claim<'f>)],
+    left: &Left,
+    counts: &dyn Fn(usize) -> bool,
+) -> Vec<Option<Settled<'c, 'f>>> {
+    let mendings: Vec<_> = ranked.iter().map(|(.., claim)| &claim.mending.lives).collect();
+    let worlds = Worlds::of(facts, &mendings, counts);
+    let one = |(at, (rank, row, claim)): (usize, &(usize, &'static Row, &'c Claim<'f>))| {
+        let (peak, share) = match claim.mending.estimate {
+            Some(saved) => (Some(saved), saved.share_of(facts.peak())),
+            None if claim.mending.lives.is_empty() => (None, 0.0),
+            None => (Some(claim.mending.lives.saving(facts.timeline)), worlds.share(at)),
+        };
+        let worth = Worth {
+            about: claim.about.clone(),
+            confidence: claim.confidence,
+            peak,
+            share,
+            reserved: claim.mending.reserved,
+            pace: claim.pace,
+            held: claim.held,
+            turns_left: claim.pace.and_then(|pace| left.turns(pace)),
+        };
+        let severity = level(facts, row, claim, &worth)?;
+        Some(Settled { claim, rank: *rank, row, worth, severity })
+    };
+    ranked.iter().enumerate().map(one).collect()
+}
+
+/// The level of a claim; `None` where it is not even a note.
+fn level(facts: &Facts, row: &Row, claim: &Claim<'_>, worth: &Worth) -> Option<Severity> {
+    let scale = Scale {
+        held: claim.whole.unwrap_or(facts.peak()),
+        reserved: claim.whole.unwrap_or(facts.timeline.peak_reserved.bytes),
+    };
+    let reached = materiality::level(row, worth, &scale)?;
+    let sure = if worth.confidence == Confidence::Low { Severity::Warning } else { Severity::Error };
+    Some(reached.min(sure).min(claim.at_most))
+}
+
+/// What is left when each allocation belongs to one cause.
+fn causes<'c, 'f>(facts: &Facts, judged: Vec<Settled<'c, 'f>>) -> Vec<Settled<'c, 'f>> {
+    let mut taken: FxHashMap<AllocationId, Severity> = FxHashMap::default();
+    let mut causes = Vec::new();
+    for mut one in judged {
+        let is_free = |id: &AllocationId| taken.get(id).is_none_or(|by| *by < one.severity);
+        let free: Vec<AllocationId> = one.worth.about.iter().copied().filter(is_free).collect();
+        let (all, rest) = (facts.bytes(&one.worth.about), facts.bytes(&free));
+        let explained = !one.worth.about.is_empty() && rest.share_of(all) < MOST;
+        if explained {
+            continue;
+        }
+        for id in &free {
+            let by = taken.entry(*id).or_insert(one.severity);
+            *by = one.severity.max(*by);
+        }
+        one.worth.about = free;
+        causes.push(one);
+    }
+    causes
+}
+
+/// The findings: claims of one rule that belong together told as one.
+fn told(facts: &Facts, causes: Vec<Settled<'_, '_>>, left: &Left) -> Vec<Finding> {
+    let mut groups: Vec<Vec<Settled<'_, '_>>> = Vec::new();
+    let mut known: FxHashMap<(usize, FrameId), usize> = FxHashMap::default();
+    for one in causes {
+        let key = one.claim.together.map(|frame| (one.rank, frame));
+        match key.and_then(|key| known.get(&key)).and_then(|at| groups.get_mut(*at)) {
+            Some(group) => group.push(one),
+            None => {
+                known.extend(key.map(|key| (key, groups.len())));
+                groups.push(vec![one]);
+            }
+        }
+    }
+    groups.into_iter().filter_map(|group| tell(facts, &group, left)).collect()
+}
+
+/// One finding of one or more claims, worth what they are worth together.
+fn tell(facts: &Facts, group: &[Settled<'_, '_>], left: &Left) -> Option<Finding> {
+    let first = group.first()?;
+    let mut worth = first.worth.clone();
+    let mut severity = first.severity;
+    for other in group.iter().skip(1) {
+        worth = together(worth, &other.worth);
+        severity = severity.max(other.severity);
+    }
+    if group.len() > 1 {
+        let mut mended = first.claim.mending.lives.clone();
+        for other in group.iter().skip(1) {
+            mended = mended.and(&other.claim.mending.lives);
+        }
+        worth.peak = Some(mended.saving(facts.timeline));
+        worth.turns_left = worth.pace.and_then(|pace| left.turns(pace));
+        severity = level(facts, first.row, first.claim, &worth).unwrap_or(severity).max(severity);
+    }
+    let impact =
+        Impact { peak: worth.peak, resident: worth.held, per_iteration: worth.pace };
+    Some(Finding { severity, impact, ..first.claim.tell(&worth) })
+}
+
+/// The worth of two claims about different allocations.
+fn together(one: Worth, other: &Worth) -> Worth {
+    let sum = |a: Option<Bytes>, b: Option<Bytes>| a.map(|a| a + b.unwrap_or_default()).or(b);
+    let mut about = one.about;
+    about.extend_from_slice(&other.about);
+    about.sort_unstable();
+    Worth {
+        about,
+        confidence: one.confidence.max(other.confidence),
+        peak: one.peak,
+        share: one.share.max(other.share),
+        reserved: sum(one.reserved, other.reserved),
+        pace: sum(one.pace, other.pace),
+        held: sum(one.held, other.held),
+        turns_left: one.turns_left,
+    }
+}

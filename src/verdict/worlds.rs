@@ -1,0 +1,64 @@
+//! The peak as it would be if other claims were mended.
+//!
+//! In: the changes of all claims, and which of them count as faults. Out: for each claim the share of the peak that its own change
+//! saves where all other faults are mended. Takes time by the
+//! changes, and by the events once.
+
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+
+use crate::facts::Facts;
+use crate::lives::Changes;
+use crate::timeline::{Levels, Shift};
+use crate::unit::AllocationId;
+
+/// The recording with all faults mended, and what each claim changes in it.
+pub(super) struct Worlds {
+    mended: Levels,
+    /// For each claim what its own change does to the curve, and whether that is among what is mended.
+    own: Vec<(Vec<Shift>, bool)>,
+    whole: Range<usize>,
+    steady: Range<usize>,
+}
+
+impl Worlds {
+    pub(super) fn of(facts: &Facts, mendings: &[&Changes], counts: &dyn Fn(usize) -> bool) -> Worlds {
+        let mut owner: FxHashMap<AllocationId, usize> = FxHashMap::default();
+        for (at, changes) in mendings.iter().enumerate().filter(|(at, _)| counts(*at)) {
+            for id in changes.changed() {
+                owner.entry(id).or_insert(at);
+            }
+        }
+        let mut own = Vec::with_capacity(mendings.len());
+        let mut all: Vec<Shift> = Vec::new();
+        for (at, changes) in mendings.iter().enumerate() {
+            let is_own = |id: AllocationId| owner.get(&id).is_none_or(|by| *by == at);
+            let shifts = changes.shifts(facts.timeline, is_own);
+            if counts(at) {
+                all.extend_from_slice(&shifts);
+            }
+            own.push((shifts, counts(at)));
+        }
+        Worlds {
+            mended: facts.timeline.levels.shifted(&all),
+            own,
+            whole: 0..facts.trace.events.len(),
+            steady: facts.steady().events.clone(),
+        }
+    }
+
+    /// The share of the peak that one claim's change saves where all other faults are mended: off the peak itself, or off that
+    /// of the steady part, where it lies before.
+    pub(super) fn share(&self, at: usize) -> f64 {
+        let Some((own, is_mended)) = self.own.get(at) else { return 0.0 };
+        let back: Vec<Shift> = own.iter().map(|shift| Shift { more: !shift.more, ..*shift }).collect();
+        let of = |events: &Range<usize>| {
+            let plain = self.mended.highest_with(events.clone(), &[]);
+            let other = self.mended.highest_with(events.clone(), if *is_mended { &back } else { own });
+            if *is_mended { (other, plain) } else { (plain, other) }
+        };
+        let ((whole, without), (steady, steady_without)) = (of(&self.whole), of(&self.steady));
+        (whole - without).max(steady - steady_without).share_of(whole)
+    }
+}
