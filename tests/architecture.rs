@@ -115,3 +115,24 @@ fn miette_stays_in_errors_and_in_the_text_report() {
         assert!(allowed || !text.contains("miette::"), "src/{name}.rs uses miette");
     }
 }
+
+#[test]
+fn no_rule_asks_another() {
+    let rules: Vec<String> = sources()
+        .iter()
+        .map(|file| name(file))
+        .filter_map(|name| name.strip_prefix("rules/").map(str::to_owned))
+        .filter(|name| !matches!(name.as_str(), "mod" | "claim" | "regressions"))
+        .collect();
+    assert!(rules.len() >= 28);
+    for file in sources() {
+        let name = name(&file);
+        let Some(rule) = name.strip_prefix("rules/").filter(|rule| *rule != "mod") else { continue };
+        let text = fs::read_to_string(&file).unwrap();
+        let own = rule.split('/').next().unwrap();
+        for other in rules.iter().filter(|other| other.split('/').next() != Some(own)) {
+            let asks = [format!("{other}::"), format!("super::{other}"), format!("rules::{other}")];
+            assert!(!asks.iter().any(|ask| text.contains(ask)), "{rule} asks {other}");
+        }
+    }
+}

@@ -2,7 +2,7 @@
 //!
 //! In: facts. Out: a [`Claim`]: the allocations that it is about, the change that would mend it, how sure the rule is, and how
 //! to tell it once it is settled. Always: a claim has no severity; what it is worth and whether another claim explains it is the
-//! verdict's business ([`crate::verdict`]), so that no rule has to ask another.
+//! verdict's business (module `verdict`), so that no rule has to ask another.
 
 use crate::facts::Facts;
 use crate::finding::{Excuse, Finding, Location, Measure, Related, Seek, Severity};

@@ -2,7 +2,7 @@
 //!
 //! A rule is two files: its detection here and its specification, `rules/<name>.md`, which is at once what
 //! `memlint explain` prints and a test. Rules read no clock, no files and no configuration, ask no other rule, and decide no
-//! levels: what a claim is worth is the verdict's ([`crate::verdict`]). What a rule needs from a recording it declares; where that is missing the engine skips it and
+//! levels: what a claim is worth is the verdict's (module `verdict`). What a rule needs from a recording it declares; where that is missing the engine skips it and
 //! says why.
 
 mod activations_without_backward;

@@ -4,7 +4,6 @@ use super::claim::{Claim, Mending, Place, Telling, Worth, related};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, KeptGraph};
 use crate::finding::{Finding, Measure, Related, Value};
-use crate::lives::growth::CERTAIN;
 use crate::lives::{Change, Changes, Curve};
 use crate::program::Phase;
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, Index, count};
@@ -15,6 +14,9 @@ declare_rule! {
     needs: [History, Stacks],
     summary: "every forward pass leaves its activations behind",
 }
+
+/// So many passes that keep what autograd saved prove it: fewer may be meant.
+const MANY: usize = 4;
 
 impl RetainedGraph {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
@@ -28,8 +30,7 @@ fn claim<'f>(facts: &'f Facts<'f>, graph: &'f KeptGraph) -> Claim<'f> {
     let mut claim = Claim::new(&RetainedGraph::META, about, mending, move |worth| tell(facts, graph, worth));
     claim.pace = graph.growth.as_ref().map(|growth| Bytes::rounded(growth.slope));
     claim.held = Some(held(facts, graph));
-    let growing = graph.growth.as_ref().map_or(Confidence::Medium, |growth| growth.confidence());
-    claim.sure(if graph.passes >= CERTAIN { Confidence::High } else { growing.max(Confidence::Medium) })
+    claim.sure(if graph.passes >= MANY { Confidence::High } else { Confidence::Medium })
 }
 
 /// The most that is kept at one time.
