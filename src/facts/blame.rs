@@ -3,7 +3,11 @@
 //! In: stacks with weights (bytes). Out: the narrowest of the user's frames through which at least half of the weight
 //! passes. The stacks are laid into one call graph; frames that carry less than half are left out; what remains is
 //! asked for the dominators of its innermost ends (Cooper, Harvey and Kennedy 2001, as in petgraph), so that recursion
-//! and different callers of one line need no special care.
+//! and different callers of one line need no special care. A stack whose inner frames are light ends higher up, and must not
+//! hide the line that carries the weight: ends are the frames that call no heavy one. All of it is linear in the stacks.
+//!
+//! A line above the loop (`main()` at a script's end) carries everything and says nothing. Where no narrower one carries half,
+//! the heaviest line of those at which the user's code ends is blamed ([`Blame::responsible`]).
 //!
 //! A module's forward makes its output for whoever called it, and a hook is handed what a submodule made. Where the guilty
 //! tensors are such, the caller is responsible, not the line inside the model ([`Blame::past_forwards`]). What a forward
@@ -25,9 +29,6 @@ const SHARE: f64 = 0.5;
 /// How many frames of a stack, the innermost ones, and how many forwards, one in the other, are looked at: Python's own
 /// limit of recursion.
 const DEEPEST: usize = 1000;
-/// How many different paths are compared with one another; recordings of the corpus have a few dozen.
-const MOST_PATHS: usize = 300;
-
 /// A guilty stack.
 #[derive(Debug, Clone, Copy)]
 pub struct Guilty {
@@ -48,10 +49,47 @@ pub struct Blame<'a> {
     pub trace: &'a DeviceTrace,
     /// Whose code is whose.
     pub code: &'a Code,
+    /// The line of the main loop, if there is one.
+    pub looping: Option<FrameId>,
 }
 
 impl Blame<'_> {
-    /// The narrowest user frame that carries at least half of the weight.
+    /// The line to blame: the narrowest that carries half of the weight, or past every forward that only hands the
+    /// allocations out; where that is above the loop, the heaviest line of its own.
+    pub fn responsible(&self, guilty: &[Guilty], hands_out: bool) -> Option<FrameId> {
+        let narrow = if hands_out { self.past_forwards(guilty) } else { self.narrowest(guilty) };
+        narrow.filter(|frame| !self.is_above_the_loop(*frame, guilty)).or_else(|| self.heaviest(guilty))
+    }
+
+    /// Whether a frame stands outside the function that holds the main loop, in every stack that shows both.
+    fn is_above_the_loop(&self, frame: FrameId, guilty: &[Guilty]) -> bool {
+        let function = |frame: FrameId| self.snapshot.stacks.frame(frame).map(|one| (one.file, one.name));
+        let Some(looping) = self.looping.and_then(function) else { return false };
+        let mut inside = guilty.iter().filter_map(|one| {
+            let python = self.code.python(one.stack);
+            let at = python.iter().rposition(|other| *other == frame)?;
+            Some((at, python.iter().position(|other| function(*other) == Some(looping))?))
+        });
+        let mut any = false;
+        inside.all(|(at, body)| {
+            any = true;
+            at < body
+        }) && any
+    }
+
+    /// The line at which most of the weight is made.
+    fn heaviest(&self, guilty: &[Guilty]) -> Option<FrameId> {
+        let mut sites: BTreeMap<FrameId, u64> = BTreeMap::new();
+        for one in guilty {
+            if let Some(site) = self.code.site(one.stack) {
+                let sum = sites.entry(site).or_default();
+                *sum = sum.saturating_add(one.weight);
+            }
+        }
+        sites.into_iter().max_by_key(|(site, weight)| (*weight, std::cmp::Reverse(*site))).map(|(site, _)| site)
+    }
+
+    /// The narrowest user frame that carries at least half of the weight, wherever it stands.
     pub fn narrowest(&self, guilty: &[Guilty]) -> Option<FrameId> {
         self.carrying(guilty, SHARE)
     }
@@ -84,17 +122,14 @@ impl Blame<'_> {
         }
         let enough = total as f64 * share;
         let heavy = |frame: &FrameId| weights.get(frame).is_some_and(|weight| *weight as f64 >= enough);
-        let mut paths: BTreeMap<Vec<FrameId>, u64> = BTreeMap::new();
-        for (stack, weight) in stacks {
+        let mut graph = Calls::new();
+        for stack in stacks.into_keys() {
             // Only the user's frames: two lines that call one and the same function of a library do not meet in it.
             let mut path: Vec<FrameId> = self.blamable(stack).into_iter().filter(heavy).collect();
             path.drain(..path.len().saturating_sub(DEEPEST));
-            if !path.is_empty() {
-                let sum = paths.entry(path).or_default();
-                *sum = sum.saturating_add(weight);
-            }
+            graph.add(&path);
         }
-        dominating(&longest(heaviest(paths)))
+        graph.dominating_the_ends()
     }
 
     /// The narrowest user frame, and from there outward past every forward of a module that hands the guilty allocations
@@ -179,48 +214,44 @@ impl Blame<'_> {
     }
 }
 
-/// The innermost frame among the dominators of all paths' ends.
-fn dominating(paths: &[Vec<FrameId>]) -> Option<FrameId> {
-    let mut graph: DiGraph<Option<FrameId>, ()> = DiGraph::new();
-    let mut nodes: FxHashMap<FrameId, NodeIndex> = FxHashMap::default();
-    let (root, sink) = (graph.add_node(None), graph.add_node(None));
-    for path in paths {
-        let mut from = root;
+/// The call graph of the frames that carry enough.
+struct Calls {
+    graph: DiGraph<Option<FrameId>, ()>,
+    nodes: FxHashMap<FrameId, NodeIndex>,
+    root: NodeIndex,
+}
+
+impl Calls {
+    fn new() -> Calls {
+        let mut graph = DiGraph::new();
+        let root = graph.add_node(None);
+        Calls { graph, nodes: FxHashMap::default(), root }
+    }
+
+    /// Adds the calls of a stack, outermost first.
+    fn add(&mut self, path: &[FrameId]) {
+        let mut from = self.root;
         for frame in path {
-            let node = *nodes.entry(*frame).or_insert_with(|| graph.add_node(Some(*frame)));
+            let graph = &mut self.graph;
+            let node = *self.nodes.entry(*frame).or_insert_with(|| graph.add_node(Some(*frame)));
             graph.update_edge(from, node, ());
             from = node;
         }
-        graph.update_edge(from, sink, ());
     }
-    let dominators = simple_fast(&graph, root);
-    dominators.dominators(sink)?.find_map(|node| graph.node_weight(node).copied().flatten())
-}
 
-/// The paths that carry most, in their own order.
-fn heaviest(paths: BTreeMap<Vec<FrameId>, u64>) -> Vec<Vec<FrameId>> {
-    let mut paths: Vec<(Vec<FrameId>, u64)> = paths.into_iter().collect();
-    if paths.len() > MOST_PATHS {
-        paths.sort_by_key(|(_, weight)| std::cmp::Reverse(*weight));
-        paths.truncate(MOST_PATHS);
-        paths.sort();
+    /// The innermost frame through which every way to an end goes. An end calls nothing else; where all call one another
+    /// in turns, any may be one.
+    fn dominating_the_ends(mut self) -> Option<FrameId> {
+        let nodes: Vec<NodeIndex> = self.graph.node_indices().filter(|node| *node != self.root).collect();
+        let calls_none = |node: &NodeIndex| self.graph.neighbors(*node).all(|other| other == *node);
+        let ends: Vec<NodeIndex> = nodes.iter().copied().filter(calls_none).collect();
+        let sink = self.graph.add_node(None);
+        for end in if ends.is_empty() { nodes } else { ends } {
+            self.graph.update_edge(end, sink, ());
+        }
+        let dominators = simple_fast(&self.graph, self.root);
+        dominators.dominators(sink)?.find_map(|node| self.graph.node_weight(node).copied().flatten())
     }
-    paths.into_iter().map(|(path, _)| path).collect()
-}
-
-/// The paths that no other path contains: a stack whose inner frames are light ends higher up, and must not hide the line
-/// that carries the weight.
-fn longest(paths: Vec<Vec<FrameId>>) -> Vec<Vec<FrameId>> {
-    let contained =
-        |path: &[FrameId]| paths.iter().any(|other| other.len() > path.len() && is_part_of(path, other));
-    let kept: Vec<bool> = paths.iter().map(|path| !contained(path)).collect();
-    paths.into_iter().zip(kept).filter_map(|(path, kept)| kept.then_some(path)).collect()
-}
-
-/// Whether the frames of `path` occur in `other` in the same order.
-fn is_part_of(path: &[FrameId], other: &[FrameId]) -> bool {
-    let mut rest = other.iter();
-    path.iter().all(|frame| rest.any(|one| one == frame))
 }
 
 #[cfg(test)]
@@ -244,7 +275,7 @@ mod tests {
             })
             .collect();
         let (trace, code) = (DeviceTrace::default(), Code::of(&snapshot));
-        let blame = Blame { snapshot: &snapshot, trace: &trace, code: &code };
+        let blame = Blame { snapshot: &snapshot, trace: &trace, code: &code, looping: None };
         // The path of all lines contains all others.
         assert_eq!(blame.narrowest(&guilty), Some(frames[16]));
     }

@@ -2,10 +2,10 @@
 //!
 //! In: lifetimes and the ends of the iterations. Out: the lines that the judge of growth ([`crate::lives::growth`]) finds to
 //! grow, each with the allocations that stay. Each line is judged by itself, so that a cache at one does not hide a leak at
-//! another; what no line shows alone (generated code, a list to which every layer appends) is judged once more, all that
-//! is left taken together.
+//! another; what no line shows alone (generated code, a list to which every layer appends) is judged once more, all lines
+//! taken together at which something stays that has not stopped arriving.
 //!
-//! A line is judged twice: by its tensors, and by their number. Hooks that are added and never removed each keep one tensor
+//! A line is judged twice: by its tensors, and by how many each iteration makes. Hooks that are added and never removed each keep one tensor
 //! and replace it in the next iteration, so that no tensor stays, and yet there are more with every iteration.
 //!
 //! What is given back elsewhere in exchange is no growth: a rolling buffer that is recorded half way gives back a block from
@@ -17,9 +17,9 @@ use rustc_hash::FxHashMap;
 
 use crate::facts::Facts;
 use crate::lives::Turns;
-use crate::lives::growth::{self, Growth, Stay, judge};
+use crate::lives::growth::{self, Growth, Stay, judge, may_go_on};
 use crate::role::Role;
-use crate::unit::{AllocationId, Bytes, FrameId};
+use crate::unit::{AllocationId, Bytes, Confidence, FrameId};
 
 /// How many tensors of state an optimizer keeps for a parameter at most: Adam with `amsgrad` keeps three
 /// (`torch/optim/adam.py`).
@@ -64,27 +64,67 @@ struct Held {
 pub(super) fn growing(facts: &Facts) -> Vec<Growing> {
     let held = Held::of(facts, facts.turns());
     let parameters = Parameters::of(facts);
-    let mut found: Vec<Growing> = Vec::new();
-    let mut rest: Vec<(FrameId, Member)> = Vec::new();
+    let mut judged = Judged::default();
     for (site, members) in &held.sites {
-        match held.judge(*site, members) {
-            Some(one) if !parameters.bound(facts, &one.stays) => found.push(one),
-            Some(_) => {}
-            None => rest.extend(members.iter().map(|member| (*site, *member))),
+        let found = held.judge(*site, members);
+        let of_site = members.iter().map(|member| (*site, *member));
+        match found {
+            Some(one) if parameters.bound(facts, &one.stays) => {}
+            Some(one) if is_sure(&one) => judged.sure.push(one),
+            Some(one) => {
+                judged.unsure.push(one);
+                judged.few.extend(of_site);
+            }
+            None if may_go_on(&held.stays(members), held.turns) => {
+                // Of a line at which some go, others stay for sure only once they are older than any of these.
+                let gone = members.iter().filter(|member| member.last < held.turns);
+                let oldest = gone.map(|member| member.last - member.first).max().unwrap_or(0);
+                let tells = |member: &Member| member.last < held.turns || member.last - member.first > oldest;
+                judged.none.extend(of_site.filter(|(_, member)| tells(member)));
+            }
+            None => {}
         }
     }
-    found.extend(scattered(facts, &held, &rest, &parameters));
+    let mut found = judged.pooled(|pool| {
+        scattered(facts, &held, pool).filter(|one| !parameters.bound(facts, &one.stays))
+    });
     found.sort_by(|a, b| b.growth.slope.total_cmp(&a.growth.slope).then(a.site.cmp(&b.site)));
     found
 }
 
-/// What all lines that do not grow by themselves gain together.
-fn scattered(
-    facts: &Facts,
-    held: &Held,
-    rest: &[(FrameId, Member)],
-    parameters: &Parameters,
-) -> Option<Growing> {
+fn is_sure(growing: &Growing) -> bool {
+    growing.growth.confidence() > Confidence::Low
+}
+
+/// The lines, each judged by itself.
+#[derive(Default)]
+struct Judged {
+    sure: Vec<Growing>,
+    unsure: Vec<Growing>,
+    /// What stands at the unsure ones.
+    few: Vec<(FrameId, Member)>,
+    /// What stands at those that show no growth and yet keep something.
+    none: Vec<(FrameId, Member)>,
+}
+
+impl Judged {
+    /// Few rises at each of several lines may be many together: first of those that show some, then of all.
+    fn pooled(mut self, judge: impl Fn(&[(FrameId, Member)]) -> Option<Growing>) -> Vec<Growing> {
+        if let Some(one) = judge(&self.few).filter(is_sure) {
+            self.sure.push(one);
+            return self.sure;
+        }
+        self.few.append(&mut self.none);
+        match judge(&self.few) {
+            Some(one) if self.unsure.is_empty() || is_sure(&one) => self.sure.push(one),
+            _ => self.sure.append(&mut self.unsure),
+        }
+        self.sure
+    }
+}
+
+/// What all lines that do not surely grow by themselves gain together.
+fn scattered(facts: &Facts, held: &Held, rest: &[(FrameId, Member)]) -> Option<Growing> {
     let lasting = |id| {
         matches!(facts.role(id), Role::Parameter | Role::Gradient | Role::OptimizerState | Role::Workspace)
     };
@@ -97,8 +137,7 @@ fn scattered(
         *lines.entry(*site).or_default() += member.bytes;
     }
     let (site, _) = lines.iter().max_by_key(|(site, bytes)| (**bytes, std::cmp::Reverse(**site)))?;
-    let bound = parameters.bound(facts, &one.stays);
-    (!bound).then(|| Growing { site: *site, lines: lines.len(), ..one })
+    Some(Growing { site: *site, lines: lines.len(), ..one })
 }
 
 impl Held {
@@ -152,19 +191,19 @@ impl Held {
         Growing { site, lines: 1, growth, stays, surplus: Vec::new(), series: self.series(members) }
     }
 
-    /// The growth of sets that replace one another and have ever more members.
+    /// The growth of sets that replace one another and have ever more members: of how many each turn makes.
     fn more_and_more(&self, site: FrameId, members: &[Member]) -> Option<Growing> {
         let mut alive: Vec<&Member> = members.iter().filter(|member| member.last == self.turns).collect();
         let mut sizes: Vec<Bytes> = alive.iter().map(|member| member.bytes).collect();
         sizes.sort_unstable();
         let each = sizes.get(sizes.len() / 2)?.get() as f64;
-        let mut number: BTreeMap<usize, f64> = BTreeMap::new();
+        let mut made = vec![0.0; self.turns];
         for member in members {
-            *number.entry(member.first).or_default() += 1.0;
-            *number.entry(member.last).or_default() -= 1.0;
+            if let Some(made) = made.get_mut(member.first) {
+                *made += 1.0;
+            }
         }
-        number.remove(&self.turns);
-        let growth = judge(&growth::changes(number.into_iter()), self.turns)?;
+        let growth = growth::of_levels(&made)?;
         let bounds = (growth.bounds.0 * each, growth.bounds.1 * each);
         let growth = Growth { slope: growth.slope * each, bounds, net: growth.net * each, ..growth };
         alive.sort_unstable_by_key(|member| member.id);

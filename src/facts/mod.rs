@@ -340,7 +340,8 @@ impl<'a> Facts<'a> {
 
     /// The finder of responsible lines.
     pub fn blame(&self) -> Blame<'_> {
-        Blame { snapshot: self.snapshot, trace: self.trace, code: self.code }
+        let looping = self.program.main_loop.map(|main| main.frame);
+        Blame { snapshot: self.snapshot, trace: self.trace, code: self.code, looping }
     }
 
     /// Allocations as guilty stacks, weighed by their bytes.

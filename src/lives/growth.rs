@@ -127,6 +127,16 @@ pub fn judge(stays: &[Stay], turns: usize) -> Option<Growth> {
     })
 }
 
+/// Whether something stays, and arrived as late as what goes on arrives. Of so many rises spread evenly over all turns, every
+/// one lies in the first part of the recording with a probability that is the part's share to their power; a cache that
+/// filled up has one below [`LEVEL`].
+pub fn may_go_on(stays: &[Stay], turns: usize) -> bool {
+    let arrivals = arrivals(stays, turns, 0);
+    let last = arrivals.last().map_or(turns, |(turn, _)| turn + 1);
+    let by_chance = (last as f64 / turns as f64).powf(arrivals.len() as f64);
+    horizon(stays, turns).is_some() && (arrivals.len() < FEWEST || by_chance >= LEVEL)
+}
+
 /// The least number of ends after which most stay for good; `None` where nothing does.
 fn horizon(stays: &[Stay], turns: usize) -> Option<usize> {
     let mut made: FxHashMap<usize, f64> = FxHashMap::default();
@@ -228,7 +238,7 @@ fn pieces(levels: &[f64]) -> Vec<Stay> {
 }
 
 /// The same from the changes of a curve: ascending turns, each with what it adds (or takes).
-pub fn changes(changes: impl Iterator<Item = (usize, f64)>) -> Vec<Stay> {
+fn changes(changes: impl Iterator<Item = (usize, f64)>) -> Vec<Stay> {
     let mut open: Vec<(usize, f64)> = Vec::new();
     let mut stays = Vec::new();
     for (turn, change) in changes {

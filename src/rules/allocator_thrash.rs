@@ -51,7 +51,7 @@ fn tell(facts: &Facts, turnover: &[Release], (each, cause): (Bytes, Cause), wort
     let (place, label) = match cause {
         Cause::Call(stack) => (Place::of_stack(facts, Some(stack)), "the cache is emptied here"),
         Cause::Retry(_) | Cause::Unknown => {
-            (asking(facts, turnover), "what was given back is asked of the driver again here")
+            (Place::of_guilty(facts, &requests(facts, turnover), false), "what was given back is asked of the driver again here")
         }
     };
     let again = matches!(cause, Cause::Call(_)).then(|| got_again(facts, turnover, &place)).flatten();
@@ -109,15 +109,6 @@ fn requests(facts: &Facts, turnover: &[Release]) -> Vec<Guilty> {
         Some(Guilty { stack: facts.seen_stack(*at)?, event: None, weight: size.get() })
     };
     turnover.iter().flat_map(|release| &release.requests).filter_map(one).collect()
-}
-
-/// The line that asks again.
-fn asking(facts: &Facts, turnover: &[Release]) -> Place {
-    let guilty = requests(facts, turnover);
-    let first = || guilty.first().and_then(|one| facts.site(one.stack));
-    let Some(blamed) = facts.blame().narrowest(&guilty).or_else(first) else { return Place::Nowhere };
-    let through = guilty.iter().map(|one| one.stack).find(|stack| facts.code.python(*stack).contains(&blamed));
-    Place::At(blamed, through, None)
 }
 
 fn got_again(facts: &Facts, turnover: &[Release], place: &Place) -> Option<Related> {

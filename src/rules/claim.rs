@@ -4,7 +4,7 @@
 //! to tell it once it is settled. Always: a claim has no severity; what it is worth and whether another claim explains it is the
 //! verdict's business (module `verdict`), so that no rule has to ask another.
 
-use crate::facts::Facts;
+use crate::facts::{Facts, Guilty};
 use crate::finding::{Excuse, Finding, Location, Measure, Related, Seek, Severity};
 use crate::lives::Changes;
 use crate::rules::{Meta, place, shown};
@@ -164,13 +164,14 @@ impl Place {
     }
 
     /// The line responsible for some allocations: the narrowest that carries most of them, or past every forward that only
-    /// hands them out; where no line carries most, the heaviest one's own.
+    /// hands them out; where no line below the loop carries most, the heaviest.
     pub(super) fn responsible(facts: &Facts, about: &[AllocationId], hands_out: bool) -> Place {
-        let guilty = facts.guilty(about.iter().copied());
-        let blame = facts.blame();
-        let narrow = if hands_out { blame.past_forwards(&guilty) } else { blame.narrowest(&guilty) };
-        let heaviest = || guilty.iter().max_by_key(|one| one.weight).and_then(|one| facts.site(one.stack));
-        let Some(frame) = narrow.or_else(heaviest) else { return Place::Nowhere };
+        Place::of_guilty(facts, &facts.guilty(about.iter().copied()), hands_out)
+    }
+
+    /// The line responsible for some stacks, as for allocations.
+    pub(super) fn of_guilty(facts: &Facts, guilty: &[Guilty], hands_out: bool) -> Place {
+        let Some(frame) = facts.blame().responsible(guilty, hands_out) else { return Place::Nowhere };
         let through = guilty.iter().find(|one| facts.code.python(one.stack).contains(&frame));
         let event = guilty.iter().filter_map(|one| one.event).min();
         Place::At(frame, through.map(|one| one.stack), event)

@@ -31,11 +31,7 @@ fn tell(facts: &Facts, pool: PoolPeaks, unused: Bytes, worth: &Worth) -> Finding
     } else {
         "let segments grow: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
     };
-    let misses = misses(facts);
-    let blamed = facts.blame().narrowest(&misses);
-    let through = |one: &&Guilty| blamed.is_some_and(|frame| facts.code.python(one.stack).contains(&frame));
-    let stack = misses.iter().find(through).map(|one| one.stack);
-    let place = blamed.map_or(Place::Nowhere, |frame| Place::At(frame, stack, None));
+    let place = Place::of_guilty(facts, &misses(facts), false);
     let telling = Telling {
         message: format!("{unused} of {} reserved are holes ({share})", pool.reserved),
         help: help.to_owned(),

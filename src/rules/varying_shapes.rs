@@ -45,7 +45,7 @@ fn tell(facts: &Facts, shapes: &Shapes, (idle, share): (Bytes, f64), worth: &Wor
     };
     let allocations: Vec<AllocationId> =
         shapes.varying.iter().flat_map(|site| site.allocations.iter().copied()).collect();
-    let blamed = facts.blame().narrowest(&facts.guilty(allocations)).or_else(|| facts.site(heaviest.stack));
+    let blamed = facts.blame().responsible(&facts.guilty(allocations), false);
     let passes =
         |site: &&VaryingSite| blamed.is_some_and(|frame| facts.code.python(site.stack).contains(&frame));
     let example = shapes.varying.iter().filter(passes).max_by_key(|site| site.bytes).unwrap_or(heaviest);
