@@ -168,6 +168,7 @@ mod tests {
             requested_at_end: Bytes(18),
             reserved_at_end: Bytes::ZERO,
             agreement: crate::timeline::Agreement::default(),
+            free_stacks: crate::timeline::FreeStacks::Own,
         };
         let iteration = |start, end| Iteration {
             start: event(start),

@@ -41,7 +41,7 @@ pub(super) fn module_calls(facts: &Facts) -> Vec<ModuleCall> {
     let mut open: Option<(Caller, Option<IterationIndex>)> = None;
     for (position, event) in facts.trace.events.iter().enumerate() {
         let allocates = event.action == Action::Alloc;
-        let told = allocates || (facts.program.frees_have_stacks && event.action == Action::FreeRequested);
+        let told = allocates || (facts.timeline.frees_have_stacks() && event.action == Action::FreeRequested);
         let Some(stack) = event.stack.filter(|stack| told && !facts.code.python(*stack).is_empty()) else {
             continue;
         };

@@ -75,8 +75,6 @@ pub struct Program {
     pub zero_grads: Vec<Step>,
     /// The first event of each micro-batch; empty unless gradients are accumulated over several.
     pub micro_batches: Vec<EventIndex>,
-    /// Whether frees carry stacks of their own, and not their allocation's.
-    pub frees_have_stacks: bool,
 }
 
 /// One call among the events.
@@ -219,7 +217,7 @@ impl Program {
         let device = timeline.device;
         let events = snapshot.devices.get(device.position()).map_or(&[][..], |trace| &trace.events);
         let signs = signs::read(snapshot, vocabulary);
-        let frees = frees_have_stacks(timeline, events);
+        let frees = timeline.frees_have_stacks();
         let marks = Marks::of(snapshot, events, &signs, frees);
         let paths = Paths::of(snapshot, vocabulary, events);
         let moments: Vec<usize> = marks.steps.iter().map(|step| step.end).collect();
@@ -239,7 +237,6 @@ impl Program {
             steps: if marks.has_optimizer() { steps(&marks.steps) } else { Vec::new() },
             zero_grads: steps(&marks.zero_grads),
             micro_batches: cut.micro_batches.iter().filter_map(|&at| EventIndex::at(at)).collect(),
-            frees_have_stacks: frees,
         }
     }
 
@@ -313,18 +310,6 @@ fn by_loops(
     let tally = tally::Tally::of(events, paths, pools);
     let cut = stepless::main_loop(&stepless::Stage { events, paths, loops, tally: &tally })?;
     Some((cut, FoundBy::LoopBackEdges))
-}
-
-/// Whether frees carry stacks of their own. With `context="alloc"` nearly every one carries its allocation's.
-fn frees_have_stacks(timeline: &Timeline, events: &[Event]) -> bool {
-    let stack = |at: EventIndex| events.get(at.position()).and_then(|event| event.stack);
-    let (mut same, mut all) = (0_usize, 0_usize);
-    for one in &timeline.allocations {
-        let Some((born, freed)) = one.alloc.zip(one.free_requested) else { continue };
-        all += 1;
-        same += usize::from(stack(born) == stack(freed));
-    }
-    all < 5 || same * 20 < all * 19
 }
 
 /// The loop at the user's line, and the library's own.

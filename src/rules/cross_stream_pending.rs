@@ -68,7 +68,7 @@ fn saving(facts: &Facts, pending: &Pending) -> Bytes {
 
 /// The line at which the program lets go of the blocks, where frees have stacks of their own.
 fn given_back(facts: &Facts, pending: &Pending) -> Vec<Related> {
-    if !facts.program.frees_have_stacks {
+    if !facts.timeline.frees_have_stacks() {
         return Vec::new();
     }
     let one = |id: &AllocationId| {

@@ -119,7 +119,7 @@ fn held_at_once(late: &[Late]) -> Bytes {
 
 /// The stack under which most of the gradients are cleared: `zero_grad`, or the user's own code that drops them.
 fn clearing_stack(facts: &Facts, late: &[Late]) -> Option<StackId> {
-    if !facts.program.frees_have_stacks {
+    if !facts.timeline.frees_have_stacks() {
         return None;
     }
     let mut bytes: BTreeMap<StackId, Bytes> = BTreeMap::new();
