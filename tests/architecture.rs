@@ -6,13 +6,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The pipeline, from the bytes to the command line.
-const PIPELINE: [&str; 20] = [
+const PIPELINE: [&str; 21] = [
     "unit",
     "input",
     "pickle",
     "snapshot",
     "timeline",
     "replay",
+    "frames",
     "program",
     "edit",
     "role",

@@ -285,7 +285,7 @@ impl Survivors {
             }
             return;
         }
-        let Some(frame) = stack.and_then(|stack| facts.code.site(stack)) else { return };
+        let Some(frame) = stack.and_then(|stack| facts.frames.site(stack)) else { return };
         let new = || Site { series: Series::flat(count), members: Vec::new() };
         let site = self.sites.entry(frame).or_insert_with(new);
         site.series.raise(first, last, bytes);

@@ -6,7 +6,6 @@
 mod blame;
 mod bursts;
 mod calls;
-mod code;
 mod collection;
 mod growth;
 mod impact;
@@ -34,7 +33,6 @@ use std::sync::OnceLock;
 pub use blame::{Blame, Guilty};
 pub use bursts::Burst;
 pub use calls::Calls;
-pub use code::Code;
 pub use collection::{Collected, CollectedAt, Collection};
 pub use growth::{Growth, Scattered};
 pub use impact::{Change, Changes};
@@ -54,6 +52,7 @@ pub use trend::{Trend, trend};
 pub use unscalings::Unscaling;
 pub use unused_graphs::UnusedGraph;
 
+use crate::frames::Frames;
 use crate::program::{Phase, Program};
 use crate::replay::Replay;
 use crate::role::{Role, Roles};
@@ -68,8 +67,8 @@ use crate::unit::{
 pub struct Inputs<'a> {
     /// The file.
     pub snapshot: &'a Snapshot,
-    /// Whose code its frames are.
-    pub code: &'a Code,
+    /// What its frames say.
+    pub frames: &'a Frames,
     /// The device's lifetimes and curves.
     pub timeline: &'a Timeline,
     /// The device's allocator.
@@ -95,8 +94,8 @@ pub struct Facts<'a> {
     pub replay: &'a Replay,
     /// Loops, iterations and phases.
     pub program: &'a Program,
-    /// Whose code is whose.
-    pub code: &'a Code,
+    /// What frames say.
+    pub frames: &'a Frames,
     /// Entries to the backward pass.
     pub calls: Calls,
     roles: &'a Roles,
@@ -119,9 +118,9 @@ pub struct Facts<'a> {
 impl<'a> Facts<'a> {
     /// Gathers what is cheap; `None` where the snapshot has no such device.
     pub fn of(inputs: Inputs<'a>) -> Option<Facts<'a>> {
-        let Inputs { snapshot, code, timeline, replay, program, roles } = inputs;
+        let Inputs { snapshot, frames, timeline, replay, program, roles } = inputs;
         let trace = snapshot.devices.get(timeline.device.position())?;
-        let calls = Calls::of(snapshot, trace, code);
+        let calls = Calls::of(snapshot, trace, frames);
         let iterations = program.iterations.iter();
         let starts = Ranks::of(iterations.clone().map(|iteration| iteration.start.position()));
         let ends: Vec<usize> = iterations.map(|iteration| iteration.end.position()).collect();
@@ -132,7 +131,7 @@ impl<'a> Facts<'a> {
             timeline,
             replay,
             program,
-            code,
+            frames,
             calls,
             roles,
             starts,
@@ -356,7 +355,7 @@ impl<'a> Facts<'a> {
 
     /// The innermost user frame of a stack.
     pub fn user_frame(&self, stack: StackId) -> Option<FrameId> {
-        self.code.user(stack).next()
+        self.frames.user(stack).next()
     }
 
     /// The stack that a person would see for an event: its own, or, on the autograd engine's thread, the one under
@@ -364,7 +363,7 @@ impl<'a> Facts<'a> {
     pub fn seen_stack(&self, event: EventIndex) -> Option<StackId> {
         let own = self.trace.event(event).and_then(|event| event.stack);
         match own {
-            Some(stack) if !self.code.python(stack).is_empty() => Some(stack),
+            Some(stack) if !self.frames.python(stack).is_empty() => Some(stack),
             _ if self.phase(event) == Phase::Backward => self.calls.backward_before(event),
             _ => None,
         }
@@ -372,7 +371,7 @@ impl<'a> Facts<'a> {
 
     /// The finder of responsible lines.
     pub fn blame(&self) -> Blame<'_> {
-        Blame { snapshot: self.snapshot, trace: self.trace, code: self.code }
+        Blame { snapshot: self.snapshot, trace: self.trace, frames: self.frames }
     }
 
     /// Allocations as guilty stacks, weighed by their bytes.
@@ -390,6 +389,6 @@ impl<'a> Facts<'a> {
 
     /// The line that stands for a stack.
     pub fn site(&self, stack: StackId) -> Option<FrameId> {
-        self.code.site(stack)
+        self.frames.site(stack)
     }
 }

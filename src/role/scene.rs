@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use super::stacks::{Graph, Origin, StackTraits, TraitTable};
+use crate::frames::Frames;
 use crate::program::{Phase, Program};
 use crate::snapshot::{Action, Event, Snapshot};
 use crate::timeline::{Allocation, FreeStacks, Timeline};
@@ -125,7 +126,12 @@ pub(super) struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
-    pub(super) fn new(snapshot: &'a Snapshot, timeline: &'a Timeline, program: &'a Program) -> Scene<'a> {
+    pub(super) fn new(
+        snapshot: &'a Snapshot,
+        timeline: &'a Timeline,
+        program: &'a Program,
+        frames: &Frames,
+    ) -> Scene<'a> {
         let events = snapshot.devices.get(timeline.device.position()).map_or(&[][..], |trace| &trace.events);
         let copied = timeline.free_stacks == FreeStacks::Copied;
         let freed_under = if copied { Vec::new() } else { stacks_of_frees(events, timeline) };
@@ -141,7 +147,7 @@ impl<'a> Scene<'a> {
         segments.sort_unstable();
         Scene {
             timeline,
-            traits: TraitTable::of(snapshot),
+            traits: TraitTable::of(snapshot, frames),
             freed_under,
             laps: Ranks::of(laps(program, &stretches)),
             forwards: forwards(&phases),

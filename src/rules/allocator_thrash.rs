@@ -125,7 +125,7 @@ fn blame_requests(facts: &Facts, turnover: &[Release], finding: &mut Finding) ->
     let guilty = requests(facts, turnover);
     let blamed = facts.blame().narrowest(&guilty).or_else(|| facts.site(guilty.first()?.stack))?;
     finding.location = place(facts, blamed);
-    guilty.iter().map(|one| one.stack).find(|stack| facts.code.python(*stack).contains(&blamed))
+    guilty.iter().map(|one| one.stack).find(|stack| facts.frames.python(*stack).contains(&blamed))
 }
 
 fn got_again(facts: &Facts, turnover: &[Release]) -> Option<Related> {

@@ -43,7 +43,7 @@ impl CrossStreamPending {
             format!("{} of what is made here waited at once", count(pending.waiting.len(), "block"));
         if let Some(one) = guilty
             .iter()
-            .find(|one| blamed.is_some_and(|frame| facts.code.python(one.stack).contains(&frame)))
+            .find(|one| blamed.is_some_and(|frame| facts.frames.python(one.stack).contains(&frame)))
         {
             finding.phase = one.event.map(|event| facts.phase(event)).unwrap_or_default();
             finding.stack = shown(facts, one.stack);

@@ -45,7 +45,7 @@ impl Fragmentation {
         "these requests fit into none of the free blocks".clone_into(&mut finding.label);
         if let Some(one) = misses
             .iter()
-            .find(|one| blamed.is_some_and(|frame| facts.code.python(one.stack).contains(&frame)))
+            .find(|one| blamed.is_some_and(|frame| facts.frames.python(one.stack).contains(&frame)))
         {
             finding.stack = shown(facts, one.stack);
         }

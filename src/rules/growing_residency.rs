@@ -180,16 +180,9 @@ fn gains_members(set: &Growth) -> bool {
 fn statement(facts: &Facts, growth: &Growth) -> FrameId {
     let first = growth.alive.first().and_then(|id| facts.timeline.allocation(*id)?.alloc);
     let stack = first.and_then(|event| facts.seen_stack(event));
-    let body = facts.program.main_loop.and_then(|main| facts.snapshot.stacks.frame(main.frame));
-    let in_body = |frame: &&FrameId| {
-        facts
-            .snapshot
-            .stacks
-            .frame(**frame)
-            .zip(body)
-            .is_some_and(|(frame, body)| frame.name == body.name && frame.file == body.file)
-    };
-    let found = stack.and_then(|stack| facts.code.python(stack).iter().find(in_body).copied());
+    let body = facts.program.main_loop.and_then(|main| facts.frames.function(main.frame));
+    let in_body = |frame: &&FrameId| body.is_some() && facts.frames.function(**frame) == body;
+    let found = stack.and_then(|stack| facts.frames.python(stack).iter().find(in_body).copied());
     found.unwrap_or(growth.site)
 }
 
@@ -212,7 +205,7 @@ fn report(facts: &Facts, sites: &[&Growth], explained: &FxHashSet<AllocationId>)
     let through_blamed = guilty
         .iter()
         .rev()
-        .find(|one| blamed.is_some_and(|frame| facts.code.python(one.stack).contains(&frame)));
+        .find(|one| blamed.is_some_and(|frame| facts.frames.python(one.stack).contains(&frame)));
     if let Some(stack) = through_blamed.map(|one| one.stack) {
         finding.stack = shown(facts, stack);
     }

@@ -124,9 +124,7 @@ impl Meta {
 
 /// A frame as the place of a finding.
 pub(crate) fn place(facts: &Facts, frame: FrameId) -> Option<Location> {
-    let frame = facts.snapshot.stacks.frame(frame)?;
-    let text = |id| facts.snapshot.text(id).to_owned();
-    Some(Location { file: text(frame.file), line: frame.line, function: text(frame.name) })
+    Location::of(facts.snapshot, frame)
 }
 
 /// The narrowest line that carries most of the guilty weight; where no line does, the heaviest allocation's own.
@@ -138,9 +136,9 @@ fn responsible(facts: &Facts, guilty: &[Guilty]) -> Option<Location> {
 /// A stack as a finding shows it: Python frames, innermost first.
 pub(crate) fn shown(facts: &Facts, stack: StackId) -> Vec<StackFrame> {
     let one = |frame: &FrameId| {
-        Some(StackFrame { location: place(facts, *frame)?, user: facts.code.is_own(*frame) })
+        Some(StackFrame { location: place(facts, *frame)?, user: facts.frames.is_own(*frame) })
     };
-    facts.code.python(stack).iter().rev().filter_map(one).collect()
+    facts.frames.python(stack).iter().rev().filter_map(one).collect()
 }
 
 /// A number of the evidence, and how it is shown.

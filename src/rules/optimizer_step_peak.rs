@@ -3,7 +3,8 @@
 use super::{declare_rule, measure, place, shown};
 use crate::facts::{Changes, Facts, Guilty};
 use crate::finding::{Finding, Impact, Severity, Value};
-use crate::program::{Meaning, Phase};
+use crate::frames::PhaseSign;
+use crate::program::Phase;
 use crate::role::Role;
 use crate::unit::{AllocationId, Bytes, Confidence, FrameId, count, percent};
 
@@ -97,8 +98,7 @@ fn report(facts: &Facts, temporaries: &[AllocationId], changes: &Changes, saved_
 
 /// The file of PyTorch's optimizer that a stack runs in: `adam`.
 fn optimizer_of<'a>(facts: &Facts<'a>, guilty: &Guilty) -> Option<&'a str> {
-    let is_optimizer = |frame: &&FrameId| facts.code.vocabulary.meaning(**frame) == Meaning::Optimizer;
-    let frame = facts.code.python(guilty.stack).iter().rev().find(is_optimizer)?;
-    let file = facts.snapshot.text(facts.snapshot.stacks.frame(*frame)?.file);
-    file.rsplit('/').next()?.strip_suffix(".py")
+    let is_optimizer = |frame: &&FrameId| facts.frames.phase(**frame) == PhaseSign::Optimizer;
+    let frame = facts.frames.python(guilty.stack).iter().rev().find(is_optimizer)?;
+    facts.frames.optimizer(facts.snapshot, *frame)
 }

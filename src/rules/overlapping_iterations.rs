@@ -148,7 +148,7 @@ fn report(facts: &Facts, lines: &[Vec<AllocationId>], share: f64, saved: Bytes) 
     finding.location = place(facts, blamed);
     "what is made here is freed only when the next iteration replaces it".clone_into(&mut finding.label);
     let stack =
-        guilty.iter().find(|one| facts.code.python(one.stack).contains(&blamed)).or(guilty.first())?.stack;
+        guilty.iter().find(|one| facts.frames.python(one.stack).contains(&blamed)).or(guilty.first())?.stack;
     finding.stack = shown(facts, stack);
     let first = old.first().and_then(|id| facts.timeline.allocation(*id));
     finding.phase = first.and_then(|one| one.alloc).map(|event| facts.phase(event)).unwrap_or_default();

@@ -45,7 +45,7 @@ impl PinnedSegment {
         finding.label = format!("{} put where a big one had been", count(worst.pins.len(), "block"));
         let culprit = guilty
             .iter()
-            .find(|one| blamed.is_some_and(|frame| facts.code.python(one.stack).contains(&frame)));
+            .find(|one| blamed.is_some_and(|frame| facts.frames.python(one.stack).contains(&frame)));
         if let Some(one) = culprit {
             finding.confidence = Confidence::High;
             finding.phase = one.event.map(|event| facts.phase(event)).unwrap_or_default();

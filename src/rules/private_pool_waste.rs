@@ -48,7 +48,7 @@ impl PrivatePoolWaste {
         "each capture takes its memory from a new private pool".clone_into(&mut finding.label);
         if let Some(one) = guilty
             .iter()
-            .find(|one| blamed.is_some_and(|frame| facts.code.python(one.stack).contains(&frame)))
+            .find(|one| blamed.is_some_and(|frame| facts.frames.python(one.stack).contains(&frame)))
         {
             finding.confidence = Confidence::High;
             finding.phase = one.event.map(|event| facts.phase(event)).unwrap_or_default();

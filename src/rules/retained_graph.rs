@@ -116,14 +116,8 @@ fn report(facts: &Facts, retention: &Retention) -> Option<Finding> {
 
 /// Whether a backward pass was entered under the functions that ran these forward passes, between the first and the last.
 fn ran_backward(facts: &Facts, retention: &Retention, first: EventIndex, last: EventIndex) -> bool {
-    let Some(caller) = facts.snapshot.stacks.frame(retention.caller) else { return false };
-    let same = |frame: &FrameId| {
-        facts
-            .snapshot
-            .stacks
-            .frame(*frame)
-            .is_some_and(|one| one.name == caller.name && one.file == caller.file)
-    };
+    let caller = facts.frames.function(retention.caller);
+    let same = |frame: &FrameId| caller.is_some() && facts.frames.function(*frame) == caller;
     let entered = facts.calls.backward_before(last).filter(|_| first < last);
     let after_first = facts
         .trace
@@ -133,7 +127,7 @@ fn ran_backward(facts: &Facts, retention: &Retention, first: EventIndex, last: E
         .take(last.position())
         .skip(first.position())
         .any(|(at, _)| EventIndex::at(at).is_some_and(|event| facts.phase(event) == Phase::Backward));
-    after_first && entered.is_some_and(|stack| facts.code.python(stack).iter().any(same))
+    after_first && entered.is_some_and(|stack| facts.frames.python(stack).iter().any(same))
 }
 
 fn help(differentiated: bool) -> &'static str {

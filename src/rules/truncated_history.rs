@@ -3,6 +3,7 @@
 use super::{declare_rule, measure, place};
 use crate::facts::Facts;
 use crate::finding::{Finding, Seek, Value};
+use crate::frames::Method;
 use crate::snapshot::Action;
 use crate::unit::{Confidence, count};
 
@@ -33,7 +34,7 @@ impl TruncatedHistory {
         let older = facts.timeline.allocations.iter().filter(|one| one.alloc.is_none());
         let stack = older.filter_map(|one| one.stack).find(|stack| facts.site(*stack).is_some());
         if let Some(stack) = stack {
-            let outermost = facts.code.user(stack).filter(|frame| !is_module(facts, *frame)).last();
+            let outermost = facts.frames.user(stack).filter(|frame| !is_module(facts, *frame)).last();
             let frame = outermost.or_else(|| facts.site(stack));
             finding.location = frame.and_then(|frame| place(facts, frame));
         }
@@ -61,5 +62,5 @@ fn is_a_buffer_size(facts: &Facts, events: usize) -> bool {
 }
 
 fn is_module(facts: &Facts, frame: crate::unit::FrameId) -> bool {
-    facts.snapshot.stacks.frame(frame).is_some_and(|frame| facts.snapshot.text(frame.name) == "<module>")
+    facts.frames.method(frame) == Method::Module
 }

@@ -54,7 +54,7 @@ fn report(facts: &Facts, shapes: &Shapes, heaviest: &VaryingSite, share: f64) ->
     finding.location = blamed.and_then(|frame| place(facts, frame));
     "what this line allocates differs in size each time".clone_into(&mut finding.label);
     let passes =
-        |site: &&VaryingSite| blamed.is_some_and(|frame| facts.code.python(site.stack).contains(&frame));
+        |site: &&VaryingSite| blamed.is_some_and(|frame| facts.frames.python(site.stack).contains(&frame));
     let example = shapes.varying.iter().filter(passes).max_by_key(|site| site.bytes).unwrap_or(heaviest);
     finding.stack = shown(facts, example.stack);
     finding

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use memlint::program::{FoundBy, Origin, Phase, Program, Vocabulary};
+use memlint::frames::{Frames, Owner};
+use memlint::program::{FoundBy, Phase, Program};
 use memlint::snapshot::{Action, Snapshot, Stacks};
 use memlint::timeline::Timeline;
 use memlint::unit::{DeviceIndex, Index, StackId};
@@ -11,8 +12,9 @@ use crate::case::{self, Case};
 
 /// The device with the most iterations, and its program.
 fn program(snapshot: &Snapshot) -> (DeviceIndex, Program) {
+    let frames = Frames::of(snapshot);
     let programs = snapshot.active_devices().map(|(device, _)| {
-        let program = Program::of(snapshot, &Timeline::of(snapshot, device));
+        let program = Program::of(snapshot, &Timeline::of(snapshot, device), &frames);
         (device, program)
     });
     programs.max_by_key(|(_, program)| program.iterations.len()).unwrap()
@@ -115,7 +117,7 @@ fn the_main_loop_is_at_the_users_line() {
             assert!(program.iterations.is_empty(), "{}: iterations without a loop", case.name);
             continue;
         };
-        assert_eq!(Vocabulary::of(&snapshot).origin(main.frame), Origin::User, "{}", case.name);
+        assert_eq!(Frames::of(&snapshot).owner(main.frame), Owner::User, "{}", case.name);
         let frame = snapshot.stacks.frame(main.frame).unwrap();
         let file = snapshot.text(frame.file);
         assert!(file.ends_with("/train.py") || file.ends_with("/trainer.py"), "{}: {file}", case.name);
@@ -126,14 +128,14 @@ fn the_main_loop_is_at_the_users_line() {
 
 /// The same recording as `stacks="python"` would have made it.
 fn without_native_frames(snapshot: &mut Snapshot) {
-    let vocabulary = Vocabulary::of(snapshot);
+    let all = Frames::of(snapshot);
     let mut python = Stacks::default();
     for frame in snapshot.stacks.frame_ids() {
         python.intern_frame(snapshot.stacks.frame(frame).unwrap());
     }
     let strip = |stack: StackId, python: &mut Stacks| {
         let frames = snapshot.stacks.get(stack).iter().copied();
-        let kept: Vec<_> = frames.filter(|&frame| vocabulary.origin(frame) != Origin::Native).collect();
+        let kept: Vec<_> = frames.filter(|&frame| all.owner(frame) != Owner::Native).collect();
         python.intern(&kept)
     };
     for trace in &mut snapshot.devices {
@@ -151,7 +153,7 @@ fn python_frames_alone_tell_the_same_phases_as_native_ones() {
         let mut snapshot = case.snapshot();
         let (device, full) = program(&snapshot);
         without_native_frames(&mut snapshot);
-        let stripped = Program::of(&snapshot, &Timeline::of(&snapshot, device));
+        let stripped = Program::of(&snapshot, &Timeline::of(&snapshot, device), &Frames::of(&snapshot));
         assert_eq!(stripped.iterations, full.iterations, "{}", case.name);
         for (at, event) in snapshot.devices[device.position()].events.iter().enumerate() {
             if event.action == Action::Alloc {

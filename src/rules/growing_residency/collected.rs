@@ -167,7 +167,7 @@ fn report(facts: &Facts, steady: &Steady) -> Option<Finding> {
     let through = guilty
         .iter()
         .rev()
-        .find(|one| blamed.is_some_and(|frame| facts.code.python(one.stack).contains(&frame)));
+        .find(|one| blamed.is_some_and(|frame| facts.frames.python(one.stack).contains(&frame)));
     if let Some(one) = through {
         finding.stack = shown(facts, one.stack);
     }
