@@ -81,7 +81,7 @@ pub struct Meta {
 pub enum Need {
     /// Events, not only the final segments.
     History,
-    /// Stacks on the events.
+    /// Stacks of Python frames on the events.
     Stacks,
     /// At least two iterations of a loop.
     Iterations,
@@ -96,10 +96,12 @@ impl Need {
             Need::History => {
                 (facts.trace.has_history(), "the snapshot has no events, only the final segments")
             }
-            Need::Stacks => (
-                facts.trace.has_stacks(&facts.snapshot.stacks),
-                "no event has a stack (recorded with context=None)",
-            ),
+            Need::Stacks if facts.trace.has_stacks(&facts.snapshot.stacks) => {
+                let mut stacks = facts.trace.events.iter().filter_map(|event| event.stack);
+                let told = stacks.any(|stack| !facts.frames.python(stack).is_empty());
+                (told, "no event's stack has a Python frame")
+            }
+            Need::Stacks => (false, "no event has a stack (recorded with context=None)"),
             Need::Iterations => (
                 facts.program.iterations.len() >= 2 && facts.program.found_by != FoundBy::Nothing,
                 "fewer than two iterations were found",
