@@ -10,6 +10,7 @@ use std::path::Path;
 
 use divan::Bencher;
 use memlint::engine::{Input, check};
+use memlint::frames::Frames;
 use memlint::input::{self, Source};
 use memlint::pickle::{Limits, walk};
 use memlint::program::Program;
@@ -64,21 +65,29 @@ fn d_replay(bencher: Bencher) {
 }
 
 #[divan::bench]
-fn e_program(bencher: Bencher) {
+fn e_frames(bencher: Bencher) {
     let snapshot = snapshot();
-    let timeline = timeline(&snapshot);
-    bencher.bench(|| Program::of(&snapshot, &timeline));
+    bencher.bench(|| Frames::of(&snapshot));
 }
 
 #[divan::bench]
-fn f_roles(bencher: Bencher) {
+fn f_program(bencher: Bencher) {
     let snapshot = snapshot();
     let timeline = timeline(&snapshot);
-    let program = Program::of(&snapshot, &timeline);
-    bencher.bench(|| Roles::infer(&snapshot, &timeline, &program));
+    let frames = Frames::of(&snapshot);
+    bencher.bench(|| Program::of(&snapshot, &timeline, &frames));
 }
 
 #[divan::bench]
-fn g_rules(bencher: Bencher) {
+fn g_roles(bencher: Bencher) {
+    let snapshot = snapshot();
+    let timeline = timeline(&snapshot);
+    let frames = Frames::of(&snapshot);
+    let program = Program::of(&snapshot, &timeline, &frames);
+    bencher.bench(|| Roles::infer(&snapshot, &timeline, &program, &frames));
+}
+
+#[divan::bench]
+fn h_rules(bencher: Bencher) {
     bencher.with_inputs(|| vec![Input::of("bench".to_owned(), snapshot())]).bench_values(check);
 }

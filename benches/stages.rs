@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use memlint::engine::{Device, Profile};
-use memlint::facts::Code;
+use memlint::frames::Frames;
 use memlint::input::{self, Source};
 use memlint::pickle::{Limits, walk};
 use memlint::program::Program;
@@ -78,12 +78,12 @@ fn check(path: &Path, laps: &mut Laps) -> usize {
     let (device, trace) = snapshot.active_devices().next().unwrap();
     let timeline = laps.lap("timeline", || Timeline::of(&snapshot, device));
     let replay = laps.lap("replay", || Replay::of(&snapshot, &timeline));
-    let code = laps.lap("code", || Code::of(&snapshot));
-    let program = laps.lap("program", || Program::with(&snapshot, &timeline, &code.vocabulary));
-    let roles = laps.lap("roles", || Roles::infer(&snapshot, &timeline, &program));
-    let profile = laps.lap("profile", || Profile::of((&snapshot, &code), &timeline, &program, &roles));
+    let frames = laps.lap("frames", || Frames::of(&snapshot));
+    let program = laps.lap("program", || Program::of(&snapshot, &timeline, &frames));
+    let roles = laps.lap("roles", || Roles::infer(&snapshot, &timeline, &program, &frames));
+    let profile = laps.lap("profile", || Profile::of((&snapshot, &frames), &timeline, &program, &roles));
     let device = Device { device, timeline, replay, program, roles, profile };
-    let facts = laps.lap("facts", || device.facts(&snapshot, &code).unwrap());
+    let facts = laps.lap("facts", || device.facts(&snapshot, &frames).unwrap());
     for rule in RULES {
         let met = rule.meta().needs.iter().all(|need| need.unmet(&facts).is_none());
         laps.lap(rule.meta().name, || if met { rule.check(&facts).len() } else { 0 });

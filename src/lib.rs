@@ -12,6 +12,7 @@
 //! | [`snapshot`] | the typed snapshot, the same for every PyTorch version |
 //! | [`timeline`] | allocations with lifetimes, requested and reserved bytes, peaks |
 //! | [`replay`] | the caching allocator at the recorded addresses: block sizes |
+//! | [`frames`] | whose code a stack shows, and what it means |
 //! | [`program`] | loops, iterations and phases |
 //! | [`edit`] | a few iterations of a snapshot, or one without its owner's names |
 //! | [`role`] | what each allocation holds |
@@ -36,6 +37,7 @@ pub mod edit;
 pub mod engine;
 pub mod facts;
 pub mod finding;
+pub mod frames;
 pub mod gate;
 pub mod input;
 pub mod lives;

@@ -6,13 +6,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The pipeline, from the bytes to the command line.
-const PIPELINE: [&str; 22] = [
+const PIPELINE: [&str; 23] = [
     "unit",
     "input",
     "pickle",
     "snapshot",
     "timeline",
     "replay",
+    "frames",
     "program",
     "edit",
     "role",
@@ -76,6 +77,67 @@ fn modules_named(rest: &str) -> Vec<String> {
 
 fn rank(module: &str) -> Option<usize> {
     PIPELINE.iter().position(|&known| known == module)
+}
+
+/// Where the text of a frame may be taken: where it is read and written, where it is understood, where it becomes the place
+/// of a finding, and where it gets another name.
+const FRAME_TEXT: [&str; 4] = ["snapshot/", "frames/", "finding/mod", "edit/anonymize"];
+
+/// The modules that conclude something from stacks.
+const CONCLUDING: [&str; 8] =
+    ["program", "role", "facts", "profiler", "rules", "engine", "comparison", "gate"];
+
+/// Parts of the files and of the functions that the tables of `frames` know.
+const SAID_BY_FRAMES: [&str; 10] = [
+    "torch/",
+    "-packages",
+    ".py\"",
+    ".so\"",
+    "\"<module>\"",
+    "\"__init__\"",
+    "\"from_pretrained\"",
+    "_call_impl",
+    "\"unscale_",
+    "SavedVariable",
+];
+
+/// A file's code without its comments and tests.
+fn code(file: &Path) -> String {
+    let text = fs::read_to_string(file).unwrap();
+    let shipped = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+    let is_code = |line: &&str| !line.trim_start().starts_with("//");
+    shipped.lines().filter(is_code).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether a file is there for tests alone.
+fn is_of_tests(name: &str) -> bool {
+    name.ends_with("tests") || name.contains("/tests/") || name == "program/tape"
+}
+
+#[test]
+fn only_frames_knows_what_a_frame_says() {
+    let (mut taken, mut known) = (0, 0);
+    for file in sources() {
+        let name = name(&file);
+        if is_of_tests(&name) {
+            continue;
+        }
+        let code = code(&file);
+        // However the call is broken into lines.
+        let joined: String = code.split_whitespace().collect();
+        let takes = joined.matches("stacks.frame(").count();
+        let allowed = FRAME_TEXT.iter().any(|place| name.starts_with(place));
+        assert!(allowed || takes == 0, "src/{name}.rs looks at frames by itself: ask `frames`");
+        taken += takes;
+        for part in SAID_BY_FRAMES {
+            let says = code.contains(part);
+            let concludes = CONCLUDING.contains(&module(&name));
+            assert!(!(says && concludes), "src/{name}.rs knows {part} of frames: that stands in `frames`");
+            known += usize::from(says && name.starts_with("frames/"));
+        }
+    }
+    assert!(taken > 3, "only {taken} uses were seen: does this test still read the sources?");
+    assert!(known > 5, "only {known} parts stand in `frames`: are they still what its tables know?");
 }
 
 #[test]

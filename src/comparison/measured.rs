@@ -110,7 +110,7 @@ impl Measured {
     /// Measures an input.
     pub fn of(input: &Input) -> Measured {
         let devices = input.devices.iter().filter_map(|device| {
-            let facts = device.facts(&input.snapshot, &input.code)?;
+            let facts = device.facts(&input.snapshot, &input.frames)?;
             Some(MeasuredDevice::of(device, &facts))
         });
         let (rank, moment) = (input.origin.rank, input.origin.moment.clone());
@@ -177,17 +177,13 @@ impl MeasuredDevice {
 
 /// The user's lines of a stack, innermost first, or the one that stands for a packaged program.
 fn frames(facts: &Facts, stack: StackId) -> Vec<FrameId> {
-    let user: Vec<FrameId> = facts.code.user(stack).collect();
+    let user: Vec<FrameId> = facts.frames.user(stack).collect();
     if user.is_empty() { facts.site(stack).into_iter().collect() } else { user }
 }
 
 impl Site {
     fn of(facts: &Facts, frames: &[FrameId], phase: Phase) -> Site {
-        let location = |frame: &FrameId| {
-            let frame = facts.snapshot.stacks.frame(*frame)?;
-            let text = |id| facts.snapshot.text(id).to_owned();
-            Some(Location { file: text(frame.file), line: frame.line, function: text(frame.name) })
-        };
+        let location = |frame: &FrameId| Location::of(facts.snapshot, *frame);
         Site {
             frames: frames.iter().filter_map(location).collect(),
             phase,

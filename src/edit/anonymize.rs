@@ -5,23 +5,25 @@
 //! times and the shape of every stack stay as they are, so that the findings are the same. Frames of public libraries
 //! stay readable from their package on; only the folders above it are replaced.
 //!
-//! What is public is a table ([`super::public`], [`super::native`]); everything else is replaced, also packages that
+//! What is public is a table ([`super::public`], [`super::native`], the packages of [`crate::frames`]); everything else is replaced, also packages that
 //! nobody listed. Numbers in annotation names stay, because they count iterations. Lines, sizes and times stay, too:
 //! they tell how large a model is and when it ran.
 
+use std::ops::Range;
+
 use rustc_hash::FxHashMap;
 
-use super::{native, public};
-use crate::program::{Origin, Vocabulary, framework_folders};
+use super::{methods, native, public};
+use crate::frames::{Frames, Owner};
 use crate::snapshot::{Frame, Particulars, Snapshot, Stacks};
 use crate::unit::{FrameId, Index, StackId, StringId, StringInterner};
 
 /// Replaces every name that says something of the user.
 #[must_use]
 pub fn anonymize(snapshot: Snapshot) -> Snapshot {
-    let vocabulary = Vocabulary::of(&snapshot);
+    let frames = Frames::of(&snapshot);
     let mut names = Names::default();
-    let (stacks, moved) = rename_stacks(&snapshot, &vocabulary, &mut names);
+    let (stacks, moved) = rename_stacks(&snapshot, &frames, &mut names);
     let stack = |old: Option<StackId>| old.and_then(|old| moved.get(old.position()).copied().flatten());
     let mut anonymous = Snapshot { stacks, settings: snapshot.settings.clone(), ..Snapshot::default() };
     anonymous.particulars =
@@ -55,24 +57,19 @@ pub fn anonymize(snapshot: Snapshot) -> Snapshot {
 }
 
 /// The stacks with other names, and where each one of old is now.
-fn rename_stacks(
-    snapshot: &Snapshot,
-    vocabulary: &Vocabulary,
-    names: &mut Names,
-) -> (Stacks, Vec<Option<StackId>>) {
+fn rename_stacks(snapshot: &Snapshot, frames: &Frames, names: &mut Names) -> (Stacks, Vec<Option<StackId>>) {
     let mut stacks = Stacks::default();
-    let mut frames: Vec<Option<FrameId>> = Vec::with_capacity(snapshot.stacks.frame_count());
+    let mut renamed: Vec<Option<FrameId>> = Vec::with_capacity(snapshot.stacks.frame_count());
     for id in snapshot.stacks.frame_ids() {
-        let frame = snapshot.stacks.frame(id);
-        let renamed = frame.and_then(|frame| names.frame(snapshot, frame, vocabulary.origin(id)));
-        frames.push(renamed.and_then(|frame| stacks.intern_frame(frame)));
+        let frame = names.frame(snapshot, frames, id);
+        renamed.push(frame.and_then(|frame| stacks.intern_frame(frame)));
     }
     let mut moved = Vec::with_capacity(snapshot.stacks.len());
     for id in snapshot.stacks.ids() {
         let old = snapshot.stacks.get(id);
-        let renamed: Vec<FrameId> =
-            old.iter().filter_map(|frame| frames.get(frame.position()).copied().flatten()).collect();
-        moved.push(stacks.intern(&renamed));
+        let new: Vec<FrameId> =
+            old.iter().filter_map(|frame| renamed.get(frame.position()).copied().flatten()).collect();
+        moved.push(stacks.intern(&new));
     }
     (stacks, moved)
 }
@@ -106,54 +103,63 @@ impl Names {
         self.strings.intern(&name)
     }
 
-    fn frame(&mut self, snapshot: &Snapshot, frame: Frame, origin: Origin) -> Option<Frame> {
+    fn frame(&mut self, snapshot: &Snapshot, frames: &Frames, id: FrameId) -> Option<Frame> {
+        let frame = snapshot.stacks.frame(id)?;
         let (name, file) = (snapshot.text(frame.name), snapshot.text(frame.file));
         let path = file.replace('\\', "/");
-        let known = public::tail(&path).is_some();
-        let (name, file) = if origin == Origin::Native {
+        let owner = frames.owner(id);
+        let public = frames.public_path(snapshot, frame.file);
+        // A whole file that is public has public functions.
+        let known = public.as_ref().is_some_and(|part| part.end == file.len());
+        let name = if owner == Owner::Native {
             let known = known || native::is_public(name);
-            let name = if known { name.to_owned() } else { self.replacement("native", name) };
-            (name, self.path(&path, true))
+            if known { name.to_owned() } else { self.replacement("native", name) }
         } else {
             // Generated code calls its functions as it likes, and not as the user does.
-            let kept = known || public::is_method(name) || (origin == Origin::Generated && name == "call");
-            let name = if kept { name.to_owned() } else { self.replacement("function", name) };
-            (name, self.path(&path, false))
+            let kept = known || methods::is_public(name) || (owner == Owner::Generated && name == "call");
+            if kept { name.to_owned() } else { self.replacement("function", name) }
         };
+        let path = self.path(&path, owner, public);
         // Windows is told by its separators.
-        let file = if path == snapshot.text(frame.file) { file } else { file.replace('/', "\\") };
-        let (name, file) = (self.strings.intern(&name)?, self.strings.intern(&file)?);
+        let path = if file.contains('\\') { path.replace('/', "\\") } else { path };
+        let (name, file) = (self.strings.intern(&name)?, self.strings.intern(&path)?);
         Some(Frame { name, file, line: frame.line })
     }
 
-    /// A path with other folders and another file; from a public package on it stays.
-    fn path(&mut self, path: &str, is_native: bool) -> String {
+    /// A path with other folders and another file; its public part stays.
+    fn path(&mut self, path: &str, owner: Owner, public: Option<Range<usize>>) -> String {
         if path.starts_with('<') {
             return self.unreal(path);
         }
-        let start = public::tail(path).unwrap_or(path.len());
-        let (own, known) = path.split_at_checked(start).unwrap_or((path, ""));
         let mut renamed = String::with_capacity(path.len());
-        // Folders by which memlint tells a framework's checkout stay, so that it remains one; they are public words.
-        let framework = framework_folders(path).filter(|_| known.is_empty());
-        let parts =
-            framework.and_then(|at| Some((own.get(..at.start)?, own.get(at.clone())?, own.get(at.end..)?)));
-        let own = parts.map_or(own, |(above, folders, below)| {
-            for folder in above.split_terminator('/') {
-                renamed.push_str(&self.folder(folder));
-                renamed.push('/');
+        let own = match public
+            .and_then(|part| Some((path.get(..part.start)?, path.get(part.clone())?, part.end)))
+        {
+            Some((above, kept, end)) => {
+                for folder in above.split_terminator('/') {
+                    renamed.push_str(&self.folder(folder));
+                    renamed.push('/');
+                }
+                renamed.push_str(kept);
+                path.get(end..).unwrap_or_default()
             }
-            renamed.push_str(folders);
-            below
-        });
+            None => path,
+        };
+        if own.is_empty() {
+            return renamed;
+        }
         let (folders, file) =
             own.rsplit_once('/').map_or((None, own), |(folders, file)| (Some(folders), file));
-        for folder in folders.into_iter().flat_map(|folders| folders.split('/')) {
-            renamed.push_str(&self.folder(folder));
+        let stem = file.split_once('.').map_or(file, |(stem, _)| stem);
+        let hashed = owner == Owner::Generated && public::is_hash(stem);
+        let last = folders.map_or(0, |folders| folders.split('/').count());
+        for (at, folder) in folders.into_iter().flat_map(|folders| folders.split('/')).enumerate() {
+            // A compiler's folder is the beginning of the hash in it.
+            let kept = hashed && at + 1 == last;
+            renamed.push_str(&if kept { folder.to_owned() } else { self.folder(folder) });
             renamed.push('/');
         }
-        renamed.push_str(&self.file(file, is_native));
-        renamed.push_str(known);
+        renamed.push_str(&if hashed { file.to_owned() } else { self.file(file, owner == Owner::Native) });
         renamed
     }
 
@@ -164,7 +170,8 @@ impl Names {
             // The compiler's cache, named after the user.
             "torchinductor_user".to_owned()
         } else {
-            self.replacement("folder", name)
+            let ending = public::folder_ending(name).unwrap_or_default();
+            format!("{}{ending}", self.replacement("folder", name))
         }
     }
 
@@ -175,16 +182,19 @@ impl Names {
         if made || (is_native && public::is_native_file(name)) {
             return name.to_owned();
         }
+        let beginning = public::file_beginning(name).unwrap_or_default();
         match public::ending(name) {
             Some(ending) => {
                 let stem = name.strip_suffix(ending).unwrap_or(name);
-                format!("{}.{ending}", self.replacement("file", stem))
+                format!("{beginning}{}.{ending}", self.replacement("file", stem))
             }
-            None => self.replacement("file", name),
+            // `libacme.so.6` is a library still.
+            None if is_native => format!("{}.so", self.replacement("file", name)),
+            None => format!("{beginning}{}", self.replacement("file", name)),
         }
     }
 
-    /// `<stdin>` and the like; a notebook's cell stays one.
+    /// `<stdin>` and the like; a notebook's cell stays one, and generated code generated.
     fn unreal(&mut self, path: &str) -> String {
         // `torch.fx` adds whose code it traced: `<eval_with_key>.3 from /home/ann/net.py:7 in forward`.
         let (bare, _) = path.split_once(" from ").unwrap_or((path, ""));
@@ -192,6 +202,10 @@ impl Names {
             bare.to_owned()
         } else if path.starts_with("<ipython-input") {
             format!("<ipython-input-{}>", self.number("cell", path))
+        } else if path.starts_with("<frozen ") {
+            format!("<frozen {}>", self.replacement("code", path))
+        } else if let Some(made) = Frames::made(path) {
+            format!("{made} {}>", self.replacement("code", path))
         } else {
             format!("<{}>", self.replacement("code", path))
         }
@@ -267,34 +281,58 @@ fn letters(mut number: usize) -> String {
 mod tests {
     use super::*;
 
+    /// A file's new name in a recording that begins in a script of ann's.
+    fn renamed(file: &str) -> String {
+        let mut snapshot = Snapshot::default();
+        let frames = [("/home/ann/acme/train.py", "<module>"), (file, "run")];
+        let ids: Vec<FrameId> = frames
+            .iter()
+            .rev()
+            .map(|(file, name)| {
+                let file = snapshot.strings.intern(file).unwrap();
+                let name = snapshot.strings.intern(name).unwrap();
+                snapshot.stacks.intern_frame(Frame { name, file, line: 3 }).unwrap()
+            })
+            .collect();
+        snapshot.stacks.intern(&ids).unwrap();
+        let mut names = Names::default();
+        let frame = names.frame(&snapshot, &Frames::of(&snapshot), ids[0]).unwrap();
+        names.strings.get(frame.file).to_owned()
+    }
+
     #[test]
     fn paths_keep_their_shape_and_their_public_part() {
-        let mut names = Names::default();
-        let mut path = |path: &str| names.path(path, false);
-        assert_eq!(path("/home/ann/acme/train.py"), "/home/folder1/folder2/file1.py");
-        assert_eq!(path("/home/ann/acme/models/__init__.py"), "/home/folder1/folder2/folder3/__init__.py");
-        assert_eq!(
-            path("/home/ann/venv/lib/python3.12/site-packages/torch/_tensor.py"),
-            "/home/folder1/venv/lib/python3.12/site-packages/torch/_tensor.py"
-        );
-        assert_eq!(
-            path("/usr/lib/python3.12/site-packages/acme/net.py"),
-            "/usr/lib/python3.12/site-packages/folder2/file2.py"
-        );
-        assert_eq!(path("/tmp/torchinductor_ann/ab/cab.py"), "/tmp/torchinductor_user/folder4/file3.py");
-        assert_eq!(path("/tmp/ipykernel_17/55.py"), "/tmp/ipykernel_17/file4.py");
-        assert_eq!(path("train.py"), "file1.py");
-        assert_eq!(
-            path("/home/ann/acme/src/lightning/secret.py"),
-            "/home/folder1/folder2/src/lightning/file5.py"
-        );
-        assert_eq!(
-            path("/home/ann/lib/python3.11/acme/secret.py"),
-            "/home/folder1/lib/python3.11/folder2/file5.py"
-        );
-        assert_eq!(path("<frozen acme>"), "<code1>");
-        assert_eq!(path("<stdin>"), "<stdin>");
-        assert_eq!(path("<eval_with_key>.3 from /home/ann/net.py:7 in forward"), "<eval_with_key>.3");
+        for (path, expected) in [
+            ("/home/ann/acme/net.py", "/home/folder1/folder2/file1.py"),
+            ("/home/ann/acme/models/__init__.py", "/home/folder1/folder2/folder3/__init__.py"),
+            (
+                "/home/ann/venv/lib/python3.12/site-packages/torch/_tensor.py",
+                "/home/folder1/venv/lib/python3.12/site-packages/torch/_tensor.py",
+            ),
+            (
+                "/usr/lib/python3.12/site-packages/acme/net.py",
+                "/usr/lib/python3.12/site-packages/folder1/file1.py",
+            ),
+            ("/usr/lib/python3.12/copy.py", "/usr/lib/python3.12/copy.py"),
+            ("/tmp/torchinductor_ann/ab/cab.py", "/tmp/torchinductor_user/folder1/file1.py"),
+            ("/tmp/ipykernel_17/55.py", "/tmp/ipykernel_17/file1.py"),
+            ("C:\\Users\\ann\\net.py", "C:\\Users\\folder1\\file1.py"),
+            ("net.py", "file1.py"),
+            ("/opt/x/torch/optim/adam.py", "/opt/folder1/torch/optim/file1.py"),
+            ("/opt/x/torch/optim/optimizer.py", "/opt/folder1/torch/optim/optimizer.py"),
+            ("/home/ann/acme/src/lightning/secret.py", "/home/folder1/folder2/src/folder3/file1.py"),
+            ("/home/ann/lib/python3.11/acme/secret.py", "/home/folder1/lib/python3.11/folder2/file1.py"),
+            (
+                "/home/ann/venv/acme-1.0-py3-none-any.whl/acme/net.py",
+                "/home/folder1/venv/folder2.whl/folder3/file1.py",
+            ),
+            ("<frozen acme>", "<frozen code1>"),
+            ("<stdin>", "<stdin>"),
+            ("<attrs generated init acme.Net>", "<attrs generated code1>"),
+            ("<eval_with_key>.3 from /home/ann/net.py:7 in forward", "<eval_with_key>.3"),
+        ] {
+            assert_eq!(renamed(path), expected, "{path}");
+        }
     }
 
     #[test]

@@ -5,10 +5,10 @@
 
 mod anonymize;
 mod error;
+mod methods;
 mod native;
 mod public;
 mod slice;
-mod standard;
 mod state;
 
 pub use anonymize::anonymize;

@@ -3,42 +3,13 @@
 //! In: a path, a function's name, an annotation's name. Out: which part of it is public. Always: only what stands in a table
 //! here is kept, so a package or a folder that nobody thought of is replaced and not betrayed.
 
-use super::standard::{MODULES, SPECIAL};
-use crate::program::checkout;
-
-/// Packages of the Python package index that programs with GPU memory use. A package that is not here is replaced.
-#[rustfmt::skip]
-const PACKAGES: &[&str] = &[
-    "IPython", "PIL", "_pytest", "absl", "accelerate", "albumentations", "apex", "attr", "axolotl",
-    "bitsandbytes", "botorch", "captum", "catalyst", "click", "clip", "colossalai", "composer", "cuda",
-    "cupy", "cv2", "dask", "datasets", "decord", "deepspeed", "detectron2", "dgl", "diffusers", "e3nn",
-    "einops", "evaluate", "fairscale", "fairseq", "fastai", "fire", "flash_attn", "fsspec", "functorch",
-    "gpytorch", "gymnasium", "huggingface_hub", "hydra", "ignite", "ipykernel", "jax", "joblib", "kornia",
-    "librosa", "liger_kernel", "lightning", "lightning_fabric", "lightning_utilities", "lpips", "mamba_ssm",
-    "matplotlib", "megatron", "mlflow", "mmcv", "mmdet", "mmengine", "monai", "nemo", "networkx", "nltk",
-    "numba", "numpy", "nvidia", "omegaconf", "opacus", "open_clip", "optimum", "pandas", "peft", "pluggy",
-    "pydantic", "pyro", "pytest", "pytorch3d", "pytorch_lightning", "pytorch_metric_learning", "ray",
-    "safetensors", "scipy", "segment_anything", "sentence_transformers", "sglang", "sklearn", "spacy",
-    "stable_baselines3", "streaming", "sympy", "tensorboard", "timm", "tokenizers", "torch",
-    "torch_geometric", "torchao", "torchaudio", "torchdata", "torchdiffeq", "torchgen", "torchmetrics",
-    "torchtext", "torchtune", "torchvision", "tornado", "tqdm", "traitlets", "transformers", "triton", "trl",
-    "typer", "typing_extensions", "ultralytics", "unsloth", "vllm", "wandb", "xformers", "zmq",
-];
-
 /// Folders that most machines have.
 #[rustfmt::skip]
 const FOLDERS: &[&str] = &[
-    "", ".", "..", "~", ".cache", ".local", ".venv", "Lib", "Users", "anaconda3", "bin", "conda", "content",
-    "data", "dev", "dist-packages", "envs", "folders", "home", "lib", "lib64", "local", "miniconda3", "mnt",
-    "opt", "private", "root", "share", "shm", "site-packages", "src", "srv", "tmp", "usr", "var", "venv",
-    "workspace",
-];
-
-/// Methods that PyTorch and Lightning call by name: whoever writes one calls it so.
-#[rustfmt::skip]
-const METHODS: &[&str] = &[
-    "backward", "configure_optimizers", "forward", "jvp", "predict_step", "reset_parameters", "setup_context",
-    "step", "test_step", "training_step", "validation_step", "vjp", "zero_grad",
+    "", ".", "..", ".bootstrap", ".cache", ".ipykernel", ".local", ".venv", "AppData", "Lib", "Local", "Scripts",
+    "Temp", "Users", "Windows", "__pycache__", "anaconda3", "bin", "conda", "content", "data", "dev",
+    "dist-packages", "envs", "folders", "home", "lib", "lib64", "local", "miniconda3", "mnt", "opt", "private",
+    "root", "share", "shm", "site-packages", "src", "srv", "tmp", "usr", "var", "venv", "workspace", "~",
 ];
 
 /// Optimizers of PyTorch and of what comes with it, and the iterators of its data loader.
@@ -75,26 +46,8 @@ const NATIVE_FILES: &[&str] = &[
 /// Endings that say what kind of file it is.
 #[rustfmt::skip]
 const ENDINGS: &[&str] = &[
-    "c", "cc", "cpp", "cu", "cuh", "dll", "h", "hpp", "py", "pyc", "pyd", "pyx", "so",
+    "c", "cc", "cpp", "cu", "cuh", "dll", "h", "hpp", "o", "py", "pyc", "pyd", "pyo", "pyw", "pyx", "so",
 ];
-
-/// Where the public part of a path begins: a file of a known package, of Python's own library, or one that every checkout
-/// of PyTorch or of a framework has. Separators are `/`.
-pub(super) fn tail(path: &str) -> Option<usize> {
-    let installed = ["site-packages/", "dist-packages/"].iter().filter_map(|folder| path.rfind(folder)).max();
-    if let Some(start) = installed {
-        let package = path.get(start..)?.split('/').nth(1)?;
-        let package = package.strip_suffix(".py").unwrap_or(package);
-        return PACKAGES.contains(&package).then_some(start);
-    }
-    let library = ["/lib/python3.", "/lib64/python3."].iter().find_map(|folder| path.find(folder));
-    if let Some(start) = library {
-        let module = path.get(start + 1..)?.split('/').nth(2)?;
-        let module = module.strip_suffix(".py").unwrap_or(module);
-        return MODULES.contains(&module).then_some(start + 1);
-    }
-    checkout(path)
-}
 
 /// Whether a file is none (`<stdin>`), and known.
 pub(super) fn is_unreal(path: &str) -> bool {
@@ -112,9 +65,20 @@ pub(super) fn is_folder(name: &str) -> bool {
     drive || FOLDERS.contains(&name) || numbered("python3") || numbered("ipykernel_")
 }
 
-/// Whether a method is called by Python or by a public library, or has its name from Python's compiler.
-pub(super) fn is_method(name: &str) -> bool {
-    SPECIAL.contains(&name) || METHODS.contains(&name)
+/// The ending of a folder's name by which installers tell what lies in it.
+pub(super) fn folder_ending(name: &str) -> Option<&'static str> {
+    [".egg", ".runfiles", ".whl", "_pyg"].into_iter().find(|ending| name.ends_with(ending))
+}
+
+/// The beginning of a file's name by which programs tell that they wrote it: a notebook's cell, a template.
+pub(super) fn file_beginning(name: &str) -> Option<&'static str> {
+    let beginnings = ["__marimo__", "fx_generated_", "ipython-input-", "torch_geometric."];
+    beginnings.into_iter().find(|beginning| name.starts_with(beginning))
+}
+
+/// Whether a name is a hash: of a text that a compiler wrote.
+pub(super) fn is_hash(stem: &str) -> bool {
+    stem.len() >= 40 && stem.chars().all(|one| one.is_ascii_lowercase() || one.is_ascii_digit())
 }
 
 /// Whether a class is PyTorch's.
@@ -145,45 +109,6 @@ pub(super) fn ending(name: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn public(path: &str) -> Option<&str> {
-        tail(path).and_then(|start| path.get(start..))
-    }
-
-    #[test]
-    fn only_known_packages_and_pythons_own_library_are_public() {
-        let torch = "/home/ann/venv/lib/python3.12/site-packages/torch/_tensor.py";
-        assert_eq!(public(torch), Some("site-packages/torch/_tensor.py"));
-        assert_eq!(public("/home/ann/venv/lib/python3.12/site-packages/acme/net.py"), None);
-        assert_eq!(public("/usr/lib/python3/dist-packages/six.py"), None);
-        assert_eq!(public("/home/ann/py/lib/python3.11/copy.py"), Some("lib/python3.11/copy.py"));
-        assert_eq!(public("/home/ann/pytorch/torch/optim/adam.py"), Some("torch/optim/adam.py"));
-        assert_eq!(public("/home/ann/train.py"), None);
-    }
-
-    #[test]
-    fn a_folder_with_a_public_name_does_not_make_its_files_public() {
-        for own in [
-            "/home/ann/acme/src/lightning/secret_model.py",
-            "/home/ann/acme/src/transformers/models/secret/modeling_secret.py",
-            "/home/ann/acme/torch/optim/secret_muon.py",
-            "/home/ann/lib/python3.11/acme/secret_model.py",
-            "/home/ann/lib/python3.11/secret_model.py",
-        ] {
-            assert_eq!(public(own), None, "{own}");
-        }
-        let trainer = "/home/ann/acme/src/transformers/trainer.py";
-        assert_eq!(public(trainer), Some("src/transformers/trainer.py"));
-    }
-
-    #[test]
-    fn names_that_others_call_are_kept() {
-        let kept = ["forward", "__init__", "<module>", "<lambda>", "training_step"];
-        assert!(kept.iter().all(|name| is_method(name)));
-        assert!(
-            ["main", "train", "____", "__acme__", "_private", "<acme>"].iter().all(|name| !is_method(name))
-        );
-    }
 
     #[test]
     fn native_files_are_public_by_their_whole_name() {

@@ -16,7 +16,8 @@ use std::str::FromStr;
 
 use super::error::SliceError;
 use super::state;
-use crate::program::{Iteration, Program, Vocabulary};
+use crate::frames::Frames;
+use crate::program::{Iteration, Program};
 use crate::snapshot::{Event, Gap, Snapshot};
 use crate::timeline::Timeline;
 use crate::unit::{DeviceIndex, Index, Micros};
@@ -129,8 +130,8 @@ impl Window {
         timelines: &[Timeline],
         iterations: Iterations,
     ) -> Result<Window, SliceError> {
-        let vocabulary = Vocabulary::of(snapshot);
-        let program = |timeline: &Timeline| Program::with(snapshot, timeline, &vocabulary);
+        let frames = Frames::of(snapshot);
+        let program = |timeline: &Timeline| Program::of(snapshot, timeline, &frames);
         let programs = timelines.iter().map(|timeline| (timeline.device, program(timeline)));
         // Of several with equally many the first.
         let most = programs

@@ -20,8 +20,9 @@ pub use report::{Report, Verdict};
 
 use std::borrow::Cow;
 
-use crate::facts::{Code, Facts, Inputs};
+use crate::facts::{Facts, Inputs};
 use crate::finding::{Finding, Fingerprint, Skipped};
+use crate::frames::Frames;
 use crate::input::Origin;
 use crate::program::Program;
 use crate::replay::Replay;
@@ -41,8 +42,8 @@ pub struct Input {
     pub origin: Origin,
     /// The snapshot.
     pub snapshot: Snapshot,
-    /// Whose code its frames are: one table for all devices.
-    pub code: Code,
+    /// What its frames say: one table for all devices.
+    pub frames: Frames,
     /// Every device that did something, by ordinal.
     pub devices: Vec<Device>,
 }
@@ -67,10 +68,10 @@ pub struct Device {
 impl Input {
     /// Understands a snapshot; where it belongs, it does not know.
     pub fn of(name: String, snapshot: Snapshot) -> Input {
-        let code = Code::of(&snapshot);
-        let device = |(device, _)| Device::of(&snapshot, &code, device);
+        let frames = Frames::of(&snapshot);
+        let device = |(device, _)| Device::of(&snapshot, &frames, device);
         let devices = snapshot.active_devices().map(device).collect();
-        Input { name, origin: Origin::default(), snapshot, code, devices }
+        Input { name, origin: Origin::default(), snapshot, frames, devices }
     }
 
     /// What a report shows of it whatever the rules say; no rule was asked yet.
@@ -94,7 +95,7 @@ pub struct Examination {
 pub fn examine(input: &Input, plan: &Plan) -> Examination {
     let (mut findings, mut skipped) = (Vec::new(), Vec::new());
     for device in &input.devices {
-        let Some(facts) = device.facts(&input.snapshot, &input.code) else {
+        let Some(facts) = device.facts(&input.snapshot, &input.frames) else {
             skipped.extend(plan.names().map(|rule| unseen(rule, device.device)));
             continue;
         };
@@ -182,24 +183,24 @@ fn run<'f>(rule: &dyn Rule, facts: &'f Facts<'f>) -> Result<Vec<Claim<'f>>, (Nee
 
 impl Device {
     /// Understands one device. The allocator's replay needs nothing of the program's inference and runs beside it.
-    fn of(snapshot: &Snapshot, code: &Code, device: DeviceIndex) -> Device {
+    fn of(snapshot: &Snapshot, frames: &Frames, device: DeviceIndex) -> Device {
         let timeline = Timeline::of(snapshot, device);
         let (replay, (program, roles, profile)) = threads::both(
             || Replay::of(snapshot, &timeline),
             || {
-                let program = Program::with(snapshot, &timeline, &code.vocabulary);
-                let roles = Roles::infer(snapshot, &timeline, &program);
-                let profile = Profile::of((snapshot, code), &timeline, &program, &roles);
+                let program = Program::of(snapshot, &timeline, frames);
+                let roles = Roles::infer(snapshot, &timeline, &program, frames);
+                let profile = Profile::of((snapshot, frames), &timeline, &program, &roles);
                 (program, roles, profile)
             },
         );
         Device { device, timeline, replay, program, roles, profile }
     }
 
-    /// What rules may ask of this device; `snapshot` is the one that it was made from, `code` its table.
-    pub fn facts<'a>(&'a self, snapshot: &'a Snapshot, code: &'a Code) -> Option<Facts<'a>> {
+    /// What rules may ask of this device; `snapshot` is the one that it was made from, `frames` its table.
+    pub fn facts<'a>(&'a self, snapshot: &'a Snapshot, frames: &'a Frames) -> Option<Facts<'a>> {
         let Device { timeline, replay, program, roles, .. } = self;
-        Facts::of(Inputs { snapshot, code, timeline, replay, program, roles })
+        Facts::of(Inputs { snapshot, frames, timeline, replay, program, roles })
     }
 }
 

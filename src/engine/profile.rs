@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::facts::Code;
 use crate::finding::Location;
+use crate::frames::Frames;
 use crate::program::{Phase, Program};
 use crate::role::{Role, Roles};
 use crate::snapshot::Snapshot;
@@ -50,7 +50,7 @@ pub struct IterationMemory {
 impl Profile {
     /// Measures a device.
     pub fn of(
-        (snapshot, code): (&Snapshot, &Code),
+        (snapshot, frames): (&Snapshot, &Frames),
         timeline: &Timeline,
         program: &Program,
         roles: &Roles,
@@ -73,7 +73,7 @@ impl Profile {
                 .copied()
                 .unwrap_or_default(),
             peak_iteration: peak_event.and_then(|event| program.iteration_of(event)),
-            lines_at_peak: lines_at_peak(snapshot, code, timeline),
+            lines_at_peak: lines_at_peak(snapshot, frames, timeline),
             iterations,
         }
     }
@@ -105,10 +105,10 @@ fn by_role<'a>(
     by_role
 }
 
-fn lines_at_peak(snapshot: &Snapshot, code: &Code, timeline: &Timeline) -> Vec<Line> {
+fn lines_at_peak(snapshot: &Snapshot, frames: &Frames, timeline: &Timeline) -> Vec<Line> {
     let mut sums: BTreeMap<FrameId, (Bytes, usize)> = BTreeMap::new();
     for (_, allocation) in alive_at(timeline, timeline.peak_requested.event) {
-        let Some(frame) = allocation.stack.and_then(|stack| code.user(stack).next()) else { continue };
+        let Some(frame) = allocation.stack.and_then(|stack| frames.user(stack).next()) else { continue };
         let (bytes, allocations) = sums.entry(frame).or_default();
         *bytes += allocation.bytes;
         *allocations += 1;
@@ -116,10 +116,7 @@ fn lines_at_peak(snapshot: &Snapshot, code: &Code, timeline: &Timeline) -> Vec<L
     let mut lines: Vec<Line> = sums
         .into_iter()
         .filter_map(|(frame, (bytes, allocations))| {
-            let frame = snapshot.stacks.frame(frame)?;
-            let (file, function) =
-                (snapshot.text(frame.file).to_owned(), snapshot.text(frame.name).to_owned());
-            Some(Line { location: Location { file, line: frame.line, function }, bytes, allocations })
+            Some(Line { location: Location::of(snapshot, frame)?, bytes, allocations })
         })
         .collect();
     lines.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.location.cmp(&b.location)));
@@ -168,6 +165,7 @@ mod tests {
             requested_at_end: Bytes(18),
             reserved_at_end: Bytes::ZERO,
             agreement: crate::timeline::Agreement::default(),
+            free_stacks: crate::timeline::FreeStacks::Own,
         };
         let iteration = |start, end| Iteration {
             start: event(start),
@@ -186,7 +184,7 @@ mod tests {
             ..Roles::default()
         };
         let snapshot = Snapshot::default();
-        let profile = Profile::of((&snapshot, &Code::of(&snapshot)), &timeline, &program, &roles);
+        let profile = Profile::of((&snapshot, &Frames::of(&snapshot)), &timeline, &program, &roles);
         let memory = |peak, resident| IterationMemory { peak: Bytes(peak), resident: Bytes(resident) };
         assert_eq!(profile.iterations, [memory(15, 10), memory(18, 18)]);
         assert_eq!(profile.peak_by_role, [(Role::Parameter, Bytes(11)), (Role::Gradient, Bytes(7))]);

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::{Device, Input, Profile};
-use crate::facts::Code;
 use crate::finding::Location;
+use crate::frames::Frames;
 use crate::program::FoundBy;
-use crate::snapshot::{DeviceTrace, Frame, Gap, Snapshot};
+use crate::snapshot::{DeviceTrace, Gap, Snapshot};
 use crate::timeline::Agreement;
 use crate::unit::{Bytes, Confidence, DeviceIndex, Index, Micros};
 
@@ -88,7 +88,7 @@ impl Recording {
             moment: input.origin.moment.clone(),
             excerpt: input.snapshot.excerpt.clone(),
             gaps: input.snapshot.gaps.clone(),
-            files: files(&input.snapshot, &input.code),
+            files: files(&input.snapshot, &input.frames),
             devices: input.devices.iter().map(|device| RecordedDevice::of(input, device)).collect(),
             rules: Vec::new(),
         }
@@ -144,18 +144,13 @@ impl RecordedDevice {
 }
 
 /// The user's own files in the stacks of a snapshot, each with the first of its frames, in the order of their names.
-fn files(snapshot: &Snapshot, code: &Code) -> Vec<Location> {
-    let own = snapshot.stacks.frame_ids().filter(|id| code.is_own(*id));
+fn files(snapshot: &Snapshot, frames: &Frames) -> Vec<Location> {
+    let own = snapshot.stacks.frame_ids().filter(|id| frames.is_own(*id));
     let mut files = BTreeMap::new();
-    for frame in own.filter_map(|id| snapshot.stacks.frame(id)) {
-        files.entry(snapshot.text(frame.file)).or_insert(frame);
+    for location in own.filter_map(|id| Location::of(snapshot, id)) {
+        files.entry(location.file.clone()).or_insert(location);
     }
-    let location = |(file, frame): (&str, Frame)| Location {
-        file: file.to_owned(),
-        line: frame.line,
-        function: snapshot.text(frame.name).to_owned(),
-    };
-    files.into_iter().take(MOST_FILES).map(location).collect()
+    files.into_values().take(MOST_FILES).collect()
 }
 
 /// From the first event to the last; events without a time do not count.
@@ -167,8 +162,6 @@ fn duration(trace: &DeviceTrace) -> Option<Micros> {
 
 fn main_loop(input: &Input, device: &Device) -> Option<MainLoop> {
     let recorded = device.program.main_loop?;
-    let frame = input.snapshot.stacks.frame(recorded.frame)?;
-    let text = |id| input.snapshot.text(id).to_owned();
-    let location = Location { file: text(frame.file), line: recorded.line, function: text(frame.name) };
+    let location = Location { line: recorded.line, ..Location::of(&input.snapshot, recorded.frame)? };
     Some(MainLoop { location, last_line: recorded.last_line })
 }

@@ -19,8 +19,7 @@ use petgraph::algo::dominators::simple_fast;
 use petgraph::graph::{DiGraph, NodeIndex};
 use rustc_hash::FxHashMap;
 
-use crate::facts::code::Code;
-use crate::program::{Meaning, Origin};
+use crate::frames::{Frames, Method, PhaseSign};
 use crate::snapshot::{Action, DeviceTrace, Snapshot};
 use crate::unit::{EventIndex, FrameId, Index, StackId};
 
@@ -47,8 +46,8 @@ pub struct Blame<'a> {
     pub snapshot: &'a Snapshot,
     /// The events among which the guilty ones are.
     pub trace: &'a DeviceTrace,
-    /// Whose code is whose.
-    pub code: &'a Code,
+    /// What frames say.
+    pub frames: &'a Frames,
     /// The line of the main loop, if there is one.
     pub looping: Option<FrameId>,
 }
@@ -63,10 +62,10 @@ impl Blame<'_> {
 
     /// Whether a frame stands outside the function that holds the main loop, in every stack that shows both.
     fn is_above_the_loop(&self, frame: FrameId, guilty: &[Guilty]) -> bool {
-        let function = |frame: FrameId| self.snapshot.stacks.frame(frame).map(|one| (one.file, one.name));
+        let function = |frame: FrameId| self.frames.function(frame);
         let Some(looping) = self.looping.and_then(function) else { return false };
         let mut inside = guilty.iter().filter_map(|one| {
-            let python = self.code.python(one.stack);
+            let python = self.frames.python(one.stack);
             let at = python.iter().rposition(|other| *other == frame)?;
             Some((at, python.iter().position(|other| function(*other) == Some(looping))?))
         });
@@ -81,7 +80,7 @@ impl Blame<'_> {
     fn heaviest(&self, guilty: &[Guilty]) -> Option<FrameId> {
         let mut sites: BTreeMap<FrameId, u64> = BTreeMap::new();
         for one in guilty {
-            if let Some(site) = self.code.site(one.stack) {
+            if let Some(site) = self.frames.site(one.stack) {
                 let sum = sites.entry(site).or_default();
                 *sum = sum.saturating_add(one.weight);
             }
@@ -103,7 +102,7 @@ impl Blame<'_> {
 
     fn carrying(&self, guilty: &[Guilty], share: f64) -> Option<FrameId> {
         let mut stacks: BTreeMap<StackId, u64> = BTreeMap::new();
-        for one in guilty.iter().filter(|one| !self.code.python(one.stack).is_empty()) {
+        for one in guilty.iter().filter(|one| !self.frames.python(one.stack).is_empty()) {
             let weight = stacks.entry(one.stack).or_default();
             *weight = weight.saturating_add(one.weight);
         }
@@ -112,7 +111,7 @@ impl Blame<'_> {
         for (stack, weight) in &stacks {
             total = total.saturating_add(*weight);
             // A frame that recurs in one stack carries the stack's weight once.
-            let mut frames = self.code.python(*stack).to_vec();
+            let mut frames = self.frames.python(*stack).to_vec();
             frames.sort_unstable();
             frames.dedup();
             for frame in frames {
@@ -139,7 +138,7 @@ impl Blame<'_> {
         let mut frame = self.narrowest(guilty)?;
         // How far in a stack is still asked about. Where modules call each other in turns, a frame recurs; each step outward
         // is a step outward in the stack that shows the caller, so that this comes to an end.
-        let mut limits: Vec<usize> = guilty.iter().map(|one| self.code.python(one.stack).len()).collect();
+        let mut limits: Vec<usize> = guilty.iter().map(|one| self.frames.python(one.stack).len()).collect();
         for _ in 0..DEEPEST {
             let mut inside: Vec<(&Guilty, usize)> = Vec::new();
             for (one, limit) in guilty.iter().zip(&mut limits) {
@@ -153,8 +152,8 @@ impl Blame<'_> {
                 break;
             }
             let caller = inside.iter().find_map(|(one, depth)| {
-                let outer = self.code.python(one.stack).get(..*depth)?;
-                outer.iter().rev().copied().find(|outer| self.code.is_own(*outer))
+                let outer = self.frames.python(one.stack).get(..*depth)?;
+                outer.iter().rev().copied().find(|outer| self.frames.is_own(*outer))
             });
             let Some(caller) = caller else { break };
             frame = caller;
@@ -164,38 +163,36 @@ impl Blame<'_> {
 
     /// The frames of a stack that can be blamed, outermost first: the user's; where there are none, a library's.
     fn blamable(&self, stack: StackId) -> Vec<FrameId> {
-        let python = self.code.python(stack);
-        let own: Vec<FrameId> = python.iter().copied().filter(|frame| self.code.is_own(*frame)).collect();
+        let python = self.frames.python(stack);
+        let own: Vec<FrameId> = python.iter().copied().filter(|frame| self.frames.is_own(*frame)).collect();
         if !own.is_empty() {
             return own;
         }
-        python
-            .iter()
-            .copied()
-            .filter(|frame| self.code.vocabulary.origin(*frame) == Origin::Library)
-            .collect()
+        python.iter().copied().filter(|frame| self.frames.owner(*frame).is_package()).collect()
     }
 
     /// Where a frame stands among a stack's outermost `limit` frames; the innermost place if it recurs.
     fn depth_of(&self, stack: StackId, frame: FrameId, limit: usize) -> Option<usize> {
-        self.code.python(stack).get(..limit)?.iter().rposition(|other| *other == frame)
+        self.frames.python(stack).get(..limit)?.iter().rposition(|other| *other == frame)
     }
 
     /// Whether the frame at `depth` of an allocation's stack is a module's forward, and the allocation is a submodule's or
     /// the last that the forward makes: its output.
     fn is_handed_out(&self, guilty: &Guilty, depth: usize) -> bool {
-        let python = self.code.python(guilty.stack);
+        let python = self.frames.python(guilty.stack);
         let Some((caller, event)) =
             depth.checked_sub(1).and_then(|outer| python.get(outer)).zip(guilty.event)
         else {
             return false;
         };
+        // Hooks are called from the same place as forwards.
+        let forward = python.get(depth).is_some_and(|frame| self.frames.method(*frame) == Method::Forward);
         let by_submodule = python.get(depth + 1).is_some_and(|inner| self.is_module_call(*inner));
-        self.is_module_call(*caller) && (by_submodule || !self.goes_on(python, depth, event))
+        self.is_module_call(*caller) && forward && (by_submodule || !self.goes_on(python, depth, event))
     }
 
     fn is_module_call(&self, frame: FrameId) -> bool {
-        self.code.vocabulary.meaning(frame) == Meaning::ModuleCall
+        self.frames.phase(frame) == PhaseSign::ModuleCall
     }
 
     /// Whether the call at `depth` allocates again after an event: the next allocation of that thread has the same
@@ -203,14 +200,14 @@ impl Blame<'_> {
     fn goes_on(&self, python: &[FrameId], depth: usize, event: EventIndex) -> bool {
         let after = self.trace.events.iter().skip(event.position() + 1);
         let next = after.filter(|event| event.action == Action::Alloc).find_map(|event| event.stack);
-        let Some(next) = next.map(|stack| self.code.python(stack)) else { return false };
+        let Some(next) = next.map(|stack| self.frames.python(stack)) else { return false };
         if next.get(..depth) != python.get(..depth) || next == python {
             return false;
         }
-        let frame = |stack: &[FrameId]| stack.get(depth).and_then(|frame| self.snapshot.stacks.frame(*frame));
-        frame(python).zip(frame(next)).is_some_and(|(here, there)| {
-            here.name == there.name && here.file == there.file && there.line >= here.line
-        })
+        let frame = |stack: &[FrameId]| stack.get(depth).and_then(|frame| self.frames.get(*frame));
+        frame(python)
+            .zip(frame(next))
+            .is_some_and(|(here, there)| here.function == there.function && there.line >= here.line)
     }
 }
 
@@ -274,8 +271,8 @@ mod tests {
                 Guilty { stack: snapshot.stacks.intern(&path).unwrap(), event: None, weight: 1 }
             })
             .collect();
-        let (trace, code) = (DeviceTrace::default(), Code::of(&snapshot));
-        let blame = Blame { snapshot: &snapshot, trace: &trace, code: &code, looping: None };
+        let (trace, meanings) = (DeviceTrace::default(), Frames::of(&snapshot));
+        let blame = Blame { snapshot: &snapshot, trace: &trace, frames: &meanings, looping: None };
         // The path of all lines contains all others.
         assert_eq!(blame.narrowest(&guilty), Some(frames[16]));
     }

@@ -3,8 +3,7 @@
 //! In: annotations and stacks. Out: the entries to the backward pass, in order. The autograd engine's own thread has no
 //! Python frames; what it allocates belongs to the last entry before.
 
-use crate::facts::code::Code;
-use crate::program::Meaning;
+use crate::frames::{Frames, PhaseSign};
 use crate::snapshot::{DeviceTrace, Snapshot};
 use crate::unit::{EventIndex, Index, Ranks, StackId};
 
@@ -20,11 +19,11 @@ pub struct Calls {
 
 impl Calls {
     /// Reads annotations and stacks once.
-    pub(super) fn of(snapshot: &Snapshot, trace: &DeviceTrace, code: &Code) -> Calls {
+    pub(super) fn of(snapshot: &Snapshot, trace: &DeviceTrace, frames: &Frames) -> Calls {
         let is_step = |name| snapshot.text(name).starts_with("Optimizer.step#");
         let annotated = snapshot.annotations.iter().any(|annotation| is_step(annotation.name));
         let enters = |stack: StackId| {
-            code.python(stack).iter().any(|frame| code.vocabulary.meaning(*frame) == Meaning::Backward)
+            frames.python(stack).iter().any(|frame| frames.phase(*frame) == PhaseSign::Backward)
         };
         let entering: Vec<bool> = snapshot.stacks.ids().map(enters).collect();
         let entry = |(position, stack): (usize, Option<StackId>)| {

@@ -12,8 +12,9 @@
 use std::collections::BTreeMap;
 
 use crate::facts::Facts;
+use crate::frames::PhaseSign;
 use crate::lives::growth::{Growth, Stay, judge};
-use crate::program::{LoopRun, Meaning, Phase};
+use crate::program::{LoopRun, Phase};
 use crate::role::Role;
 use crate::unit::{AllocationId, EventIndex, FrameId, Index, StackId};
 
@@ -179,9 +180,9 @@ fn collected_at(run: &LoopRun, site: FrameId, kept: &[Kept]) -> Option<Collected
 
 /// Whether the function that iterates runs inside a module's forward, under this stack.
 fn is_inside_forward(facts: &Facts, stack: StackId, looping: FrameId) -> bool {
-    let python = facts.code.python(stack);
-    let function = |frame: FrameId| facts.snapshot.stacks.frame(frame).map(|one| (one.file, one.name));
+    let python = facts.frames.python(stack);
+    let function = |frame: FrameId| facts.frames.function(frame);
     let at = python.iter().position(|frame| function(*frame) == function(looping)).unwrap_or(python.len());
     let outer = python.get(..at).unwrap_or_default();
-    outer.iter().any(|frame| facts.code.vocabulary.meaning(*frame) == Meaning::ModuleCall)
+    outer.iter().any(|frame| facts.frames.phase(*frame) == PhaseSign::ModuleCall)
 }

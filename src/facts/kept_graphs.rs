@@ -12,9 +12,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::facts::Facts;
+use crate::frames::PhaseSign;
 use crate::lives::growth::{FEWEST, Growth, Stay, judge};
-use crate::program::{LoopRun, Meaning, Phase};
-use crate::unit::{AllocationId, Bytes, FrameId, Index, StackId, StringId};
+use crate::program::{LoopRun, Phase};
+use crate::unit::{AllocationId, Bytes, FrameId, FunctionId, Index, StackId};
 
 /// The share of a pass's allocated bytes that has to stay. Passes with autograd keep 0.4 to 0.9; layers whose outputs a
 /// hook collects 0.02, outputs of a pass without autograd less than 0.1.
@@ -56,7 +57,7 @@ struct Life {
     caller: Option<FrameId>,
     place: usize,
     /// That of the innermost Python frame; none on the autograd engine's thread.
-    function: Option<(StringId, StringId)>,
+    function: Option<FunctionId>,
     released: bool,
 }
 
@@ -66,7 +67,7 @@ struct Pass {
     kept: Bytes,
     released: Bytes,
     places: FxHashSet<usize>,
-    functions: FxHashSet<Option<(StringId, StringId)>>,
+    functions: FxHashSet<Option<FunctionId>>,
     /// Whether a backward pass ran in its turn.
     backward: bool,
     /// What stays, and the first event at which some of it goes.
@@ -148,17 +149,16 @@ fn lives(facts: &Facts) -> Vec<Life> {
 
 /// The innermost user frame outside the outermost module call of a stack; without such a call, the innermost.
 fn caller(facts: &Facts, stack: StackId) -> Option<FrameId> {
-    let python = facts.code.python(stack);
-    let is_call = |frame: &FrameId| facts.code.vocabulary.meaning(*frame) == Meaning::ModuleCall;
+    let python = facts.frames.python(stack);
+    let is_call = |frame: &FrameId| facts.frames.phase(*frame) == PhaseSign::ModuleCall;
     let outside = python.iter().position(is_call).unwrap_or(python.len());
     let outer = python.get(..outside).unwrap_or_default();
-    outer.iter().rev().copied().find(|frame| facts.code.is_own(*frame))
+    outer.iter().rev().copied().find(|frame| facts.frames.is_own(*frame))
 }
 
 /// The function of a stack's innermost Python frame.
-fn function(facts: &Facts, stack: StackId) -> Option<(StringId, StringId)> {
-    let frame = facts.snapshot.stacks.frame(*facts.code.python(stack).last()?)?;
-    Some((frame.file, frame.name))
+fn function(facts: &Facts, stack: StackId) -> Option<FunctionId> {
+    facts.frames.function(*facts.frames.python(stack).last()?)
 }
 
 /// The passes of one line in one run, by turn; only turns in which the line ran. A loop whose every turn runs another line
@@ -256,7 +256,6 @@ mod tests {
     }
 
     fn life(id: usize, born: usize, bytes: u64, (caller, place): (usize, usize)) -> Life {
-        let text = |at| StringId::at(at).unwrap();
         Life {
             id: AllocationId::at(id).unwrap(),
             bytes: Bytes(bytes),
@@ -264,7 +263,7 @@ mod tests {
             dies: usize::MAX,
             caller: FrameId::at(caller),
             place,
-            function: Some((text(0), text(place))),
+            function: FunctionId::at(place),
             released: false,
         }
     }

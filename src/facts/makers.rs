@@ -4,7 +4,7 @@
 //! upcast, a sort, a matrix of distances) is a choice of the line that makes it.
 
 use crate::facts::Facts;
-use crate::program::{Meaning, Origin};
+use crate::frames::{MemorySign, Method, Owner, PhaseSign};
 use crate::unit::{FrameId, StackId};
 
 /// Who made a tensor.
@@ -20,30 +20,21 @@ pub enum Maker {
     Loss,
 }
 
-/// Functions of `torch.nn.functional` that are the loss, or its larger half.
-const LOSSES: [&str; 4] = ["cross_entropy", "log_softmax", "nll_loss", "kl_div"];
-
 /// Who made what was allocated under a stack; `None` without Python frames.
 pub(super) fn maker(facts: &Facts, stack: StackId) -> Option<Maker> {
-    let python = facts.code.python(stack);
-    let file = |frame: &FrameId| facts.snapshot.stacks.frame(*frame).map(|one| facts.snapshot.text(one.file));
-    let name = |frame: &FrameId| facts.snapshot.stacks.frame(*frame).map(|one| facts.snapshot.text(one.name));
-    let is_torch = |frame: &FrameId| facts.code.vocabulary.origin(*frame) == Origin::Torch;
+    let python = facts.frames.python(stack);
+    let is_torch = |frame: &FrameId| facts.frames.owner(*frame) == Owner::Torch;
     let innermost = python.iter().rposition(|frame| !is_torch(frame))?;
-    let is_loss = |frame: &FrameId| {
-        let functional = facts.code.vocabulary.meaning(*frame) == Meaning::Functional;
-        let named = name(frame).is_some_and(|name| LOSSES.contains(&name) || name.ends_with("_loss"));
-        (functional && named) || file(frame).is_some_and(|file| file.ends_with("torch/nn/modules/loss.py"))
-    };
+    let is_loss = |frame: &FrameId| facts.frames.memory(*frame) == MemorySign::Loss;
     if python.iter().skip(innermost).any(is_loss) {
         return Some(Maker::Loss);
     }
-    let is_call = |frame: &FrameId| facts.code.vocabulary.meaning(*frame) == Meaning::ModuleCall;
+    let is_call = |frame: &FrameId| facts.frames.phase(*frame) == PhaseSign::ModuleCall;
     let Some(call) = python.iter().rposition(is_call) else { return Some(Maker::Function) };
     if innermost < call {
         return Some(Maker::Layer);
     }
-    let forward = python.iter().skip(call).position(|frame| name(frame) == Some("forward"));
+    let forward = python.iter().skip(call).position(|frame| facts.frames.method(*frame) == Method::Forward);
     let forward = forward.map_or(call + 1, |after| call + after);
     Some(if innermost > forward { Maker::Function } else { Maker::Forward })
 }

@@ -6,7 +6,6 @@
 mod blame;
 mod bursts;
 mod calls;
-mod code;
 mod collection;
 mod growing;
 mod kept_graphs;
@@ -32,7 +31,6 @@ use std::sync::OnceLock;
 pub use blame::{Blame, Guilty};
 pub use bursts::Burst;
 pub use calls::Calls;
-pub use code::Code;
 pub use collection::{Collected, CollectedAt, Collection};
 pub use growing::Growing;
 pub use makers::Maker;
@@ -50,6 +48,7 @@ pub use steady::Steady;
 pub use unscalings::Unscaling;
 pub use unused_graphs::UnusedGraph;
 
+use crate::frames::Frames;
 use crate::lives::{Change, Changes, Turns};
 use crate::program::{Phase, Program};
 use crate::replay::Replay;
@@ -65,8 +64,8 @@ use crate::unit::{
 pub struct Inputs<'a> {
     /// The file.
     pub snapshot: &'a Snapshot,
-    /// Whose code its frames are.
-    pub code: &'a Code,
+    /// What its frames say.
+    pub frames: &'a Frames,
     /// The device's lifetimes and curves.
     pub timeline: &'a Timeline,
     /// The device's allocator.
@@ -92,8 +91,8 @@ pub struct Facts<'a> {
     pub replay: &'a Replay,
     /// Loops, iterations and phases.
     pub program: &'a Program,
-    /// Whose code is whose.
-    pub code: &'a Code,
+    /// What frames say.
+    pub frames: &'a Frames,
     /// Entries to the backward pass.
     pub calls: Calls,
     roles: &'a Roles,
@@ -113,9 +112,9 @@ pub struct Facts<'a> {
 impl<'a> Facts<'a> {
     /// Gathers what is cheap; `None` where the snapshot has no such device.
     pub fn of(inputs: Inputs<'a>) -> Option<Facts<'a>> {
-        let Inputs { snapshot, code, timeline, replay, program, roles } = inputs;
+        let Inputs { snapshot, frames, timeline, replay, program, roles } = inputs;
         let trace = snapshot.devices.get(timeline.device.position())?;
-        let calls = Calls::of(snapshot, trace, code);
+        let calls = Calls::of(snapshot, trace, frames);
         Some(Facts {
             snapshot,
             device: timeline.device,
@@ -123,7 +122,7 @@ impl<'a> Facts<'a> {
             timeline,
             replay,
             program,
-            code,
+            frames,
             calls,
             roles,
             turns: Turns::of_iterations(&program.iterations),
@@ -324,7 +323,7 @@ impl<'a> Facts<'a> {
 
     /// The innermost user frame of a stack.
     pub fn user_frame(&self, stack: StackId) -> Option<FrameId> {
-        self.code.user(stack).next()
+        self.frames.user(stack).next()
     }
 
     /// The stack that a person would see for an event: its own, or, on the autograd engine's thread, the one under
@@ -332,7 +331,7 @@ impl<'a> Facts<'a> {
     pub fn seen_stack(&self, event: EventIndex) -> Option<StackId> {
         let own = self.trace.event(event).and_then(|event| event.stack);
         match own {
-            Some(stack) if !self.code.python(stack).is_empty() => Some(stack),
+            Some(stack) if !self.frames.python(stack).is_empty() => Some(stack),
             _ if self.phase(event) == Phase::Backward => self.calls.backward_before(event),
             _ => None,
         }
@@ -341,7 +340,7 @@ impl<'a> Facts<'a> {
     /// The finder of responsible lines.
     pub fn blame(&self) -> Blame<'_> {
         let looping = self.program.main_loop.map(|main| main.frame);
-        Blame { snapshot: self.snapshot, trace: self.trace, code: self.code, looping }
+        Blame { snapshot: self.snapshot, trace: self.trace, frames: self.frames, looping }
     }
 
     /// Allocations as guilty stacks, weighed by their bytes.
@@ -359,6 +358,6 @@ impl<'a> Facts<'a> {
 
     /// The line that stands for a stack.
     pub fn site(&self, stack: StackId) -> Option<FrameId> {
-        self.code.site(stack)
+        self.frames.site(stack)
     }
 }

@@ -7,7 +7,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::facts::Facts;
-use crate::program::{Meaning, Origin};
+use crate::frames::PhaseSign;
 use crate::snapshot::Action;
 use crate::unit::{AllocationId, FrameId, Index, IterationIndex, StackId};
 
@@ -41,8 +41,8 @@ pub(super) fn module_calls(facts: &Facts) -> Vec<ModuleCall> {
     let mut open: Option<(Caller, Option<IterationIndex>)> = None;
     for (position, event) in facts.trace.events.iter().enumerate() {
         let allocates = event.action == Action::Alloc;
-        let told = allocates || (facts.program.frees_have_stacks && event.action == Action::FreeRequested);
-        let Some(stack) = event.stack.filter(|stack| told && !facts.code.python(*stack).is_empty()) else {
+        let told = allocates || (facts.timeline.frees_have_stacks() && event.action == Action::FreeRequested);
+        let Some(stack) = event.stack.filter(|stack| told && !facts.frames.python(*stack).is_empty()) else {
             continue;
         };
         let iteration = facts.event(position).and_then(|event| facts.iteration_of(event));
@@ -73,14 +73,14 @@ fn callers(facts: &Facts) -> Vec<Option<Caller>> {
     let mut numbers: FxHashMap<&[FrameId], usize> = FxHashMap::default();
     let mut callers = Vec::new();
     for stack in facts.snapshot.stacks.ids() {
-        let python = facts.code.python(stack);
-        let is_call = |frame: &FrameId| facts.code.vocabulary.meaning(*frame) == Meaning::ModuleCall;
+        let python = facts.frames.python(stack);
+        let is_call = |frame: &FrameId| facts.frames.phase(*frame) == PhaseSign::ModuleCall;
         let outside = python.iter().position(is_call).and_then(|at| python.get(..at));
         callers.push(outside.map(|outside| {
             let next = numbers.len();
             let number = *numbers.entry(outside).or_insert(next);
-            let own = outside.iter().rev().copied().find(|frame| facts.code.is_own(*frame));
-            let packaged = |frame: &FrameId| facts.code.vocabulary.origin(*frame) == Origin::Library;
+            let own = outside.iter().rev().copied().find(|frame| facts.frames.is_own(*frame));
+            let packaged = |frame: &FrameId| facts.frames.owner(*frame).is_package();
             let line = own.or_else(|| outside.iter().rev().copied().find(packaged));
             Caller { number, line }
         }));

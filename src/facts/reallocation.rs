@@ -12,10 +12,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::facts::Facts;
+use crate::frames::GraphSign;
 use crate::lives::Curve;
-use crate::snapshot::{Action, Snapshot};
+use crate::snapshot::Action;
 use crate::timeline::Allocation;
-use crate::unit::{AllocationId, Bytes, FrameId, Index, StackId, StringId};
+use crate::unit::{AllocationId, Bytes, FrameId, FunctionId, Index, StackId};
 
 /// Fewer sizes in a row may be chance: 24 orders of four sizes, one of them rising.
 const LINKS: usize = 3;
@@ -60,23 +61,22 @@ pub(super) fn reallocations(facts: &Facts) -> Vec<Reallocation> {
     let chains = chains(facts);
     let growing: FxHashSet<AllocationId> = chains.iter().flatten().copied().collect();
     let rest = Rest::of(facts, &growing);
-    let mut functions: BTreeMap<(StringId, StringId), Vec<Sited>> = BTreeMap::new();
+    let mut functions: BTreeMap<FunctionId, Vec<Sited>> = BTreeMap::new();
     for chain in chains {
         let Some(last) = chain.last().and_then(|id| facts.timeline.allocation(*id)) else { continue };
         let Some((own, stack)) = last.stack.zip(last.alloc.and_then(|event| facts.seen_stack(event))) else {
             continue;
         };
-        let joins = joins(facts.snapshot, own);
+        let joins = joins(facts, own);
         let shown = joins || (is_even(facts, &chain) && rest.stands_still(facts, &chain));
         if !shown {
             continue;
         }
-        let Some((site, frame)) =
-            facts.user_frame(stack).and_then(|site| Some((site, facts.snapshot.stacks.frame(site)?)))
-        else {
+        let user = facts.user_frame(stack);
+        let Some((site, function)) = user.and_then(|site| Some((site, facts.frames.function(site)?))) else {
             continue;
         };
-        functions.entry((frame.file, frame.name)).or_default().push((site, joins, chain));
+        functions.entry(function).or_default().push((site, joins, chain));
     }
     let of_function = |chains: Vec<Sited>| {
         let mut weights: BTreeMap<FrameId, Bytes> = BTreeMap::new();
@@ -87,7 +87,7 @@ pub(super) fn reallocations(facts: &Facts) -> Vec<Reallocation> {
         let joins = chains.iter().any(|(_, joins, _)| *joins);
         let chains: Vec<Vec<AllocationId>> = chains.into_iter().map(|(_, _, chain)| chain).collect();
         let own = |id: &AllocationId| facts.timeline.allocation(*id)?.stack;
-        let by_engine = |id| own(id).is_some_and(|stack| facts.code.python(stack).is_empty());
+        let by_engine = |id| own(id).is_some_and(|stack| facts.frames.python(stack).is_empty());
         let by_engine = chains.iter().filter_map(|chain| chain.last()).any(by_engine);
         Some(Reallocation { site, last: at_once(facts, &chains), chains, joins, by_engine })
     };
@@ -101,7 +101,7 @@ type Waiting = (AllocationId, Bytes, usize);
 fn chains(facts: &Facts) -> Vec<Vec<AllocationId>> {
     let mut ids: FxHashMap<&[FrameId], usize> = FxHashMap::default();
     let mut path_of = |stack: StackId| {
-        let path = facts.code.python(stack);
+        let path = facts.frames.python(stack);
         let next = ids.len();
         (!path.is_empty()).then(|| *ids.entry(path).or_insert(next))
     };
@@ -178,13 +178,9 @@ fn is_even(facts: &Facts, chain: &[AllocationId]) -> bool {
 }
 
 /// Whether C++ frames name an operator that makes one tensor of several, or a larger one of one.
-fn joins(snapshot: &Snapshot, stack: StackId) -> bool {
-    const OPERATORS: [&str; 5] =
-        ["at::_ops::cat::", "cat_out_cuda", "at::_ops::stack::", "constant_pad_nd", "::resize_"];
-    snapshot.stacks.get(stack).iter().filter_map(|frame| snapshot.stacks.frame(*frame)).any(|frame| {
-        let name = snapshot.text(frame.name);
-        OPERATORS.iter().any(|operator| name.contains(operator))
-    })
+fn joins(facts: &Facts, stack: StackId) -> bool {
+    let frames = facts.snapshot.stacks.get(stack);
+    frames.iter().any(|frame| facts.frames.graph(*frame) == GraphSign::Joins)
 }
 
 fn largest(facts: &Facts, chain: &[AllocationId]) -> Bytes {

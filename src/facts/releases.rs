@@ -4,8 +4,9 @@
 //! recording with stacks of allocations only (`context="alloc"`) shows who allocated a segment, not who released it.
 
 use crate::facts::Facts;
+use crate::frames::MemorySign;
 use crate::snapshot::Action;
-use crate::unit::{Bytes, EventIndex, Index, StackId};
+use crate::unit::{Bytes, EventIndex, FrameId, Index, StackId};
 
 /// Segments that went back to the driver with nothing got in between.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,13 +75,8 @@ pub(super) fn releases(facts: &Facts) -> Vec<Release> {
 
 /// What the stacks of a release and of the request after it say.
 fn cause(facts: &Facts, released: &[Option<StackId>], request: Option<StackId>) -> Cause {
-    let calls = |stack: &StackId| {
-        let frames = facts.code.python(*stack).iter();
-        frames.filter_map(|frame| facts.snapshot.stacks.frame(*frame)).any(|frame| {
-            facts.snapshot.text(frame.name) == "empty_cache"
-                && facts.snapshot.text(frame.file).contains("torch/")
-        })
-    };
+    let empties = |frame: &FrameId| facts.frames.memory(*frame) == MemorySign::EmptyCache;
+    let calls = |stack: &StackId| facts.frames.python(*stack).iter().any(empties);
     if let Some(stack) = released.iter().flatten().find(|stack| calls(stack)) {
         return Cause::Call(*stack);
     }

@@ -41,19 +41,12 @@ pub(super) fn savers(facts: &Facts, kept: &[AllocationId]) -> Vec<String> {
 
 /// The innermost Python frames of a stack: the operator's place in the model, wherever it was called from.
 fn place<'a>(facts: &'a Facts, stack: StackId) -> &'a [FrameId] {
-    let python = facts.code.python(stack);
+    let python = facts.frames.python(stack);
     python.get(python.len().saturating_sub(DEPTH)..).unwrap_or_default()
 }
 
 /// The node whose `release_variables` a stack runs: `ReluBackward0`.
 fn node<'a>(facts: &'a Facts, stack: StackId) -> Option<&'a str> {
-    let mut names = facts
-        .snapshot
-        .stacks
-        .get(stack)
-        .iter()
-        .filter_map(|frame| facts.snapshot.stacks.frame(*frame))
-        .map(|frame| facts.snapshot.text(frame.name));
-    let release = names.find_map(|name| name.split_once("::release_variables")).map(|(node, _)| node)?;
-    release.rsplit("::").next()
+    let frames = facts.snapshot.stacks.get(stack);
+    frames.iter().find_map(|frame| facts.frames.node(facts.snapshot, *frame))
 }

@@ -65,7 +65,7 @@ pub(super) fn shapes(facts: &Facts) -> Shapes {
         let Some(event) = one.alloc else { continue };
         let stack = facts.trace.event(event).and_then(|event| event.stack);
         // The autograd engine's thread has no stack that tells one operator from another.
-        let stack = stack.filter(|stack| !facts.code.python(*stack).is_empty());
+        let stack = stack.filter(|stack| !facts.frames.python(*stack).is_empty());
         let Some((stack, iteration)) = stack.zip(facts.iteration_of(event)) else { continue };
         total += one.bytes;
         let series = by_stack.entry(stack).or_default();

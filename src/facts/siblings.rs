@@ -12,7 +12,7 @@ use crate::facts::Facts;
 use crate::unit::{AllocationId, Bytes, FrameId, StackId};
 
 pub(super) fn siblings_go(facts: &Facts, kept: &[AllocationId]) -> Option<FrameId> {
-    if !facts.program.frees_have_stacks {
+    if !facts.timeline.frees_have_stacks() {
         return None;
     }
     let stays: FxHashSet<AllocationId> = kept.iter().copied().collect();

@@ -6,7 +6,8 @@
 //! in any case and looks itself, so its skipped steps are not seen.
 
 use crate::facts::Facts;
-use crate::program::{Meaning, Phase};
+use crate::frames::{GraphSign, PhaseSign};
+use crate::program::Phase;
 use crate::unit::{EventIndex, FrameId, Index, StackId};
 
 /// Gradients looked at after a backward pass.
@@ -54,20 +55,13 @@ pub(super) fn unscalings(facts: &Facts) -> Vec<Unscaling> {
 }
 
 fn has(facts: &Facts, stack: StackId, meant: fn(&Facts, FrameId) -> bool) -> bool {
-    facts.code.python(stack).iter().any(|frame| meant(facts, *frame))
-}
-
-fn named(facts: &Facts, frame: FrameId, name: &str) -> bool {
-    facts.snapshot.stacks.frame(frame).is_some_and(|frame| {
-        facts.snapshot.text(frame.name) == name
-            && facts.snapshot.text(frame.file).replace('\\', "/").ends_with("amp/grad_scaler.py")
-    })
+    facts.frames.python(stack).iter().any(|frame| meant(facts, *frame))
 }
 
 fn unscaling(facts: &Facts, frame: FrameId) -> bool {
-    facts.code.vocabulary.meaning(frame) == Meaning::Clip && named(facts, frame, "unscale_")
+    facts.frames.graph(frame) == GraphSign::Unscales
 }
 
 fn stepping(facts: &Facts, frame: FrameId) -> bool {
-    facts.code.vocabulary.meaning(frame) == Meaning::Optimizer || named(facts, frame, "_maybe_opt_step")
+    facts.frames.phase(frame) == PhaseSign::Optimizer || facts.frames.graph(frame) == GraphSign::Steps
 }

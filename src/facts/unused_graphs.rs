@@ -19,8 +19,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use rustc_hash::FxHashMap;
 
 use crate::facts::{Facts, ModuleCall};
+use crate::frames::{GraphSign, PhaseSign};
 use crate::lives::{Change, Changes};
-use crate::program::{Meaning, Phase};
+use crate::program::Phase;
 use crate::role::Role;
 use crate::snapshot::Action;
 use crate::timeline::Allocation;
@@ -248,10 +249,10 @@ fn seen_to_be_dropped(facts: &Facts, backward: &BackwardPasses) -> Vec<UnusedGra
 
 /// The user's line outside the outermost module call of a stack.
 fn model_line(facts: &Facts, stack: StackId) -> Option<FrameId> {
-    let python = facts.code.python(stack);
-    let is_call = |frame: &FrameId| facts.code.vocabulary.meaning(*frame) == Meaning::ModuleCall;
+    let python = facts.frames.python(stack);
+    let is_call = |frame: &FrameId| facts.frames.phase(*frame) == PhaseSign::ModuleCall;
     let outside = python.get(..python.iter().position(is_call)?)?;
-    outside.iter().rev().copied().find(|frame| facts.code.is_own(*frame))
+    outside.iter().rev().copied().find(|frame| facts.frames.is_own(*frame))
 }
 
 /// Where there are allocations like some given ones: of the same size under the same stack.
@@ -284,10 +285,7 @@ impl Alike {
 /// pack hook of `saved_tensors_hooks`) stands under `SavedVariable`, too, but under its constructor
 /// (`torch/csrc/autograd/saved_variable.cpp`).
 fn drops_saved_tensor(facts: &Facts, stack: StackId) -> bool {
-    const DROPS: [&str; 3] = ["SavedVariable::reset_data", "~SavedVariable", "release_variables"];
     let frames = facts.snapshot.stacks.get(stack);
-    let name = |id: &FrameId| facts.snapshot.stacks.frame(*id).map(|frame| facts.snapshot.text(frame.name));
-    let saved = |name: &str| DROPS.iter().any(|drop| name.contains(drop));
-    let engine = |id: &FrameId| facts.code.vocabulary.meaning(*id) == Meaning::Engine;
-    frames.iter().filter_map(name).any(saved) && !frames.iter().any(engine)
+    let any = |sign| frames.iter().any(|frame| facts.frames.graph(*frame) == sign);
+    any(GraphSign::Releases) && !any(GraphSign::Engine)
 }

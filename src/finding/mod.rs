@@ -15,7 +15,8 @@ pub use pairing::{Difference, Mark, Pairing, Size, Tolerance, pair};
 pub use standing::{Notice, Standing};
 
 use crate::program::Phase;
-use crate::unit::{Bytes, Confidence, DeviceIndex};
+use crate::snapshot::Snapshot;
+use crate::unit::{Bytes, Confidence, DeviceIndex, FrameId};
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -207,6 +208,15 @@ pub struct Location {
     pub line: u32,
     /// The function's bare name; empty where it is not known.
     pub function: String,
+}
+
+impl Location {
+    /// The place of a frame, as recorded.
+    pub fn of(snapshot: &Snapshot, frame: FrameId) -> Option<Location> {
+        let frame = snapshot.stacks.frame(frame)?;
+        let text = |id| snapshot.text(id).to_owned();
+        Some(Location { file: text(frame.file), line: frame.line, function: text(frame.name) })
+    }
 }
 
 /// A place that helps to understand a finding.

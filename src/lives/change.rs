@@ -136,6 +136,7 @@ mod tests {
             requested_at_end: Bytes(10),
             reserved_at_end: Bytes::ZERO,
             agreement: crate::timeline::Agreement::default(),
+            free_stacks: crate::timeline::FreeStacks::Own,
         }
     }
 

@@ -18,7 +18,7 @@
 //!
 //! Where the recording has `context="alloc"`, a free carries the stack of the allocation; then frees are left out.
 
-use super::frames::Origin;
+use crate::frames::Owner;
 use crate::unit::FrameId;
 
 /// A function at a place in the tree of calls: which function, called from which lines.
@@ -27,7 +27,7 @@ pub(super) struct Node {
     /// How many calls lie outside it.
     pub(super) depth: usize,
     /// Whose code it is.
-    pub(super) origin: Origin,
+    pub(super) owner: Owner,
     /// Whether it is, or runs inside, a constructor.
     pub(super) constructing: bool,
     /// Whether the function is running already further out.

@@ -20,11 +20,10 @@
 //! the recording holds falls one to an iteration, or evenly many (`tests/corpus/programs.rs` repeats it). What becomes of
 //! these numbers without annotations, or without the frees' stacks (`context="alloc"`), no test measures.
 //!
-//! Phases come from the frames ([`frames`] says what each one means, [`signs`] what a stack says), and from an event's place
+//! Phases come from the frames ([`crate::frames`] says what each one means, [`signs`] what a stack says), and from an event's place
 //! where the frames say nothing ([`phases`]).
 
 mod annotated;
-mod frames;
 mod iterations;
 mod loops;
 mod marks;
@@ -41,10 +40,9 @@ mod tests;
 mod turns;
 mod walk;
 
-pub use frames::{Meaning, Origin, Vocabulary};
-pub(crate) use frames::{checkout, framework_folders};
 pub use turns::LoopRun;
 
+use crate::frames::{Frames, Owner};
 use crate::snapshot::{Action, Event, Snapshot};
 use crate::timeline::Timeline;
 use crate::unit::{Confidence, DeviceIndex, EventIndex, FrameId, Index, IterationIndex, Micros};
@@ -75,8 +73,6 @@ pub struct Program {
     pub zero_grads: Vec<Step>,
     /// The first event of each micro-batch; empty unless gradients are accumulated over several.
     pub micro_batches: Vec<EventIndex>,
-    /// Whether frees carry stacks of their own, and not their allocation's.
-    pub frees_have_stacks: bool,
 }
 
 /// One call among the events.
@@ -209,25 +205,20 @@ impl Phase {
 }
 
 impl Program {
-    /// Reads a device's trace.
-    pub fn of(snapshot: &Snapshot, timeline: &Timeline) -> Program {
-        Program::with(snapshot, timeline, &Vocabulary::of(snapshot))
-    }
-
-    /// Reads a device's trace, given the vocabulary of the snapshot's frames (which all devices share).
-    pub fn with(snapshot: &Snapshot, timeline: &Timeline, vocabulary: &Vocabulary) -> Program {
+    /// Reads a device's trace; `frames` is the snapshot's.
+    pub fn of(snapshot: &Snapshot, timeline: &Timeline, frames: &Frames) -> Program {
         let device = timeline.device;
         let events = snapshot.devices.get(device.position()).map_or(&[][..], |trace| &trace.events);
-        let signs = signs::read(snapshot, vocabulary);
-        let frees = frees_have_stacks(timeline, events);
+        let signs = signs::read(snapshot, frames);
+        let frees = timeline.frees_have_stacks();
         let marks = Marks::of(snapshot, events, &signs, frees);
-        let paths = Paths::of(snapshot, vocabulary, events);
+        let paths = Paths::of(snapshot, frames, events);
         let moments: Vec<usize> = marks.steps.iter().map(|step| step.end).collect();
-        let loops = walk::walk(vocabulary, &paths, events, frees, &moments);
+        let loops = walk::walk(frames, &paths, events, frees, &moments);
         let (cut, found_by) = find(snapshot, timeline.device, events, &marks, &paths, &loops);
         let scene = phases::Scene { events, signs: &signs, paths: &paths, marks: &marks, cut: &cut, frees };
         let phases = phases::assign(&scene);
-        let (main_loop, library_loop) = place(vocabulary, &loops, &cut);
+        let (main_loop, library_loop) = place(frames, &loops, &cut);
         Program {
             iterations: iterations(events, &marks, &paths, &cut),
             main_loop,
@@ -239,7 +230,6 @@ impl Program {
             steps: if marks.has_optimizer() { steps(&marks.steps) } else { Vec::new() },
             zero_grads: steps(&marks.zero_grads),
             micro_batches: cut.micro_batches.iter().filter_map(|&at| EventIndex::at(at)).collect(),
-            frees_have_stacks: frees,
         }
     }
 
@@ -315,27 +305,15 @@ fn by_loops(
     Some((cut, FoundBy::LoopBackEdges))
 }
 
-/// Whether frees carry stacks of their own. With `context="alloc"` nearly every one carries its allocation's.
-fn frees_have_stacks(timeline: &Timeline, events: &[Event]) -> bool {
-    let stack = |at: EventIndex| events.get(at.position()).and_then(|event| event.stack);
-    let (mut same, mut all) = (0_usize, 0_usize);
-    for one in &timeline.allocations {
-        let Some((born, freed)) = one.alloc.zip(one.free_requested) else { continue };
-        all += 1;
-        same += usize::from(stack(born) == stack(freed));
-    }
-    all < 5 || same * 20 < all * 19
-}
-
 /// The loop at the user's line, and the library's own.
-fn place(vocabulary: &Vocabulary, loops: &loops::Loops, cut: &Cut) -> (Option<Loop>, Option<Loop>) {
+fn place(frames: &Frames, loops: &loops::Loops, cut: &Cut) -> (Option<Loop>, Option<Loop>) {
     let Some(header) = cut.header else { return (None, None) };
-    let line = |frame: FrameId| vocabulary.entry(frame).map_or(0, |entry| entry.line);
-    let own = Loop { frame: header.frame, line: line(header.frame), last_line: header.last_line };
-    if vocabulary.origin(header.frame) == Origin::User {
+    let own = Loop { frame: header.frame, line: frames.line(header.frame), last_line: header.last_line };
+    if frames.owner(header.frame) == Owner::User {
         return (Some(own), None);
     }
     let caller = loops.nodes.get(header.node as usize).and_then(|node| node.caller);
+    let line = |frame| frames.line(frame);
     let call = caller.map(|frame| Loop { frame, line: line(frame), last_line: line(frame) });
     match call {
         Some(call) => (Some(call), Some(own)),

@@ -7,9 +7,9 @@
 
 use rustc_hash::FxHashMap;
 
-use super::frames::{FunctionId, Meaning, Origin, Vocabulary};
-use crate::snapshot::{Action, Event, Frame, Snapshot};
-use crate::unit::{FrameId, Index, StackId};
+use crate::frames::{Frames, Method, Owner, PhaseSign};
+use crate::snapshot::{Action, Event, Snapshot};
+use crate::unit::{FrameId, FunctionId, Index, StackId};
 
 /// Frames deeper than this are left out: a bound on what a hostile file can make of the comparison of paths.
 const DEEPEST: usize = 256;
@@ -43,9 +43,9 @@ pub(super) struct Paths {
 
 impl Paths {
     /// The paths of a device's stacks. Stacks of other threads have none.
-    pub(super) fn of(snapshot: &Snapshot, vocabulary: &Vocabulary, events: &[Event]) -> Paths {
+    pub(super) fn of(snapshot: &Snapshot, frames: &Frames, events: &[Event]) -> Paths {
         let weights = weights(snapshot, events);
-        let Some(root) = main_root(snapshot, vocabulary, &weights) else { return Paths::default() };
+        let Some(root) = main_root(snapshot, frames, &weights) else { return Paths::default() };
         let mut known: FxHashMap<(Vec<FrameId>, Option<FunctionId>), u32> = FxHashMap::default();
         let (mut sites, mut bodies) = (FxHashMap::default(), FxHashMap::default());
         let stacks = snapshot.stacks.len();
@@ -56,9 +56,9 @@ impl Paths {
             if !used {
                 continue;
             }
-            let Some(mut path) = path(snapshot, vocabulary, root, stack) else {
+            let Some(mut path) = path(frames, root, stack) else {
                 if let Some(slot) = made.is_hook.get_mut(stack.position()) {
-                    *slot = is_hook(snapshot, vocabulary, stack);
+                    *slot = is_hook(frames, stack);
                 }
                 continue;
             };
@@ -66,11 +66,10 @@ impl Paths {
             if path.ends_outside {
                 callers.pop();
             }
-            while callers.last().is_some_and(|&frame| vocabulary.meaning(frame) == Meaning::Wrapper) {
+            while callers.last().is_some_and(|&frame| frames.phase(frame) == PhaseSign::Wrapper) {
                 callers.pop();
             }
-            let innermost =
-                callers.last().and_then(|&frame| vocabulary.entry(frame)).map(|entry| entry.function);
+            let innermost = callers.last().and_then(|&frame| frames.get(frame)).map(|entry| entry.function);
             path.site = number(&mut sites, callers.clone());
             callers.pop();
             path.body = number(&mut bodies, (callers, innermost));
@@ -136,61 +135,44 @@ fn weights(snapshot: &Snapshot, events: &[Event]) -> Vec<u32> {
 
 /// Whether a stack that does not begin like the main thread's is a hook's: Python threads begin in `threading`, so only the
 /// autograd engine is left to call it.
-fn is_hook(snapshot: &Snapshot, vocabulary: &Vocabulary, stack: StackId) -> bool {
-    let outermost = python(snapshot, vocabulary, stack).last().copied();
-    outermost
-        .and_then(|frame| snapshot.stacks.frame(frame))
-        .is_some_and(|frame| !is_threading(snapshot, frame))
+fn is_hook(frames: &Frames, stack: StackId) -> bool {
+    frames.python(stack).first().is_some_and(|outermost| frames.phase(*outermost) != PhaseSign::Thread)
 }
 
-fn is_threading(snapshot: &Snapshot, frame: Frame) -> bool {
-    snapshot.text(frame.file).ends_with("/threading.py")
-}
-
-/// The outermost function of the main thread: that of a script, or else the one with most events, PyTorch's own threads
-/// (autograd engine, pin-memory) and `threading`'s last.
-fn main_root(snapshot: &Snapshot, vocabulary: &Vocabulary, weights: &[u32]) -> Option<FunctionId> {
-    let script = snapshot.strings.find("<module>");
-    let mut roots: FxHashMap<FunctionId, ((bool, bool), u64)> = FxHashMap::default();
+/// The outermost function of the main thread: one under which files' own code runs, or else the one with most events,
+/// PyTorch's own threads (autograd engine, pin-memory) and `threading`'s last.
+fn main_root(snapshot: &Snapshot, frames: &Frames, weights: &[u32]) -> Option<FunctionId> {
+    let mut roots: FxHashMap<FunctionId, (bool, bool, u64)> = FxHashMap::default();
     for (stack, &weight) in snapshot.stacks.ids().zip(weights).filter(|(_, weight)| **weight > 0) {
-        let Some(&outermost) = python(snapshot, vocabulary, stack).last() else { continue };
-        let Some((entry, frame)) = vocabulary.entry(outermost).zip(snapshot.stacks.frame(outermost)) else {
-            continue;
-        };
-        let own = entry.origin != Origin::Torch && !is_threading(snapshot, frame);
-        let sum = roots.entry(entry.function).or_insert(((own, Some(frame.name) == script), 0));
-        sum.1 += u64::from(weight);
+        let python = frames.python(stack);
+        let Some(outermost) = python.first().and_then(|frame| frames.get(*frame)) else { continue };
+        let (own, script, sum) = roots.entry(outermost.function).or_default();
+        *own = outermost.owner != Owner::Torch && outermost.phase != PhaseSign::Thread;
+        *script = *script || python.iter().any(|frame| frames.method(*frame) == Method::Module);
+        *sum += u64::from(weight);
     }
     let mut all: Vec<_> = roots.into_iter().collect();
-    all.sort_unstable_by_key(|&(function, (own, weight))| (own, weight, std::cmp::Reverse(function)));
+    all.sort_unstable_by_key(|&(function, weight)| (weight, std::cmp::Reverse(function)));
     all.last().map(|&(function, _)| function)
 }
 
-/// The Python frames of a stack, innermost first.
-fn python(snapshot: &Snapshot, vocabulary: &Vocabulary, stack: StackId) -> Vec<FrameId> {
-    let frames = snapshot.stacks.get(stack).iter().copied();
-    frames.filter(|&frame| vocabulary.origin(frame) != Origin::Native).collect()
-}
-
-fn path(snapshot: &Snapshot, vocabulary: &Vocabulary, root: FunctionId, stack: StackId) -> Option<Path> {
-    let stack = python(snapshot, vocabulary, stack);
-    let mut outward = stack.iter().rev().copied().peekable();
-    let first = vocabulary.entry(*outward.peek()?)?;
-    if first.function != root {
+fn path(frames: &Frames, root: FunctionId, stack: StackId) -> Option<Path> {
+    let mut inward = frames.python(stack).iter().copied().peekable();
+    if frames.function(*inward.peek()?)? != root {
         return None;
     }
     let mut path =
         Path { frames: Vec::new(), leaf: None, calls_module: false, ends_outside: false, site: 0, body: 0 };
-    while let Some(frame) = outward.next() {
-        let entry = vocabulary.entry(frame)?;
+    while let Some(frame) = inward.next() {
+        let entry = frames.get(frame)?;
         path.frames.push(frame);
         let boundary =
-            matches!(entry.origin, Origin::Torch | Origin::Generated) && entry.meaning != Meaning::Wrapper;
+            matches!(entry.owner, Owner::Torch | Owner::Generated) && entry.phase != PhaseSign::Wrapper;
         if boundary || path.frames.len() == DEEPEST {
-            path.calls_module = entry.meaning == Meaning::ModuleCall;
+            path.calls_module = entry.phase == PhaseSign::ModuleCall;
             path.ends_outside = boundary;
-            let inner = outward.find(|&one| !passes_through(vocabulary.meaning(one)));
-            path.leaf = inner.and_then(|one| vocabulary.entry(one)).map(|one| one.function);
+            let inner = inward.find(|&one| !passes_through(frames.phase(one)));
+            path.leaf = inner.and_then(|one| frames.get(one)).map(|one| one.function);
             break;
         }
     }
@@ -198,6 +180,6 @@ fn path(snapshot: &Snapshot, vocabulary: &Vocabulary, root: FunctionId, stack: S
 }
 
 /// Whether a function only calls another one.
-pub(super) fn passes_through(meaning: Meaning) -> bool {
-    matches!(meaning, Meaning::ModuleCall | Meaning::Wrapper)
+pub(super) fn passes_through(sign: PhaseSign) -> bool {
+    matches!(sign, PhaseSign::ModuleCall | PhaseSign::Wrapper)
 }

@@ -12,9 +12,9 @@
 //!   from the wrapper that PyTorch puts around every optimizer.
 
 use super::Phase;
-use super::frames::{Entry, Meaning, Origin, Vocabulary};
+use crate::frames::{Frames, GraphSign, Meaning, Method, Owner, PhaseSign};
 use crate::snapshot::Snapshot;
-use crate::unit::{StackId, StringId};
+use crate::unit::StackId;
 
 /// What a stack says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,23 +26,10 @@ pub(super) struct Sign {
 }
 
 /// The sign of every distinct stack, by its position.
-pub(super) fn read(snapshot: &Snapshot, vocabulary: &Vocabulary) -> Vec<Sign> {
-    let known = Known {
-        step: snapshot.strings.find("step"),
-        backward: snapshot.strings.find("backward"),
-        engine: snapshot.devices.iter().any(|trace| trace.has_stacks(&snapshot.stacks)),
-    };
-    snapshot.stacks.ids().map(|stack| sign(snapshot, vocabulary, known, stack)).collect()
-}
-
-/// What holds for all stacks: the names by which methods are known whoever wrote them (an optimizer's, a custom
-/// function's), and what an empty stack means.
-#[derive(Clone, Copy)]
-struct Known {
-    step: Option<StringId>,
-    backward: Option<StringId>,
-    /// Whether an empty stack tells the engine's thread: not where all are empty (`context=None`).
-    engine: bool,
+pub(super) fn read(snapshot: &Snapshot, frames: &Frames) -> Vec<Sign> {
+    // An empty stack tells the engine's thread, but not where all are empty (`context=None`).
+    let empty_is_engine = snapshot.devices.iter().any(|trace| trace.has_stacks(&snapshot.stacks));
+    snapshot.stacks.ids().map(|stack| sign(snapshot, frames, empty_is_engine, stack)).collect()
 }
 
 /// What the frame just further in is, decorators skipped.
@@ -55,31 +42,28 @@ enum Callee {
     Other,
 }
 
-fn sign(snapshot: &Snapshot, vocabulary: &Vocabulary, known: Known, stack: StackId) -> Sign {
-    let frames = snapshot.stacks.get(stack);
+fn sign(snapshot: &Snapshot, frames: &Frames, empty_is_engine: bool, stack: StackId) -> Sign {
+    let python = frames.python(stack);
     let mut walk = Walk::default();
     let mut callee = Callee::Other;
-    let mut any_python = false;
-    let mut python =
-        frames.iter().copied().filter(|&frame| vocabulary.origin(frame) != Origin::Native).peekable();
-    while let Some(frame) = python.next() {
-        any_python = true;
-        let Some(entry) = vocabulary.entry(frame) else { continue };
-        if let Some(phase) = walk.decide(*entry, callee, python.peek().is_none()) {
+    for (outer, frame) in python.iter().enumerate().rev() {
+        let Some(meaning) = frames.get(*frame) else { continue };
+        if let Some(phase) = walk.decide(*meaning, callee, outer == 0) {
             return Sign { phase: Some(phase), evaluating: walk.evaluating };
         }
-        if entry.meaning == Meaning::Wrapper {
+        if meaning.phase == PhaseSign::Wrapper || meaning.owner == Owner::Python {
             continue;
         }
-        let name = snapshot.stacks.frame(frame).map(|one| one.name);
-        callee = match name {
-            Some(_) if name == known.backward => Callee::Backward,
-            Some(_) if name == known.step && entry.origin != Origin::Torch => Callee::Step,
+        callee = match meaning.method {
+            Method::Backward => Callee::Backward,
+            Method::Step if meaning.owner != Owner::Torch => Callee::Step,
             _ => Callee::Other,
         };
     }
-    let engine = frames.iter().any(|&frame| vocabulary.meaning(frame) == Meaning::Engine);
-    let phase = if engine || (!any_python && known.engine) { Some(Phase::Backward) } else { walk.tentative };
+    let all = snapshot.stacks.get(stack);
+    let engine = all.iter().any(|&frame| frames.graph(frame) == GraphSign::Engine);
+    let engine = engine || (python.is_empty() && empty_is_engine);
+    let phase = if engine { Some(Phase::Backward) } else { walk.tentative };
     Sign { phase, evaluating: walk.evaluating }
 }
 
@@ -96,45 +80,45 @@ struct Walk {
 
 impl Walk {
     /// The phase, if this frame settles it; otherwise what it says is kept.
-    fn decide(&mut self, entry: Entry, callee: Callee, outermost: bool) -> Option<Phase> {
+    fn decide(&mut self, meaning: Meaning, callee: Callee, outermost: bool) -> Option<Phase> {
         let undisturbed = !self.foreign && self.tentative.is_none();
-        match entry.meaning {
-            Meaning::ZeroGrad => return Some(Phase::ZeroGrad),
-            Meaning::Recompute => return Some(Phase::Recomputation),
-            Meaning::CheckpointBackward => {
+        match meaning.phase {
+            PhaseSign::ZeroGrad => return Some(Phase::ZeroGrad),
+            PhaseSign::Recompute => return Some(Phase::Recomputation),
+            PhaseSign::CheckpointBackward => {
                 let recomputing = self.tentative == Some(Phase::Forward);
                 return Some(if recomputing { Phase::Recomputation } else { Phase::Backward });
             }
-            Meaning::Backward => return Some(Phase::Backward),
-            Meaning::FunctionApply if outermost || callee == Callee::Backward => {
+            PhaseSign::Backward => return Some(Phase::Backward),
+            PhaseSign::FunctionApply if outermost || callee == Callee::Backward => {
                 return Some(Phase::Backward);
             }
-            Meaning::Clip => return Some(Phase::Clipping),
-            Meaning::ScalerStep | Meaning::Optimizer | Meaning::OptimizerHook if undisturbed => {
+            PhaseSign::Clip => return Some(Phase::Clipping),
+            PhaseSign::ScalerStep | PhaseSign::Optimizer | PhaseSign::OptimizerHook if undisturbed => {
                 return Some(Phase::OptimizerStep);
             }
-            Meaning::OptimizerHook if callee == Callee::Step && !self.calls_module => {
+            PhaseSign::OptimizerHook if callee == Callee::Step && !self.calls_module => {
                 return Some(Phase::OptimizerStep);
             }
-            Meaning::ModuleCall => {
+            PhaseSign::ModuleCall => {
                 self.tentative.get_or_insert(Phase::Forward);
                 (self.foreign, self.calls_module) = (true, true);
             }
-            Meaning::Functional => {
+            PhaseSign::Functional => {
                 self.tentative.get_or_insert(Phase::Forward);
             }
-            Meaning::Building | Meaning::OptimizerSetup => {
+            PhaseSign::Building | PhaseSign::OptimizerSetup => {
                 self.tentative.get_or_insert(Phase::Setup);
             }
-            Meaning::Constructor => {
+            PhaseSign::Constructor => {
                 self.tentative.get_or_insert(Phase::Setup);
                 self.foreign = true;
             }
-            Meaning::Input => {
+            PhaseSign::Input => {
                 self.tentative.get_or_insert(Phase::Input);
             }
-            Meaning::Evaluation => self.evaluating = true,
-            Meaning::Plain => self.foreign |= matches!(entry.origin, Origin::User | Origin::Library),
+            PhaseSign::Evaluation => self.evaluating = true,
+            PhaseSign::Nothing => self.foreign |= meaning.owner == Owner::User || meaning.owner.is_package(),
             _ => {}
         }
         None

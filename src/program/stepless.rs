@@ -21,6 +21,7 @@ use super::iterations::{Cut, tile};
 use super::loops::{Activation, Edge, EdgeKind, Loops};
 use super::paths::Paths;
 use super::tally::{Sum, Tally};
+use crate::frames::Owner;
 use crate::snapshot::{Action, Event};
 
 /// How deep loops of one function may nest.
@@ -106,7 +107,7 @@ impl Stage<'_> {
     }
 
     fn origin_is_user(&self, node: u32) -> bool {
-        self.loops.nodes.get(node as usize).is_some_and(|one| one.origin == super::Origin::User)
+        self.loops.nodes.get(node as usize).is_some_and(|one| one.owner == Owner::User)
     }
 
     fn gather(&self, edges: impl Iterator<Item = Edge>) -> Vec<Candidate> {

@@ -1,6 +1,7 @@
 //! Traces made by hand, for tests.
 
 use super::Program;
+use crate::frames::Frames;
 use crate::snapshot::{Action, Annotation, DeviceTrace, Event, Frame, Snapshot};
 use crate::timeline::Timeline;
 use crate::unit::{Bytes, DeviceIndex, FrameId, Index, Micros, StackId};
@@ -92,7 +93,7 @@ impl Tape {
     pub(super) fn read(mut self) -> (Program, Snapshot) {
         self.snapshot.devices = vec![DeviceTrace { events: std::mem::take(&mut self.events) }];
         let timeline = Timeline::of(&self.snapshot, DeviceIndex::at(0).unwrap());
-        (Program::of(&self.snapshot, &timeline), self.snapshot)
+        (Program::of(&self.snapshot, &timeline, &Frames::of(&self.snapshot)), self.snapshot)
     }
 
     pub(super) fn program(self) -> Program {

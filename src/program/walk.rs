@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
-use super::frames::{FunctionId, Meaning, Origin, Vocabulary};
 use super::loops::{Activation, Edge, EdgeKind, Loops, Node};
 use super::paths::{Path, Paths, passes_through};
+use crate::frames::{Frames, Owner, PhaseSign};
 use crate::snapshot::{Action, Event};
-use crate::unit::FrameId;
+use crate::unit::{FrameId, FunctionId};
 
 impl Loops {
     /// Judges an edge by what came before the next move of its call, and by that move, if there is one.
@@ -26,14 +26,14 @@ impl Loops {
 /// Walks over a device's events. `moments` are event positions, ascending: [`Loops::running`] tells what ran just before
 /// each of them.
 pub(super) fn walk(
-    vocabulary: &Vocabulary,
+    frames: &Frames,
     paths: &Paths,
     events: &[Event],
     frees: bool,
     moments: &[usize],
 ) -> Loops {
     let mut walker = Walker {
-        vocabulary,
+        frames,
         live: Vec::new(),
         nodes: FxHashMap::default(),
         found: Loops::default(),
@@ -108,7 +108,7 @@ struct Pending {
 }
 
 struct Walker<'a> {
-    vocabulary: &'a Vocabulary,
+    frames: &'a Frames,
     live: Vec<Live>,
     nodes: FxHashMap<(u32, u32, FunctionId), u32>,
     found: Loops,
@@ -128,7 +128,7 @@ impl Walker<'_> {
     fn follow(&mut self, path: &Path, at: usize) {
         let mut depth = 0;
         for &frame in &path.frames {
-            let (Some(call), Some(entry)) = (self.live.get(depth), self.vocabulary.entry(frame)) else {
+            let (Some(call), Some(entry)) = (self.live.get(depth), self.frames.get(frame)) else {
                 break;
             };
             if call.function != entry.function {
@@ -209,7 +209,7 @@ impl Walker<'_> {
     /// A call begins at level `level` of `path`.
     fn enter(&mut self, path: &Path, level: usize, at: usize) {
         let Some(&frame) = path.frames.get(level) else { return };
-        let Some(entry) = self.vocabulary.entry(frame).copied() else { return };
+        let Some(entry) = self.frames.get(frame).copied() else { return };
         let caller = level.checked_sub(1).and_then(|outer| self.live.get(outer));
         let (above, line) = caller.map_or((u32::MAX, 0), |call| (call.node, call.line));
         let node = self.node(above, line, entry.function, frame, caller.map(|call| call.frame));
@@ -230,8 +230,8 @@ impl Walker<'_> {
             first_event: at,
             key: entry.function,
             entry: Entry::New,
-            passes_through: passes_through(entry.meaning),
-            foreign: matches!(entry.origin, Origin::Torch | Origin::Generated),
+            passes_through: passes_through(entry.phase),
+            foreign: matches!(entry.owner, Owner::Torch | Owner::Generated),
             called: FxHashMap::default(),
             leading: 0,
             own: VecDeque::new(),
@@ -252,11 +252,11 @@ impl Walker<'_> {
         if node == next {
             let outer = self.found.nodes.get(above as usize).copied();
             let recursive = self.live.iter().any(|call| call.function == function);
-            let users = caller.filter(|&one| self.vocabulary.origin(one) == Origin::User);
+            let users = caller.filter(|&one| self.frames.owner(one) == Owner::User);
             self.found.nodes.push(Node {
                 depth: outer.map_or(0, |one| one.depth + 1),
-                origin: self.vocabulary.origin(frame),
-                constructing: self.vocabulary.meaning(frame) == Meaning::Constructor
+                owner: self.frames.owner(frame),
+                constructing: self.frames.phase(frame) == PhaseSign::Constructor
                     || outer.is_some_and(|one| one.constructing),
                 recursive,
                 caller: users.or(outer.and_then(|one| one.caller)),

@@ -35,7 +35,6 @@
 
 mod decisive;
 mod earlier;
-mod frames;
 mod lifetime;
 mod replaced;
 mod scene;
@@ -45,6 +44,7 @@ mod stacks;
 mod tests;
 mod unframed;
 
+use crate::frames::Frames;
 use crate::program::Program;
 use crate::snapshot::Snapshot;
 use crate::timeline::Timeline;
@@ -150,8 +150,8 @@ pub struct Roles {
 
 impl Roles {
     /// Infers the roles of a timeline's allocations.
-    pub fn infer(snapshot: &Snapshot, timeline: &Timeline, program: &Program) -> Roles {
-        let scene = Scene::new(snapshot, timeline, program);
+    pub fn infer(snapshot: &Snapshot, timeline: &Timeline, program: &Program, frames: &Frames) -> Roles {
+        let scene = Scene::new(snapshot, timeline, program, frames);
         let mut verdicts = Verdicts::open(timeline.allocations.len());
         decisive::settle(&scene, &mut verdicts);
         unframed::settle(&scene, &mut verdicts);

@@ -7,9 +7,10 @@
 use std::borrow::Cow;
 
 use super::stacks::{Graph, Origin, StackTraits, TraitTable};
+use crate::frames::Frames;
 use crate::program::{Phase, Program};
 use crate::snapshot::{Action, Event, Snapshot};
-use crate::timeline::{Allocation, Timeline};
+use crate::timeline::{Allocation, FreeStacks, Timeline};
 use crate::unit::{Bytes, EventIndex, Index, Ranks, StackId};
 
 /// The part of a training step that an event belongs to.
@@ -125,14 +126,16 @@ pub(super) struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
-    pub(super) fn new(snapshot: &'a Snapshot, timeline: &'a Timeline, program: &'a Program) -> Scene<'a> {
+    pub(super) fn new(
+        snapshot: &'a Snapshot,
+        timeline: &'a Timeline,
+        program: &'a Program,
+        frames: &Frames,
+    ) -> Scene<'a> {
         let events = snapshot.devices.get(timeline.device.position()).map_or(&[][..], |trace| &trace.events);
-        let mut freed_under = stacks_of_frees(events, timeline);
-        let borrowed = frees_borrow_stacks(snapshot, timeline, &freed_under);
-        if borrowed {
-            freed_under.clear();
-        }
-        let phases = if borrowed {
+        let copied = timeline.free_stacks == FreeStacks::Copied;
+        let freed_under = if copied { Vec::new() } else { stacks_of_frees(events, timeline) };
+        let phases = if copied {
             Cow::Owned(phases_of_allocs(events, program))
         } else {
             Cow::Borrowed(&program.phases[..])
@@ -144,7 +147,7 @@ impl<'a> Scene<'a> {
         segments.sort_unstable();
         Scene {
             timeline,
-            traits: TraitTable::of(snapshot),
+            traits: TraitTable::of(snapshot, frames),
             freed_under,
             laps: Ranks::of(laps(program, &stretches)),
             forwards: forwards(&phases),
@@ -241,21 +244,6 @@ fn given_back(allocation: &Allocation) -> Option<EventIndex> {
 fn stacks_of_frees(events: &[Event], timeline: &Timeline) -> Vec<Option<StackId>> {
     let stack = |allocation| events.get(given_back(allocation)?.position())?.stack;
     timeline.allocations.iter().map(stack).collect()
-}
-
-/// With `context="alloc"` a free event repeats the stack of its allocation. Otherwise nearly no release happens at the
-/// very stack that allocated (empty stacks apart: the autograd engine's thread has no others).
-fn frees_borrow_stacks(snapshot: &Snapshot, timeline: &Timeline, freed_under: &[Option<StackId>]) -> bool {
-    let (mut both, mut same) = (0_usize, 0_usize);
-    for (allocation, freed) in timeline.allocations.iter().zip(freed_under) {
-        let asked = allocation.stack.filter(|_| allocation.free_requested.is_some());
-        let Some((made, freed)) = asked.zip(*freed) else { continue };
-        if !snapshot.stacks.get(made).is_empty() {
-            both += 1;
-            same += usize::from(made == freed);
-        }
-    }
-    both > 0 && same * 100 >= both * 95
 }
 
 /// Where a recording without forward or backward passes gets to work: after the last event of setup or, if none is

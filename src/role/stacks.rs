@@ -7,7 +7,7 @@
 //! frames name the *origin*: innermost first, within PyTorch and up to the first module call or foreign frame, since
 //! outer frames lie (Lightning runs the forward inside of `optimizer.step`).
 
-use super::frames::{FrameKind, classify};
+use crate::frames::{Frames, GraphSign, Meaning, MemorySign, Method, Owner, PhaseSign};
 use crate::snapshot::Snapshot;
 use crate::unit::{Index, StackId};
 
@@ -85,21 +85,23 @@ pub(super) struct StackTraits {
 pub(super) struct TraitTable(Vec<StackTraits>);
 
 impl TraitTable {
-    /// Reads every distinct frame once and every distinct stack once.
-    pub(super) fn of(snapshot: &Snapshot) -> TraitTable {
-        let stacks = &snapshot.stacks;
-        let kinds: Vec<FrameKind> = stacks
-            .frame_ids()
-            .map(|id| {
-                let frame = stacks.frame(id);
-                frame.map_or(FrameKind::User, |f| classify(snapshot.text(f.file), snapshot.text(f.name)))
-            })
-            .collect();
-        let mut of_one = Vec::new();
-        let traits = stacks.ids().map(|stack| {
-            of_one.clear();
-            of_one.extend(stacks.get(stack).iter().filter_map(|frame| kinds.get(frame.position()).copied()));
-            traits_of(&of_one)
+    /// Reads every distinct stack once.
+    pub(super) fn of(snapshot: &Snapshot, frames: &Frames) -> TraitTable {
+        let (mut native, mut python) = (Vec::new(), Vec::new());
+        let traits = snapshot.stacks.ids().map(|stack| {
+            native.clear();
+            python.clear();
+            for meaning in snapshot.stacks.get(stack).iter().filter_map(|frame| frames.get(*frame)) {
+                let part = if meaning.owner == Owner::Native { &mut native } else { &mut python };
+                part.push(*meaning);
+            }
+            StackTraits {
+                requester: requester(&native),
+                origin: origin(&python),
+                maker: maker(&python),
+                graph: graph(&native),
+                native: !native.is_empty(),
+            }
         });
         TraitTable(traits.collect())
     }
@@ -110,86 +112,77 @@ impl TraitTable {
     }
 }
 
-fn traits_of(kinds: &[FrameKind]) -> StackTraits {
-    StackTraits {
-        requester: requester(kinds),
-        origin: origin(kinds),
-        maker: maker(kinds),
-        graph: graph(kinds),
-        native: kinds.iter().any(|&kind| is_native(kind)),
-    }
-}
-
-fn graph(kinds: &[FrameKind]) -> Graph {
-    if kinds.contains(&FrameKind::SavedVariable) {
+fn graph(native: &[Meaning]) -> Graph {
+    let any = |sign| native.iter().any(|one| one.graph == sign);
+    if any(GraphSign::Releases) {
         Graph::Releases
-    } else if kinds.contains(&FrameKind::Accumulation) {
+    } else if any(GraphSign::Accumulates) {
         Graph::Accumulates
     } else {
         Graph::Unseen
     }
 }
 
-fn is_native(kind: FrameKind) -> bool {
-    use FrameKind::{Accumulation, Algorithm, Allocator, Collective, Native, SavedVariable, Storage, Vendor};
-    matches!(
-        kind,
-        Accumulation | Allocator | Storage | Vendor | Algorithm | Collective | SavedVariable | Native
-    )
-}
-
 /// The allocator's frames are the innermost ones; within the three frames above them a library shows its name (the
 /// first may be a template or a lambda of its own).
-fn requester(kinds: &[FrameKind]) -> Requester {
-    let native = kinds.iter().position(|&kind| !is_native(kind)).unwrap_or(kinds.len());
-    let native = kinds.get(..native).unwrap_or_default();
-    let Some(inner) = native.iter().rposition(|&kind| kind == FrameKind::Allocator) else {
+fn requester(native: &[Meaning]) -> Requester {
+    let Some(inner) = native.iter().rposition(|one| one.memory == MemorySign::Allocator) else {
         return Requester::Unseen;
     };
     let above = native.iter().skip(inner + 1).take(3);
-    match above.copied().find(|&kind| kind != FrameKind::Native) {
-        Some(FrameKind::Storage) => Requester::Tensor,
-        Some(FrameKind::Vendor) => Requester::Vendor,
-        Some(FrameKind::Algorithm) => Requester::Algorithm,
-        Some(FrameKind::Collective) => Requester::Collective,
+    match above.map(|one| one.memory).find(|&sign| sign != MemorySign::Nothing) {
+        Some(MemorySign::Storage) => Requester::Tensor,
+        Some(MemorySign::Vendor) => Requester::Vendor,
+        Some(MemorySign::Algorithm) => Requester::Algorithm,
+        Some(MemorySign::Collective) => Requester::Collective,
         _ => Requester::Unseen,
     }
 }
 
 /// The first frame that decides, innermost first. Past a frame that is not PyTorch's only one pattern counts: a method
 /// `step` that PyTorch's optimizer wrapper calls is an optimizer of the user's or of a package.
-fn origin(kinds: &[FrameKind]) -> Origin {
+fn origin(python: &[Meaning]) -> Origin {
     let mut foreign = false;
     let mut stepping = false;
-    for &kind in kinds.iter().filter(|&&kind| !is_native(kind)) {
-        match kind {
-            FrameKind::Torch => {}
-            FrameKind::StepWrapper if stepping || !foreign => return Origin::Optimizer,
-            FrameKind::Step | FrameKind::User | FrameKind::Package | FrameKind::Constructor => {
-                foreign = true;
-                stepping = kind == FrameKind::Step;
+    for one in python {
+        if one.phase == PhaseSign::OptimizerHook && (stepping || !foreign) {
+            return Origin::Optimizer;
+        }
+        match decided(one) {
+            Some(_) if foreign => return Origin::Plain,
+            Some(origin) => return origin,
+            None if one.owner == Owner::User || one.owner.is_package() => {
+                (foreign, stepping) = (true, one.method == Method::Step);
             }
-            _ if foreign => return Origin::Plain,
-            FrameKind::ZeroGrad => return Origin::ZeroGrad,
-            FrameKind::Optimizer => return Origin::Optimizer,
-            FrameKind::ModuleMove | FrameKind::ModuleBuild | FrameKind::Copy | FrameKind::Load => {
-                return Origin::Module;
-            }
-            FrameKind::Replicated => return Origin::Replicated,
-            FrameKind::Sharded => return Origin::Sharded,
-            _ => return Origin::Plain,
+            None => {}
         }
     }
     Origin::Plain
 }
 
+/// What a frame says by itself of who asked.
+fn decided(one: &Meaning) -> Option<Origin> {
+    match one.phase {
+        PhaseSign::ZeroGrad => return Some(Origin::ZeroGrad),
+        PhaseSign::Optimizer | PhaseSign::OptimizerSetup => return Some(Origin::Optimizer),
+        PhaseSign::ModuleCall | PhaseSign::OptimizerHook => return Some(Origin::Plain),
+        _ => {}
+    }
+    match one.memory {
+        MemorySign::Build | MemorySign::Copy | MemorySign::Fill | MemorySign::Move | MemorySign::Read => {
+            Some(Origin::Module)
+        }
+        MemorySign::Replicated => Some(Origin::Replicated),
+        MemorySign::Sharded => Some(Origin::Sharded),
+        _ => None,
+    }
+}
+
 /// Whose code asked, where it was not PyTorch's: that of the innermost frame outside of PyTorch, a constructor first.
-fn maker(kinds: &[FrameKind]) -> Maker {
-    if kinds.contains(&FrameKind::Constructor) {
+fn maker(python: &[Meaning]) -> Maker {
+    if python.iter().any(|one| one.phase == PhaseSign::Constructor) {
         return Maker::Constructor;
     }
-    match kinds.iter().find(|kind| matches!(kind, FrameKind::User | FrameKind::Package | FrameKind::Step)) {
-        Some(FrameKind::Package) => Maker::Package,
-        _ => Maker::User,
-    }
+    let outside = python.iter().find(|one| one.owner == Owner::User || one.owner.is_package());
+    if outside.is_some_and(|one| one.owner.is_package()) { Maker::Package } else { Maker::User }
 }

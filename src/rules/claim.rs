@@ -172,7 +172,7 @@ impl Place {
     /// The line responsible for some stacks, as for allocations.
     pub(super) fn of_guilty(facts: &Facts, guilty: &[Guilty], hands_out: bool) -> Place {
         let Some(frame) = facts.blame().responsible(guilty, hands_out) else { return Place::Nowhere };
-        let through = guilty.iter().find(|one| facts.code.python(one.stack).contains(&frame));
+        let through = guilty.iter().find(|one| facts.frames.python(one.stack).contains(&frame));
         let event = guilty.iter().filter_map(|one| one.event).min();
         Place::At(frame, through.map(|one| one.stack), event)
     }

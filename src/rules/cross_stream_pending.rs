@@ -55,7 +55,7 @@ fn given_back(facts: &Facts, pending: &Pending, place: &Place) -> Option<Related
         let weight = facts.block_size(*id).get();
         Some(Guilty { stack: facts.seen_stack(event)?, event: Some(event), weight })
     };
-    let told = facts.program.frees_have_stacks;
+    let told = facts.timeline.frees_have_stacks();
     let frees: Vec<Guilty> = pending.waiting.iter().filter(|_| told).filter_map(one).collect();
     let message = "given back here, while another stream is still at it";
     related(facts, facts.blame().narrowest(&frees), place, message)

@@ -43,16 +43,14 @@ fn cycles<'a>(facts: &'a Facts) -> Vec<&'a Burst> {
 
 fn strikes_inside(facts: &Facts, burst: &Burst) -> bool {
     let Some(looping) = facts.program.library_loop.or(facts.program.main_loop) else { return false };
-    let Some(head) = facts.snapshot.stacks.frame(looping.frame) else { return false };
+    let Some(head) = facts.frames.function(looping.frame) else { return false };
     let Some(stack) = free_stack(facts, burst) else { return false };
     let inside = |frame: &FrameId| {
-        facts.snapshot.stacks.frame(*frame).is_some_and(|frame| {
-            frame.name == head.name
-                && frame.file == head.file
-                && (looping.line..=looping.last_line).contains(&frame.line)
+        facts.frames.get(*frame).is_some_and(|frame| {
+            frame.function == head && (looping.line..=looping.last_line).contains(&frame.line)
         })
     };
-    facts.code.python(stack).iter().any(inside)
+    facts.frames.python(stack).iter().any(inside)
 }
 
 fn free_stack(facts: &Facts, burst: &Burst) -> Option<StackId> {

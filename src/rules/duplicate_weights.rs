@@ -6,6 +6,7 @@ use super::claim::{Claim, Mending, Place, Telling, Worth};
 use super::{declare_rule, measure};
 use crate::facts::Facts;
 use crate::finding::{Finding, Severity, Value};
+use crate::frames::{MemorySign, Method};
 use crate::lives::Changes;
 use crate::program::Phase;
 use crate::role::Role;
@@ -122,15 +123,14 @@ fn source(facts: &Facts, stack: StackId) -> Source {
     let mut source = Source { line: facts.site(stack), ..Source::default() };
     let (mut loads, mut builds, mut copies) = (false, false, false);
     let (mut tensors, mut parameters) = (false, false);
-    for frame in facts.code.python(stack).iter().filter_map(|id| facts.snapshot.stacks.frame(*id)) {
-        let (file, name) = (facts.snapshot.text(frame.file), facts.snapshot.text(frame.name));
-        loads |= is_loader(file, name);
-        builds |= name == "from_pretrained";
-        copies |= file.ends_with("/copy.py");
-        tensors |= name == "__deepcopy__" && file.ends_with("torch/_tensor.py");
-        parameters |= name == "__deepcopy__" && file.ends_with("torch/nn/parameter.py");
-        source.averages |= file.ends_with("torch/optim/swa_utils.py") || file.ends_with("utils/model_ema.py");
-        source.constructs |= name == "__init__";
+    for frame in facts.frames.python(stack).iter().filter_map(|id| facts.frames.get(*id)) {
+        loads |= frame.memory == MemorySign::Read;
+        copies |= frame.memory == MemorySign::Copy;
+        tensors |= frame.memory == MemorySign::CopyTensor;
+        parameters |= frame.memory == MemorySign::CopyParameter;
+        source.averages |= frame.memory == MemorySign::Average;
+        builds |= frame.method == Method::Pretrained;
+        source.constructs |= frame.method == Method::Constructor;
     }
     // What `from_pretrained` reads is the model itself.
     source.made = match (loads && !builds, copies) {
@@ -140,15 +140,6 @@ fn source(facts: &Facts, stack: StackId) -> Source {
         (false, false) => Made::Otherwise,
     };
     source
-}
-
-/// Whether a function reads a file of weights into tensors of its own: `torch.load`, safetensors, and what stands before
-/// them in `huggingface_hub` and transformers.
-fn is_loader(file: &str, name: &str) -> bool {
-    file.ends_with("torch/serialization.py")
-        || (file.ends_with("safetensors/torch.py") && name.starts_with("load"))
-        || (file.ends_with("huggingface_hub/serialization/_torch.py") && name.starts_with("load"))
-        || (file.ends_with("transformers/modeling_utils.py") && name == "load_state_dict")
 }
 
 /// The copy that an allocation may be part of.

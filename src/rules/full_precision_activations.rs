@@ -4,8 +4,8 @@ use super::claim::{Claim, Mending, Place, Telling, Worth};
 use super::{declare_rule, measure};
 use crate::facts::Facts;
 use crate::finding::{Finding, Severity, Value};
+use crate::frames::Owner;
 use crate::lives::Changes;
-use crate::program::Origin;
 use crate::role::Role;
 use crate::unit::{AllocationId, Bytes, Confidence, count, percent};
 
@@ -18,9 +18,6 @@ declare_rule! {
 
 /// The share of the peak that activations have to make.
 const SHARE: f64 = 0.4;
-/// What the names of frames hold where a program runs in a half-width format: autocast's own, the gradient scaler's, and the types in
-/// PyTorch's C++ templates.
-const SIGNS: [&str; 4] = ["autocast", "grad_scaler", "BFloat16", "c10::Half"];
 
 impl FullPrecisionActivations {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
@@ -38,13 +35,8 @@ impl FullPrecisionActivations {
 /// Whether the frames would show mixed precision, and do not. Casts happen in C++: without its frames nobody can tell.
 fn is_plain(facts: &Facts) -> bool {
     let stacks = &facts.snapshot.stacks;
-    let is_native = |id| facts.code.vocabulary.origin(id) == Origin::Native;
-    let is_sign = |id| {
-        stacks.frame(id).is_some_and(|frame| {
-            let (name, file) = (facts.snapshot.text(frame.name), facts.snapshot.text(frame.file));
-            SIGNS.iter().any(|sign| name.contains(sign) || file.contains(sign))
-        })
-    };
+    let is_native = |id| facts.frames.owner(id) == Owner::Native;
+    let is_sign = |id| facts.frames.get(id).is_some_and(|frame| frame.half);
     stacks.frame_ids().any(is_native) && !stacks.frame_ids().any(is_sign)
 }
 

@@ -48,16 +48,9 @@ fn claim<'f>(facts: &'f Facts<'f>, growing: &'f Growing) -> Claim<'f> {
 fn statement(facts: &Facts, growing: &Growing) -> FrameId {
     let first = growing.stays.first().and_then(|id| facts.timeline.allocation(*id)?.alloc);
     let stack = first.and_then(|event| facts.seen_stack(event));
-    let body = facts.program.main_loop.and_then(|main| facts.snapshot.stacks.frame(main.frame));
-    let in_body = |frame: &&FrameId| {
-        facts
-            .snapshot
-            .stacks
-            .frame(**frame)
-            .zip(body)
-            .is_some_and(|(frame, body)| frame.name == body.name && frame.file == body.file)
-    };
-    let found = stack.and_then(|stack| facts.code.python(stack).iter().find(in_body).copied());
+    let body = facts.program.main_loop.and_then(|main| facts.frames.function(main.frame));
+    let in_body = |frame: &&FrameId| body.is_some() && facts.frames.function(**frame) == body;
+    let found = stack.and_then(|stack| facts.frames.python(stack).iter().find(in_body).copied());
     found.unwrap_or(growing.site)
 }
 

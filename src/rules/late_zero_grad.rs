@@ -6,8 +6,9 @@ use super::claim::{Claim, Mending, Place, Telling, Worth, related};
 use super::{declare_rule, measure};
 use crate::facts::Facts;
 use crate::finding::{Finding, Related, Severity, Value};
+use crate::frames::{Method, Owner, PhaseSign};
 use crate::lives::{Change, Changes};
-use crate::program::{Meaning, Origin, Phase, Step};
+use crate::program::{Phase, Step};
 use crate::role::Role;
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, Index, StackId, count, percent};
 
@@ -115,7 +116,7 @@ fn held_at_once(late: &[Late]) -> Bytes {
 
 /// The stack under which most of the gradients are cleared: `zero_grad`, or the user's own code that drops them.
 fn clearing_stack(facts: &Facts, late: &[Late]) -> Option<StackId> {
-    if !facts.program.frees_have_stacks {
+    if !facts.timeline.frees_have_stacks() {
         return None;
     }
     let mut bytes: BTreeMap<StackId, Bytes> = BTreeMap::new();
@@ -131,14 +132,12 @@ fn clearing_stack(facts: &Facts, late: &[Late]) -> Option<StackId> {
 
 /// Whether a library's loop decides when gradients are cleared, so that no line of the user's does.
 fn is_of_a_framework(facts: &Facts, stack: StackId) -> bool {
-    let mut frames = facts.code.python(stack).iter().rev().skip_while(|frame| {
-        let vocabulary = &facts.code.vocabulary;
-        let name = facts.snapshot.stacks.frame(**frame).map(|frame| facts.snapshot.text(frame.name));
-        vocabulary.origin(**frame) == Origin::Torch
-            || matches!(vocabulary.meaning(**frame), Meaning::ZeroGrad | Meaning::Wrapper)
-            || name.is_some_and(|name| name.contains("zero_grad"))
+    let mut frames = facts.frames.python(stack).iter().rev().skip_while(|frame| {
+        matches!(facts.frames.owner(**frame), Owner::Torch | Owner::Python)
+            || matches!(facts.frames.phase(**frame), PhaseSign::ZeroGrad | PhaseSign::Wrapper)
+            || facts.frames.method(**frame) == Method::ZeroGrad
     });
-    frames.next().is_some_and(|frame| !facts.code.is_own(*frame))
+    frames.next().is_some_and(|frame| !facts.frames.is_own(*frame))
 }
 
 /// The line of the step that used the gradients last.

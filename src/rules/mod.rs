@@ -83,7 +83,7 @@ pub struct Meta {
 pub enum Need {
     /// Events, not only the final segments.
     History,
-    /// Stacks on the events.
+    /// Stacks of Python frames on the events.
     Stacks,
     /// At least two iterations of a loop.
     Iterations,
@@ -98,10 +98,12 @@ impl Need {
             Need::History => {
                 (facts.trace.has_history(), "the snapshot has no events, only the final segments")
             }
-            Need::Stacks => (
-                facts.trace.has_stacks(&facts.snapshot.stacks),
-                "no event has a stack (recorded with context=None)",
-            ),
+            Need::Stacks if facts.trace.has_stacks(&facts.snapshot.stacks) => {
+                let mut stacks = facts.trace.events.iter().filter_map(|event| event.stack);
+                let told = stacks.any(|stack| !facts.frames.python(stack).is_empty());
+                (told, "no event's stack has a Python frame")
+            }
+            Need::Stacks => (false, "no event has a stack (recorded with context=None)"),
             Need::Iterations => (
                 facts.program.iterations.len() >= 2 && facts.program.found_by != FoundBy::Nothing,
                 "fewer than two iterations were found",
@@ -114,17 +116,15 @@ impl Need {
 
 /// A frame as the place of a finding.
 pub(crate) fn place(facts: &Facts, frame: FrameId) -> Option<Location> {
-    let frame = facts.snapshot.stacks.frame(frame)?;
-    let text = |id| facts.snapshot.text(id).to_owned();
-    Some(Location { file: text(frame.file), line: frame.line, function: text(frame.name) })
+    Location::of(facts.snapshot, frame)
 }
 
 /// A stack as a finding shows it: Python frames, innermost first.
 pub(crate) fn shown(facts: &Facts, stack: StackId) -> Vec<StackFrame> {
     let one = |frame: &FrameId| {
-        Some(StackFrame { location: place(facts, *frame)?, user: facts.code.is_own(*frame) })
+        Some(StackFrame { location: place(facts, *frame)?, user: facts.frames.is_own(*frame) })
     };
-    facts.code.python(stack).iter().rev().filter_map(one).collect()
+    facts.frames.python(stack).iter().rev().filter_map(one).collect()
 }
 
 /// A number of the evidence, and how it is shown.

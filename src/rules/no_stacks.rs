@@ -16,7 +16,7 @@ declare_rule! {
 impl NoStacks {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let events = &facts.trace.events;
-        let is_told = |stack| !facts.code.python(stack).is_empty();
+        let is_told = |stack| !facts.frames.python(stack).is_empty();
         if events.is_empty() || events.iter().filter_map(|event| event.stack).any(is_told) {
             return Vec::new();
         }

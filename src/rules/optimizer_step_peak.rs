@@ -4,8 +4,9 @@ use super::claim::{Claim, Mending, Place, Telling, Worth};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, Guilty};
 use crate::finding::{Finding, Severity, Value};
+use crate::frames::PhaseSign;
 use crate::lives::Changes;
-use crate::program::{Meaning, Phase};
+use crate::program::Phase;
 use crate::role::Role;
 use crate::unit::{AllocationId, Confidence, FrameId, count, percent};
 
@@ -76,8 +77,7 @@ fn tell(facts: &Facts, worth: &Worth) -> Finding {
 
 /// The file of PyTorch's optimizer that a stack runs in: `adam`.
 fn optimizer_of<'a>(facts: &Facts<'a>, guilty: &Guilty) -> Option<&'a str> {
-    let is_optimizer = |frame: &&FrameId| facts.code.vocabulary.meaning(**frame) == Meaning::Optimizer;
-    let frame = facts.code.python(guilty.stack).iter().rev().find(is_optimizer)?;
-    let file = facts.snapshot.text(facts.snapshot.stacks.frame(*frame)?.file);
-    file.rsplit('/').next()?.strip_suffix(".py")
+    let is_optimizer = |frame: &&FrameId| facts.frames.phase(**frame) == PhaseSign::Optimizer;
+    let frame = facts.frames.python(guilty.stack).iter().rev().find(is_optimizer)?;
+    facts.frames.optimizer(facts.snapshot, *frame)
 }

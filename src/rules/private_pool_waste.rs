@@ -33,7 +33,7 @@ fn tell(facts: &Facts, pools: &[PrivatePool], worth: &Worth) -> Finding {
     let (held, shared) = (pools.iter().map(|pool| pool.reserved).sum::<Bytes>(), shared(pools));
     let guilty = guilty(facts, pools);
     let blamed = facts.blame().common(&guilty);
-    let through = |one: &&Guilty| blamed.is_some_and(|frame| facts.code.python(one.stack).contains(&frame));
+    let through = |one: &&Guilty| blamed.is_some_and(|frame| facts.frames.python(one.stack).contains(&frame));
     let example = guilty.iter().find(through);
     let place = blamed.map_or(Place::Nowhere, |frame| {
         Place::At(frame, example.map(|one| one.stack), example.and_then(|one| one.event))

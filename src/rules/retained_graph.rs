@@ -69,18 +69,12 @@ fn tell(facts: &Facts, graph: &KeptGraph, worth: &Worth) -> Finding {
 fn ran_backward(facts: &Facts, graph: &KeptGraph) -> bool {
     let births = || graph.kept.iter().filter_map(|id| facts.timeline.allocation(*id)?.alloc);
     let Some((first, last)) = births().min().zip(births().max()) else { return false };
-    let Some(caller) = facts.snapshot.stacks.frame(graph.caller) else { return false };
-    let same = |frame: &FrameId| {
-        facts
-            .snapshot
-            .stacks
-            .frame(*frame)
-            .is_some_and(|one| one.name == caller.name && one.file == caller.file)
-    };
+    let caller = facts.frames.function(graph.caller);
+    let same = |frame: &FrameId| caller.is_some() && facts.frames.function(*frame) == caller;
     let entered = facts.calls.backward_before(last).filter(|_| first < last);
     let phases = facts.program.phases.get(first.position()..last.position()).unwrap_or_default();
     phases.contains(&Phase::Backward)
-        && entered.is_some_and(|stack| facts.code.python(stack).iter().any(same))
+        && entered.is_some_and(|stack| facts.frames.python(stack).iter().any(same))
 }
 
 /// The places of the model that hold most, and where their like goes.

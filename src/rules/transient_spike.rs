@@ -10,7 +10,7 @@ use crate::lives::Changes;
 use crate::program::Phase;
 use crate::role::Role;
 use crate::timeline::Allocation;
-use crate::unit::{AllocationId, Bytes, FrameId, Index, StringId, count, percent};
+use crate::unit::{AllocationId, Bytes, FrameId, FunctionId, Index, count, percent};
 
 declare_rule! {
     /// A few short-lived tensors of one line make a good part of the peak.
@@ -170,7 +170,7 @@ enum Place {
     /// What one line makes.
     Line(FrameId),
     /// What a function makes for one line that calls it: the steps of one computation.
-    Call { caller: FrameId, function: (StringId, StringId) },
+    Call { caller: FrameId, function: FunctionId },
 }
 
 /// What short and large mean here.
@@ -243,11 +243,10 @@ impl<'f, 'a> Scene<'f, 'a> {
     /// A function outside every module and outside the main loop's own body does one thing for the line that calls it.
     fn place(&self, one: &Allocation) -> Option<Place> {
         let line = self.line(one)?;
-        let stacks = &self.facts.snapshot.stacks;
-        let function = |frame: FrameId| stacks.frame(frame).map(|one| (one.file, one.name));
+        let function = |frame: FrameId| self.facts.frames.function(frame);
         let looping = self.facts.program.main_loop.and_then(|main| function(main.frame));
         let own = function(line).filter(|own| Some(*own) != looping);
-        let caller = self.facts.code.user(one.stack?).nth(1);
+        let caller = self.facts.frames.user(one.stack?).nth(1);
         let is_function = self.maker(one) == Some(Maker::Function);
         let call = caller.zip(own).filter(|_| is_function);
         Some(call.map_or(Place::Line(line), |(caller, function)| Place::Call { caller, function }))

@@ -4,6 +4,7 @@ use super::claim::{Besides, Claim, Mending, Place, Telling, Worth};
 use super::{declare_rule, measure};
 use crate::facts::Facts;
 use crate::finding::{Seek, Severity, Value};
+use crate::frames::Method;
 use crate::snapshot::Action;
 use crate::unit::{Confidence, count};
 
@@ -62,7 +63,7 @@ fn outermost(facts: &Facts) -> Place {
     let Some(stack) = older.filter_map(|one| one.stack).find(|stack| facts.site(*stack).is_some()) else {
         return Place::Nowhere;
     };
-    let outermost = facts.code.user(stack).filter(|frame| !is_module(facts, *frame)).last();
+    let outermost = facts.frames.user(stack).filter(|frame| !is_module(facts, *frame)).last();
     let frame = outermost.or_else(|| facts.site(stack));
     frame.map_or(Place::Nowhere, |frame| Place::At(frame, None, None))
 }
@@ -74,5 +75,5 @@ fn is_a_buffer_size(facts: &Facts, events: usize) -> bool {
 }
 
 fn is_module(facts: &Facts, frame: crate::unit::FrameId) -> bool {
-    facts.snapshot.stacks.frame(frame).is_some_and(|frame| facts.snapshot.text(frame.name) == "<module>")
+    facts.frames.method(frame) == Method::Module
 }

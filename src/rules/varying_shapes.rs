@@ -47,7 +47,7 @@ fn tell(facts: &Facts, shapes: &Shapes, (idle, share): (Bytes, f64), worth: &Wor
         shapes.varying.iter().flat_map(|site| site.allocations.iter().copied()).collect();
     let blamed = facts.blame().responsible(&facts.guilty(allocations), false);
     let passes =
-        |site: &&VaryingSite| blamed.is_some_and(|frame| facts.code.python(site.stack).contains(&frame));
+        |site: &&VaryingSite| blamed.is_some_and(|frame| facts.frames.python(site.stack).contains(&frame));
     let example = shapes.varying.iter().filter(passes).max_by_key(|site| site.bytes).unwrap_or(heaviest);
     let place = blamed.map_or(Place::Nowhere, |frame| Place::At(frame, Some(example.stack), None));
     let telling = Telling {

@@ -4,6 +4,7 @@
 //! the peaks, and how well the trace agrees with the final segments. Requested bytes count from `alloc` to
 //! `free_completed`, as PyTorch's `requested_bytes.all` does; reserved bytes are the driver's segments and mapped pages.
 
+mod free_stacks;
 mod levels;
 mod replayed;
 
@@ -37,6 +38,20 @@ pub struct Timeline {
     pub reserved_at_end: Bytes,
     /// How the trace agrees with itself and with the final segments.
     pub agreement: Agreement,
+    /// Whose stacks the frees carry.
+    pub free_stacks: FreeStacks,
+}
+
+/// Whose stacks frees carry.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FreeStacks {
+    /// Their own: where the program gave the memory back.
+    Own,
+    /// Those of the allocations (`context="alloc"`): they say nothing of the release.
+    Copied,
+    /// None.
+    #[default]
+    Missing,
 }
 
 /// A lifetime: one block from the moment it was handed out until it went back to the pool.
@@ -99,6 +114,11 @@ impl Timeline {
     /// Replays a device's trace.
     pub fn of(snapshot: &Snapshot, device: DeviceIndex) -> Timeline {
         replayed::replay(snapshot, device)
+    }
+
+    /// Whether frees tell where the program gave memory back.
+    pub fn frees_have_stacks(&self) -> bool {
+        self.free_stacks == FreeStacks::Own
     }
 
     /// The allocation of an id.

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Agreement, Allocation, Levels, Peak, Timeline};
+use super::{Agreement, Allocation, Levels, Peak, Timeline, free_stacks};
 use crate::snapshot::{Action, BlockState, Event, Snapshot};
 use crate::unit::{AllocationId, Bytes, DeviceIndex, EventIndex, Index};
 
@@ -193,6 +193,8 @@ impl Replay {
         }
         self.agreement.allocations_without_block = self.alive.len();
         self.order_by_birth();
+        let events = snapshot.devices.get(device.position()).map_or(&[][..], |trace| &trace.events);
+        let free_stacks = free_stacks::find(&self.allocations, events, &snapshot.stacks);
         let requested_at_start =
             self.allocations.iter().filter(|one| one.alloc.is_none()).map(|one| one.bytes).sum();
         // What the segments hold at the end, less what the trace added, was held before; never less than what the
@@ -211,6 +213,7 @@ impl Replay {
             allocations: self.allocations,
             allocation_of: self.allocation_of,
             agreement: self.agreement,
+            free_stacks,
         }
     }
 

@@ -40,6 +40,8 @@ index! {
     StringId;
     /// A distinct stack frame: name, file and line.
     FrameId;
+    /// A distinct function: a name in a file.
+    FunctionId;
     /// A distinct stack: a sequence of frames, innermost first.
     StackId;
     /// An event of one device's trace, in the order of the file.

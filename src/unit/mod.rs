@@ -12,7 +12,9 @@ mod ranks;
 mod size;
 
 pub use human::{count, percent, shown_line, shown_name};
-pub use index::{AllocationId, DeviceIndex, EventIndex, FrameId, Index, IterationIndex, StackId, StringId};
+pub use index::{
+    AllocationId, DeviceIndex, EventIndex, FrameId, FunctionId, Index, IterationIndex, StackId, StringId,
+};
 pub use interner::{SequenceInterner, StringInterner};
 pub use nearest::suggestion;
 pub use ranks::Ranks;

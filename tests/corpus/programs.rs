@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use memlint::program::{FoundBy, Origin, Phase, Program, Vocabulary};
+use memlint::engine::{Input, Plan, examine};
+use memlint::frames::{Frames, Owner};
+use memlint::program::{FoundBy, Phase, Program};
+use memlint::rules::{Need, RULES};
 use memlint::snapshot::{Action, Snapshot, Stacks};
 use memlint::timeline::Timeline;
 use memlint::unit::{DeviceIndex, Index, StackId};
@@ -11,8 +14,9 @@ use crate::case::{self, Case};
 
 /// The device with the most iterations, and its program.
 fn program(snapshot: &Snapshot) -> (DeviceIndex, Program) {
+    let frames = Frames::of(snapshot);
     let programs = snapshot.active_devices().map(|(device, _)| {
-        let program = Program::of(snapshot, &Timeline::of(snapshot, device));
+        let program = Program::of(snapshot, &Timeline::of(snapshot, device), &frames);
         (device, program)
     });
     programs.max_by_key(|(_, program)| program.iterations.len()).unwrap()
@@ -115,7 +119,7 @@ fn the_main_loop_is_at_the_users_line() {
             assert!(program.iterations.is_empty(), "{}: iterations without a loop", case.name);
             continue;
         };
-        assert_eq!(Vocabulary::of(&snapshot).origin(main.frame), Origin::User, "{}", case.name);
+        assert_eq!(Frames::of(&snapshot).owner(main.frame), Owner::User, "{}", case.name);
         let frame = snapshot.stacks.frame(main.frame).unwrap();
         let file = snapshot.text(frame.file);
         assert!(file.ends_with("/train.py") || file.ends_with("/trainer.py"), "{}: {file}", case.name);
@@ -124,24 +128,29 @@ fn the_main_loop_is_at_the_users_line() {
     }
 }
 
-/// The same recording as `stacks="python"` would have made it.
-fn without_native_frames(snapshot: &mut Snapshot) {
-    let vocabulary = Vocabulary::of(snapshot);
-    let mut python = Stacks::default();
+/// The same recording with some of its frames: without C++ as `stacks="python"` would have made it, without Python as that of a
+/// program in C++.
+fn with_frames_of(snapshot: &mut Snapshot, is_kept: impl Fn(Owner) -> bool) {
+    let frames = Frames::of(snapshot);
+    let mut stacks = Stacks::default();
     for frame in snapshot.stacks.frame_ids() {
-        python.intern_frame(snapshot.stacks.frame(frame).unwrap());
+        stacks.intern_frame(snapshot.stacks.frame(frame).unwrap());
     }
-    let strip = |stack: StackId, python: &mut Stacks| {
-        let frames = snapshot.stacks.get(stack).iter().copied();
-        let kept: Vec<_> = frames.filter(|&frame| vocabulary.origin(frame) != Origin::Native).collect();
-        python.intern(&kept)
+    let strip = |stack: StackId| {
+        let all = snapshot.stacks.get(stack).iter().copied();
+        let kept: Vec<_> = all.filter(|frame| is_kept(frames.owner(*frame))).collect();
+        stacks.intern(&kept)
     };
-    for trace in &mut snapshot.devices {
-        for event in &mut trace.events {
-            event.stack = event.stack.and_then(|stack| strip(stack, &mut python));
-        }
+    let stripped: Vec<Option<StackId>> = snapshot.stacks.ids().map(strip).collect();
+    let moved = |stack: &mut Option<StackId>| *stack = stack.and_then(|old| stripped[old.position()]);
+    for segment in &mut snapshot.segments {
+        moved(&mut segment.stack);
+        segment.blocks.iter_mut().for_each(|block| moved(&mut block.stack));
     }
-    snapshot.stacks = python;
+    for event in snapshot.devices.iter_mut().flat_map(|trace| &mut trace.events) {
+        moved(&mut event.stack);
+    }
+    snapshot.stacks = stacks;
 }
 
 #[test]
@@ -150,8 +159,8 @@ fn python_frames_alone_tell_the_same_phases_as_native_ones() {
     for case in case::all().iter().filter(|case| case.labels["stacks"] == "all") {
         let mut snapshot = case.snapshot();
         let (device, full) = program(&snapshot);
-        without_native_frames(&mut snapshot);
-        let stripped = Program::of(&snapshot, &Timeline::of(&snapshot, device));
+        with_frames_of(&mut snapshot, |owner| owner != Owner::Native);
+        let stripped = Program::of(&snapshot, &Timeline::of(&snapshot, device), &Frames::of(&snapshot));
         assert_eq!(stripped.iterations, full.iterations, "{}", case.name);
         for (at, event) in snapshot.devices[device.position()].events.iter().enumerate() {
             if event.action == Action::Alloc {
@@ -161,4 +170,18 @@ fn python_frames_alone_tell_the_same_phases_as_native_ones() {
         }
     }
     assert!(compared > 50_000, "only {compared} allocations of a backward pass were compared");
+}
+
+#[test]
+fn cpp_frames_alone_leave_rules_blind_and_not_silent() {
+    let case = case::all().into_iter().find(|case| case.labels["stacks"] == "all").unwrap();
+    let mut snapshot = case.snapshot();
+    with_frames_of(&mut snapshot, |owner| owner == Owner::Native);
+    assert!(snapshot.devices.iter().any(|trace| trace.has_stacks(&snapshot.stacks)), "{}", case.name);
+    let report = examine(&Input::of(case.name, snapshot), &Plan::of_rules(RULES));
+    assert!(report.findings.iter().any(|finding| finding.rule == "no-stacks"));
+    for rule in RULES.iter().map(|rule| rule.meta()).filter(|meta| meta.needs.contains(&Need::Stacks)) {
+        let is_told = report.skipped.iter().any(|one| one.rule == rule.name && one.blind);
+        assert!(is_told, "{} passes without having seen anything", rule.name);
+    }
 }

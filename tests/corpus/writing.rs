@@ -7,6 +7,7 @@ use std::process::Command;
 
 use memlint::edit::{anonymize, slice};
 use memlint::engine::{Input, check};
+use memlint::frames::Frames;
 use memlint::pickle::Limits;
 use memlint::program::Program;
 use memlint::replay::Replay;
@@ -157,7 +158,7 @@ fn a_slice_adds_up_and_ends_where_the_original_stood() {
         let devices: Vec<_> = whole.active_devices().map(|(device, _)| device).collect();
         let [device] = devices[..] else { panic!("{name}: the corpus has one device a recording") };
         let timeline = Timeline::of(&whole, device);
-        let program = Program::of(&whole, &timeline);
+        let program = Program::of(&whole, &timeline, &Frames::of(&whole));
         if program.iterations.len() < 3 {
             assert!(slice(whole, "2..3".parse().unwrap()).is_err(), "{name}");
             continue;
@@ -197,7 +198,7 @@ fn a_slice_to_the_end_has_the_segments_of_the_original() {
     for case in sample().into_iter().filter(Case::is_whole) {
         let whole = case.snapshot();
         let (device, trace) = whole.active_devices().next().unwrap();
-        let program = Program::of(&whole, &Timeline::of(&whole, device));
+        let program = Program::of(&whole, &Timeline::of(&whole, device), &Frames::of(&whole));
         let last = program.iterations.last().map(|iteration| iteration.end.position());
         if last != Some(trace.events.len()) {
             continue;

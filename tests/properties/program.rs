@@ -4,10 +4,10 @@ use memlint::snapshot::{Action, Annotation, Block, BlockState, DeviceTrace, Even
 use memlint::unit::{Bytes, FrameId, Micros, StackId};
 
 /// `SplitMix64` (Steele, Lea, Flood 2014): the same programs in every run.
-pub struct Random(pub u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -15,19 +15,19 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    pub fn below(&mut self, bound: usize) -> usize {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
         usize::try_from(self.next() % bound.max(1) as u64).unwrap()
     }
 
     /// Between 0 and 1.
-    pub fn share(&mut self) -> f64 {
+    pub(crate) fn share(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 
 /// A block that the program holds.
 #[derive(Clone, Copy)]
-pub struct Held {
+pub(crate) struct Held {
     address: u64,
     bytes: u64,
     stream: u16,
@@ -39,7 +39,7 @@ const MODEL: &str = "/home/user/project/model.py";
 const TORCH: &str = "/opt/venv/lib/python3.12/site-packages/torch";
 
 /// A recording in the making.
-pub struct Recorder {
+pub(crate) struct Recorder {
     snapshot: Snapshot,
     events: Vec<Event>,
     held: Vec<Held>,
@@ -47,7 +47,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    pub fn new() -> Recorder {
+    pub(crate) fn new() -> Recorder {
         Recorder { snapshot: Snapshot::default(), events: Vec::new(), held: Vec::new(), next: 0x7f00_0000_0000 }
     }
 
@@ -58,7 +58,7 @@ impl Recorder {
     }
 
     /// A line of the loop's body, and what it calls, outermost first.
-    pub fn stack(&mut self, line: u32, calls: &[(&str, &str, u32)]) -> StackId {
+    pub(crate) fn stack(&mut self, line: u32, calls: &[(&str, &str, u32)]) -> StackId {
         let mut frames = vec![self.frame(TRAIN, "<module>", 60), self.frame(TRAIN, "main", line)];
         for (file, name, line) in calls {
             let frame = self.frame(file, name, *line);
@@ -69,7 +69,7 @@ impl Recorder {
     }
 
     /// A layer of the model, called from line 22.
-    pub fn layer(&mut self, line: u32) -> StackId {
+    pub(crate) fn layer(&mut self, line: u32) -> StackId {
         let module = format!("{TORCH}/nn/modules/module.py");
         let linear = format!("{TORCH}/nn/modules/linear.py");
         let calls: [(&str, &str, u32); 4] =
@@ -92,7 +92,7 @@ impl Recorder {
         });
     }
 
-    pub fn alloc(&mut self, stack: StackId, bytes: u64, stream: u16) -> Held {
+    pub(crate) fn alloc(&mut self, stack: StackId, bytes: u64, stream: u16) -> Held {
         let held = Held { address: self.next, bytes, stream, stack };
         self.next += bytes.div_ceil(512) * 512;
         self.event(Action::Alloc, held);
@@ -100,7 +100,7 @@ impl Recorder {
         held
     }
 
-    pub fn free(&mut self, held: Held, stack: StackId) {
+    pub(crate) fn free(&mut self, held: Held, stack: StackId) {
         self.event(Action::FreeRequested, Held { stack, ..held });
         self.event(Action::FreeCompleted, Held { stack, ..held });
         self.held.retain(|one| one.address != held.address);
@@ -113,7 +113,7 @@ impl Recorder {
     }
 
     /// The snapshot, with what is held in one segment.
-    pub fn finish(mut self) -> Snapshot {
+    pub(crate) fn finish(mut self) -> Snapshot {
         let base = 0x7f00_0000_0000;
         let mut blocks = Vec::new();
         let mut end = base;
@@ -135,7 +135,7 @@ impl Recorder {
 }
 
 /// Trains for some iterations; `also` is asked in each, between the step and the end of the body (lines 30 to 49 are its own).
-pub fn train(iterations: usize, mut also: impl FnMut(usize, &mut Recorder)) -> Snapshot {
+pub(crate) fn train(iterations: usize, mut also: impl FnMut(usize, &mut Recorder)) -> Snapshot {
     const MIB: u64 = 1 << 20;
     let mut recorder = Recorder::new();
     let setup = recorder.stack(10, &[(&format!("{TORCH}/nn/modules/module.py"), "to", 1300)]);

@@ -12,6 +12,7 @@ use crate::pool::Pool;
 
 const TORCH: &str = "/usr/lib/python3/site-packages/torch";
 const PACKAGES: &str = "/usr/lib/python3/site-packages";
+const STANDARD: &str = "/usr/lib/python3.12";
 const PROJECT: &str = "/home/user/project";
 /// Microseconds from one event to the next.
 const TICK: i64 = 10;
@@ -367,8 +368,12 @@ fn torch_frame((file, line, name): &(&str, u32, &str)) -> Frame {
 }
 
 fn user_frame(place: &Place, name: &str, line: u32) -> Frame {
-    let packaged = ["torch/", "safetensors/", "copy.py"].iter().any(|start| place.file.starts_with(start));
-    let folder = if packaged { PACKAGES } else { PROJECT };
+    let packaged = ["torch/", "safetensors/"].iter().any(|start| place.file.starts_with(start));
+    let folder = match place.file.as_str() {
+        "copy.py" => STANDARD,
+        _ if packaged => PACKAGES,
+        _ => PROJECT,
+    };
     Frame { name: name.to_owned(), filename: format!("{folder}/{}", place.file), line }
 }
 

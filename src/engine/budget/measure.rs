@@ -5,6 +5,7 @@
 
 use crate::config::{CallSite, Metric, Scope};
 use crate::facts::Facts;
+use crate::finding::Location;
 use crate::lives::growth;
 use crate::program::Phase;
 use crate::role::Role;
@@ -171,15 +172,14 @@ fn of_role(facts: &Facts, moments: &Moments, role: Role) -> Measured {
 
 fn of_site(facts: &Facts, moments: &Moments, site: &CallSite) -> Measured {
     let stacks = &facts.snapshot.stacks;
-    let text = |id| facts.snapshot.text(id);
     let fits = |frame: FrameId| {
-        let frame = stacks.frame(frame);
-        frame.is_some_and(|one| site.is_in(&format!("{}:{}:{}", text(one.file), one.line, text(one.name))))
+        let place = Location::of(facts.snapshot, frame);
+        place.is_some_and(|one| site.is_in(&format!("{}:{}:{}", one.file, one.line, one.function)))
     };
     let fitting: Vec<bool> = stacks.frame_ids().map(fits).collect();
     let passes = |stack: StackId| {
         let fits = |frame: &FrameId| fitting.get(frame.position()).copied().unwrap_or(false);
-        facts.code.python(stack).iter().any(fits)
+        facts.frames.python(stack).iter().any(fits)
     };
     let passing: Vec<bool> = stacks.ids().map(passes).collect();
     requested(facts, moments, Some(facts.peak()), |_, one| {

@@ -3,6 +3,7 @@
 mod trace;
 
 use super::*;
+use crate::frames::Frames;
 use crate::program::Phase;
 use crate::snapshot::DeviceTrace;
 use crate::unit::DeviceIndex;
@@ -33,7 +34,11 @@ fn what_a_backward_pass_makes_and_leaves_behind_is_a_gradient() {
 fn zero_grad_shows_gradients_from_before_the_recording() {
     let mut trace = Trace::default();
     let gradient = 1 << 60;
-    trace.free(Phase::Other, gradient, &[("/x/torch/optim/optimizer.py", "zero_grad"), ("train.py", "main")]);
+    trace.free(
+        Phase::Other,
+        gradient,
+        &[("/site-packages/torch/optim/optimizer.py", "zero_grad"), ("train.py", "main")],
+    );
     assert_eq!(trace.roles()(gradient), Role::Gradient);
 }
 
@@ -63,8 +68,9 @@ fn a_forward_inside_of_the_optimizers_closure_makes_no_state() {
 
 #[test]
 fn an_optimizer_of_the_users_own_keeps_state() {
-    let wrapper = ("/x/torch/optim/optimizer.py", "wrapper");
-    let own = &[("lion.py", "step"), ("/x/torch/utils/_contextlib.py", "decorate_context"), wrapper];
+    let wrapper = ("/site-packages/torch/optim/optimizer.py", "wrapper");
+    let own =
+        &[("lion.py", "step"), ("/site-packages/torch/utils/_contextlib.py", "decorate_context"), wrapper];
     let closure = &[("train.py", "training_step"), (ADAM, "step"), wrapper];
     let mut trace = Trace::default();
     trace.alloc(Phase::Forward, 2, USER);
@@ -136,7 +142,7 @@ fn the_gradient_of_an_input_is_told_by_its_size() {
 
 #[test]
 fn a_checkpointed_activation_is_made_and_let_go_by_the_backward_pass() {
-    let recomputed = &[(MODULE, "_call_impl"), ("/x/torch/utils/checkpoint.py", "recompute_fn")];
+    let recomputed = &[(MODULE, "_call_impl"), ("/site-packages/torch/utils/checkpoint.py", "recompute_fn")];
     let mut trace = Trace::default();
     let activation = trace.alloc(Phase::Recomputation, 5, recomputed);
     let brief = trace.alloc(Phase::Recomputation, 5, recomputed);
@@ -148,7 +154,7 @@ fn a_checkpointed_activation_is_made_and_let_go_by_the_backward_pass() {
 
 #[test]
 fn stacks_that_frees_borrow_from_their_allocations_are_not_believed() {
-    let clears = &[("/x/torch/optim/optimizer.py", "zero_grad"), ("train.py", "main")];
+    let clears = &[("/site-packages/torch/optim/optimizer.py", "zero_grad"), ("train.py", "main")];
     let mut trace = Trace::default();
     trace.alloc(Phase::Forward, 1, USER);
     let gradient = trace.alloc(Phase::Backward, 4, TENSOR);
@@ -162,9 +168,11 @@ fn stacks_that_frees_borrow_from_their_allocations_are_not_believed() {
 
 #[test]
 fn sharded_wrappers_make_communication_shards_and_reduced_gradients() {
-    let gathers =
-        &[("/x/torch/distributed/fsdp/_fully_shard/_fsdp_param.py", "alloc_storage"), ("train.py", "main")];
-    let reduces = &[("/x/torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py", "allocate")];
+    let gathers = &[
+        ("/site-packages/torch/distributed/fsdp/_fully_shard/_fsdp_param.py", "alloc_storage"),
+        ("train.py", "main"),
+    ];
+    let reduces = &[("/site-packages/torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py", "allocate")];
     let mut trace = Trace::default();
     let shard = trace.alloc(Phase::Setup, 2, gathers);
     let gathered = trace.alloc(Phase::Forward, 8, gathers);
@@ -179,7 +187,8 @@ fn sharded_wrappers_make_communication_shards_and_reduced_gradients() {
 
 #[test]
 fn buckets_are_gradients_where_the_backward_pass_leaves_none_of_its_own() {
-    let wraps = &[("/x/torch/nn/parallel/distributed.py", "_ddp_init_helper"), ("train.py", "main")];
+    let wraps =
+        &[("/site-packages/torch/nn/parallel/distributed.py", "_ddp_init_helper"), ("train.py", "main")];
     for views in [false, true] {
         let mut trace = Trace::default();
         trace.alloc(Phase::Setup, 20, MOVE);
@@ -312,7 +321,7 @@ fn a_composition_accounts_for_every_byte_alive() {
     trace.snapshot.devices = vec![DeviceTrace { events: trace.events }];
     let program = Program { phases: trace.phases, ..Program::default() };
     let timeline = Timeline::of(&trace.snapshot, DeviceIndex::at(0).unwrap());
-    let roles = Roles::infer(&trace.snapshot, &timeline, &program);
+    let roles = Roles::infer(&trace.snapshot, &timeline, &program, &Frames::of(&trace.snapshot));
     let total = |at| roles.composition(&timeline, at).iter().map(|&(_, bytes)| bytes).sum::<Bytes>();
     assert_eq!(total(timeline.peak_requested.event), timeline.peak_requested.bytes);
     assert_eq!(total(EventIndex::at(4)), timeline.requested_at_end);

@@ -1,6 +1,7 @@
 //! A trace that is written down event by event.
 
 use super::super::{Role, Roles};
+use crate::frames::Frames;
 use crate::program::{Iteration, Phase, Program};
 use crate::snapshot::{Action, Block, BlockState, DeviceTrace, Event, Frame, Segment, Snapshot};
 use crate::timeline::Timeline;
@@ -123,7 +124,7 @@ impl Trace {
         let program = Program { iterations: iterations.collect(), phases: self.phases, ..Program::default() };
         self.snapshot.devices = vec![DeviceTrace { events: self.events }];
         let timeline = Timeline::of(&self.snapshot, DeviceIndex::at(0).unwrap());
-        let roles = Roles::infer(&self.snapshot, &timeline, &program);
+        let roles = Roles::infer(&self.snapshot, &timeline, &program, &Frames::of(&self.snapshot));
         move |address| {
             let found = timeline.iter().find(|(_, allocation)| allocation.address == address);
             found.map(|(id, _)| roles.get(id)).unwrap()

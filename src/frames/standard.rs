@@ -1,7 +1,7 @@
 //! The modules of Python's standard library, 3.8 to 3.13, with the folder of those written in C.
 //!
-//! Read off `sys.stdlib_module_names` and the documentation of what was removed. Only they are public below
-//! `lib/python3.x`, where other packages may lie as well.
+//! Read off `sys.stdlib_module_names` and the documentation of what was removed. Other packages may lie beside them, so
+//! that the folder alone does not tell what is Python's own.
 
 /// Names of modules and packages, without `.py`.
 #[rustfmt::skip]
@@ -30,19 +30,4 @@ pub(super) const MODULES: &[&str] = &[
     "turtle", "types", "typing", "unicodedata", "unittest", "urllib", "uu", "uuid", "venv", "warnings",
     "wave", "weakref", "webbrowser", "winreg", "winsound", "wsgiref", "xdrlib", "xml", "xmlrpc", "zipapp",
     "zipfile", "zipimport", "zlib", "zoneinfo",
-];
-
-/// The methods that Python itself calls, and the names that its compiler gives.
-#[rustfmt::skip]
-pub(super) const SPECIAL: &[&str] = &[
-    "<dictcomp>", "<genexpr>", "<lambda>", "<listcomp>", "<module>", "<setcomp>", "__abs__", "__add__",
-    "__and__", "__bool__", "__call__", "__contains__", "__copy__", "__deepcopy__", "__del__", "__delattr__",
-    "__delitem__", "__enter__", "__eq__", "__exit__", "__floordiv__", "__format__", "__ge__", "__getattr__",
-    "__getattribute__", "__getitem__", "__getitems__", "__getstate__", "__gt__", "__hash__", "__iadd__",
-    "__iand__", "__imul__", "__init__", "__init_subclass__", "__instancecheck__", "__int__", "__invert__",
-    "__ior__", "__isub__", "__iter__", "__itruediv__", "__le__", "__len__", "__lt__", "__matmul__", "__mod__",
-    "__mul__", "__ne__", "__neg__", "__new__", "__next__", "__or__", "__pos__", "__post_init__", "__pow__",
-    "__radd__", "__reduce__", "__reduce_ex__", "__repr__", "__reversed__", "__rmatmul__", "__rmul__",
-    "__rpow__", "__rsub__", "__rtruediv__", "__set_name__", "__setattr__", "__setitem__", "__setstate__",
-    "__str__", "__sub__", "__torch_dispatch__", "__torch_function__", "__truediv__", "__xor__",
 ];

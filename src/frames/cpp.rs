@@ -1,0 +1,77 @@
+//! The table of C++ functions: what they say, by parts of their demangled names.
+//!
+//! Rows are tried in their order, and the first whose part stands in the name decides. Read off the C++ frames of recordings
+//! of PyTorch 2.1 to 2.15, with symbols from `addr2line` and from `dladdr`.
+
+use super::signs::{GraphSign, MemorySign};
+
+/// What asks for memory.
+#[rustfmt::skip]
+const MEMORY: [(&str, MemorySign); 26] = [
+    ("CachingAllocator", MemorySign::Allocator),
+    ("torch::unwind", MemorySign::Allocator),
+    ("CapturedTraceback", MemorySign::Allocator),
+    ("gather_with_cpp", MemorySign::Allocator),
+    ("c10d::", MemorySign::Collective),
+    ("nccl", MemorySign::Collective),
+    ("NCCL", MemorySign::Collective),
+    ("gpu_reduce_kernel", MemorySign::Algorithm),
+    ("cub::", MemorySign::Algorithm),
+    ("thrust::", MemorySign::Algorithm),
+    ("segmented_sort", MemorySign::Algorithm),
+    ("nonzero_cuda", MemorySign::Algorithm),
+    ("empty_", MemorySign::Storage),
+    ("empty(", MemorySign::Storage),
+    ("torage", MemorySign::Storage),
+    ("resize_bytes", MemorySign::Storage),
+    ("cudnn", MemorySign::Vendor),
+    ("cublas", MemorySign::Vendor),
+    ("BlasHandle", MemorySign::Vendor),
+    ("CUDABlas", MemorySign::Vendor),
+    ("cusparse", MemorySign::Vendor),
+    ("cusolver", MemorySign::Vendor),
+    ("cufft", MemorySign::Vendor),
+    ("miopen", MemorySign::Vendor),
+    ("hipblas", MemorySign::Vendor),
+    ("rocblas", MemorySign::Vendor),
+];
+
+/// What the autograd graph does, and operators that enlarge a tensor.
+#[rustfmt::skip]
+const GRAPH: [(&str, GraphSign); 11] = [
+    ("SavedVariable::reset_data", GraphSign::Releases),
+    ("~SavedVariable", GraphSign::Releases),
+    ("release_variables", GraphSign::Releases),
+    ("AccumulateGrad", GraphSign::Accumulates),
+    ("torch::autograd::Engine", GraphSign::Engine),
+    ("torch::autograd::Node::operator", GraphSign::Engine),
+    ("at::_ops::cat::", GraphSign::Joins),
+    ("cat_out_cuda", GraphSign::Joins),
+    ("at::_ops::stack::", GraphSign::Joins),
+    ("constant_pad_nd", GraphSign::Joins),
+    ("::resize_", GraphSign::Joins),
+];
+
+/// What a C++ name says of memory and of the graph.
+pub(super) fn said(name: &str) -> (MemorySign, GraphSign) {
+    (first(&MEMORY, name), first(&GRAPH, name))
+}
+
+fn first<S: Copy + Default>(rows: &[(&str, S)], name: &str) -> S {
+    rows.iter().find(|(part, _)| name.contains(part)).map_or(S::default(), |(_, sign)| *sign)
+}
+
+/// The node of the autograd graph whose saved tensors a function lets go: `ReluBackward0`.
+pub(super) fn node(name: &str) -> Option<&str> {
+    let (node, _) = name.split_once("::release_variables")?;
+    node.rsplit("::").next()
+}
+
+/// What stands in names where a program computes in a half-width format: autocast's own, the gradient scaler's, and the types
+/// in PyTorch's C++ templates.
+const HALVES: [&str; 4] = ["autocast", "grad_scaler", "BFloat16", "c10::Half"];
+
+/// Whether a name or a file tells of a half-width format.
+pub(super) fn is_half(text: &str) -> bool {
+    HALVES.iter().any(|part| text.contains(part))
+}

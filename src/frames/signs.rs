@@ -1,0 +1,174 @@
+//! What a frame can say: the words of the table.
+
+/// Whose code a frame runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Owner {
+    /// The user's own; also whatever nothing tells from it.
+    User,
+    /// An installed package that runs the user's training loop (transformers, Lightning, accelerate).
+    Framework,
+    /// Any other installed package.
+    Library,
+    /// PyTorch.
+    Torch,
+    /// Python that a program wrote (Inductor, FX, templates): nobody edits it.
+    Generated,
+    /// Python itself: its standard library, and what starts programs (console scripts, `runpy`).
+    Python,
+    /// C++.
+    Native,
+}
+
+impl Owner {
+    /// Whether it is an installed package other than PyTorch.
+    pub const fn is_package(self) -> bool {
+        matches!(self, Owner::Library | Owner::Framework)
+    }
+}
+
+/// What a frame says about what the program is doing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum PhaseSign {
+    /// A module is being called.
+    ModuleCall,
+    /// A functional operator of `torch.nn`.
+    Functional,
+    /// A module is moved, cast or filled (`to`, `cuda`, `load_state_dict`), a checkpoint read, weights initialised.
+    Building,
+    /// `__init__` of the user's code or of a package.
+    Constructor,
+    /// Gradients are cleared.
+    ZeroGrad,
+    /// The forward runs again for the backward.
+    Recompute,
+    /// The backward of a reentrant checkpoint: recomputes first, then differentiates.
+    CheckpointBackward,
+    /// The backward pass was entered from Python.
+    Backward,
+    /// `torch.autograd.Function.apply`: of a forward, or of a backward on the engine's thread.
+    FunctionApply,
+    /// Gradients are clipped or unscaled.
+    Clip,
+    /// The gradient scaler decides whether to step.
+    ScalerStep,
+    /// Inside an optimizer.
+    Optimizer,
+    /// The wrappers that PyTorch puts around every optimizer's `step`.
+    OptimizerHook,
+    /// An optimizer is built or loaded.
+    OptimizerSetup,
+    /// A batch is fetched or moved to the device.
+    Input,
+    /// A framework's evaluation or prediction loop.
+    Evaluation,
+    /// A decorator or a launcher: it calls what it wraps, and says nothing itself.
+    Wrapper,
+    /// A thread that Python started.
+    Thread,
+    /// Nothing in particular.
+    #[default]
+    Nothing,
+}
+
+/// What a frame says about the memory that is asked for, or let go, under it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum MemorySign {
+    /// C++: the caching allocator itself, or the recorder above it.
+    Allocator,
+    /// C++: makes a tensor's storage.
+    Storage,
+    /// C++: cuDNN, cuBLAS and the like.
+    Vendor,
+    /// C++: device-wide algorithms that need scratch memory (reductions, sorts, scans).
+    Algorithm,
+    /// C++: collectives.
+    Collective,
+    /// A module's parameters and buffers are moved or cast.
+    Move,
+    /// A layer makes or initialises its parameters.
+    Build,
+    /// A module is filled from a state dict.
+    Fill,
+    /// A file of weights is read into tensors.
+    Read,
+    /// `copy.deepcopy`, walking.
+    Copy,
+    /// `copy.deepcopy` of a plain tensor.
+    CopyTensor,
+    /// `copy.deepcopy` of a parameter.
+    CopyParameter,
+    /// A moving average of weights.
+    Average,
+    /// A wrapper for several ranks that keeps whole replicas (DDP).
+    Replicated,
+    /// A wrapper for several ranks that shards parameters (FSDP, `DeepSpeed`).
+    Sharded,
+    /// A loss, as a module or a function of PyTorch.
+    Loss,
+    /// The allocator's cache is emptied.
+    EmptyCache,
+    /// Nothing in particular.
+    #[default]
+    Nothing,
+}
+
+/// What a frame says about the autograd graph.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum GraphSign {
+    /// C++: the engine runs the backward pass.
+    Engine,
+    /// C++: a saved tensor is let go.
+    Releases,
+    /// C++: a gradient is added to the one that is there.
+    Accumulates,
+    /// `GradScaler` divides gradients by the scale and looks for infinities.
+    Unscales,
+    /// `GradScaler` calls the optimizer.
+    Steps,
+    /// C++: an operator joins tensors into a larger one, or enlarges one.
+    Joins,
+    /// Nothing in particular.
+    #[default]
+    Nothing,
+}
+
+/// What a Python function's bare name says, whoever wrote it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// `__init__`.
+    Constructor,
+    /// `forward`, or what stands in its place.
+    Forward,
+    /// `backward`.
+    Backward,
+    /// `step`.
+    Step,
+    /// A name with `zero_grad` in it.
+    ZeroGrad,
+    /// `from_pretrained`.
+    Pretrained,
+    /// The code of a file or of a notebook's cell, and of no function.
+    Module,
+    /// Any other.
+    #[default]
+    Other,
+}
+
+impl Method {
+    /// Reads a name.
+    pub(super) fn of(name: &str) -> Method {
+        match name {
+            "__init__" => Method::Constructor,
+            "backward" => Method::Backward,
+            "step" => Method::Step,
+            "from_pretrained" => Method::Pretrained,
+            "<module>" => Method::Module,
+            // IPython 8.0 to 8.4 name a cell's code by its first line.
+            _ if name.starts_with("<cell line:") => Method::Module,
+            // Wrappers put in place of a `forward` are called `new_forward` and the like.
+            _ if name == "forward" || name.ends_with("_forward") => Method::Forward,
+            _ if name.contains("zero_grad") => Method::ZeroGrad,
+            _ => Method::Other,
+        }
+    }
+}
