@@ -12,13 +12,13 @@ use super::against::Base;
 use super::arguments::{Check, Color};
 use super::error::CliError;
 use super::reading::{read_all, source_map, sources};
-use super::{file, print, terminal};
+use super::{NO_VERDICT, file, print, terminal};
 use crate::comparison::Measured;
 use crate::config::{Date, Settings};
-use crate::engine::{self, Input, Plan, Report};
+use crate::engine::{self, Device, Input, Outcome, Plan, Report, Why};
+use crate::finding::Hidden;
 use crate::gate::{self, Gate, Suppressions};
 use crate::report::{Detail, Failure, Look};
-use crate::snapshot::{Action, DeviceTrace, Gap, Snapshot};
 use crate::source::{self, SourceMap};
 use crate::unit::count;
 
@@ -35,7 +35,10 @@ pub(super) fn run(check: &Check, matches: &ArgMatches, color: Color) -> Result<E
     let base =
         base.map(|(name, base)| Base::read(name, &base, limits, check.jobs, &files, &plan)).transpose()?;
     let seen = read_all(&sources, limits, check.jobs, |input| {
-        refuse_what_cannot_be_judged(input)?;
+        match base {
+            Some(_) => refuse_what_cannot_be_compared(input)?,
+            None => refuse_without_history(input)?,
+        }
         Ok((engine::examine(input, &plan), base.as_ref().map(|_| Measured::of(input))))
     })?;
     let (examinations, measured): (Vec<_>, Vec<_>) = seen.into_iter().unzip();
@@ -53,7 +56,7 @@ pub(super) fn run(check: &Check, matches: &ArgMatches, color: Color) -> Result<E
     gate::leave_out_unsure(&mut report, settings.min_confidence.value);
     Gate { fail_on: settings.fail_on.value.severity(), strict: settings.strict.value }.judge(&mut report);
     write(check, &report, &files, color)?;
-    exit_code(check, &report)
+    Ok(conclude(check, &report, color))
 }
 
 /// Takes out of the verdict what somebody said is meant.
@@ -68,16 +71,31 @@ fn today() -> Date {
     Date::of_unix(now.as_secs())
 }
 
-/// What is found goes before what could not be judged: it is certain.
-fn exit_code(check: &Check, report: &Report) -> Result<ExitCode, CliError> {
-    if report.verdict.fails() && !check.exit_zero {
-        return Ok(ExitCode::FAILURE);
+/// The exit status; why there is no verdict goes to standard error, whatever became of standard output.
+fn conclude(check: &Check, report: &Report, color: Color) -> ExitCode {
+    let error = match report.verdict.outcome() {
+        Outcome::NoVerdict(why) => no_verdict(report, why),
+        _ if check.exit_zero => return ExitCode::SUCCESS,
+        Outcome::Closed => return ExitCode::FAILURE,
+        Outcome::Open => return ExitCode::SUCCESS,
+    };
+    terminal::show_error(&error, color);
+    // A file of which nothing is known is no finding that somebody could put up with.
+    let excused = check.exit_zero && report.unread.is_empty();
+    if excused { ExitCode::SUCCESS } else { ExitCode::from(NO_VERDICT) }
+}
+
+fn no_verdict(report: &Report, why: Why) -> CliError {
+    let (rules, recordings) = (report.blind_rules().len(), report.recordings.len());
+    let what = if recordings > 1 { "all of the recordings" } else { "the recording" };
+    let remedy = report.most_hidden().map_or("see what else was asked for", Hidden::remedy);
+    match why {
+        Why::Strict if rules == 0 => CliError::LeftOut,
+        Why::Strict => {
+            CliError::Blind { rules: format!("{rules} of {}", count(report.asked(), "rule")), what, remedy }
+        }
+        Why::Unjudged | Why::Unread => CliError::Unjudged { remedy },
     }
-    if report.verdict.blind > 0 {
-        let what = if report.recordings.len() > 1 { "all of the recordings" } else { "the recording" };
-        return Err(CliError::Blind { rules: count(report.verdict.blind, "rule"), what });
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Refuses, before anything is read or written, what would lose a snapshot or one of two reports.
@@ -105,24 +123,22 @@ fn same_file(one: &Path, other: &Path) -> bool {
     file(one).is_some_and(|one| Some(one) == file(other))
 }
 
-/// A snapshot in which nothing can be found wrong must not pass.
-pub(super) fn refuse_what_cannot_be_judged(input: &Input) -> Result<(), CliError> {
-    let name = || input.name.clone();
-    if !input.snapshot.devices.iter().any(DeviceTrace::has_history) {
-        return Err(CliError::NoHistory { name: name() });
+/// Refuses a snapshot in which nothing was recorded: there is nothing to report of it.
+fn refuse_without_history(input: &Input) -> Result<(), CliError> {
+    let records = |device: &Device| device.evidence.history() != Err(Hidden::Trace);
+    if input.devices.iter().any(records) {
+        return Ok(());
     }
-    if is_unfamiliar(&input.snapshot) {
-        return Err(CliError::Unfamiliar { name: name() });
-    }
-    Ok(())
+    Err(CliError::NoHistory { name: input.name.clone() })
 }
 
-/// Whether most events of a device are of kinds that this version does not know: then silence would mean nothing.
-fn is_unfamiliar(snapshot: &Snapshot) -> bool {
-    let told = snapshot.gaps.iter().any(|gap| matches!(gap, Gap::UnknownActions(_)));
-    let unknown =
-        |trace: &DeviceTrace| trace.events.iter().filter(|event| event.action == Action::Other).count();
-    told && snapshot.devices.iter().any(|trace| 2 * unknown(trace) > trace.events.len())
+/// Refuses to compare a recording that does not show how much was in use.
+pub(super) fn refuse_what_cannot_be_compared(input: &Input) -> Result<(), CliError> {
+    refuse_without_history(input)?;
+    match input.devices.iter().find_map(|device| device.evidence.levels().err()) {
+        Some(hidden) => Err(CliError::Incomparable { name: input.name.clone(), hidden }),
+        None => Ok(()),
+    }
 }
 
 /// Files first: whoever reads standard output until its end finds them complete.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{ArgMatches, Args};
 
 use super::arguments::{Color, Limits, Locating, PlainFormat, Reading};
-use super::check::refuse_what_cannot_be_judged;
+use super::check::refuse_what_cannot_be_compared;
 use super::error::CliError;
 use super::reading::{read, source_map};
 use super::{print, terminal};
@@ -88,7 +88,7 @@ fn examine(
     plan: &Plan<'_>,
 ) -> Result<(Measured, Report), CliError> {
     let input = read(source, limits)?;
-    refuse_what_cannot_be_judged(&input)?;
+    refuse_what_cannot_be_compared(&input)?;
     let measured = Measured::of(&input);
     let mut report = engine::conclude(vec![engine::examine(&input, plan)], plan);
     source::settle(&mut report.findings, files);

@@ -8,6 +8,7 @@ mod bursts;
 mod calls;
 mod code;
 mod collection;
+mod evidence;
 mod growth;
 mod impact;
 mod makers;
@@ -36,6 +37,7 @@ pub use bursts::Burst;
 pub use calls::Calls;
 pub use code::Code;
 pub use collection::{Collected, CollectedAt, Collection};
+pub use evidence::Evidence;
 pub use growth::{Growth, Scattered};
 pub use impact::{Change, Changes};
 pub use makers::Maker;
@@ -78,6 +80,8 @@ pub struct Inputs<'a> {
     pub program: &'a Program,
     /// What each allocation holds.
     pub roles: &'a Roles,
+    /// What the recording can show.
+    pub evidence: &'a Evidence,
 }
 
 /// What rules may ask of one device.
@@ -97,6 +101,8 @@ pub struct Facts<'a> {
     pub program: &'a Program,
     /// Whose code is whose.
     pub code: &'a Code,
+    /// What the recording can show.
+    pub evidence: &'a Evidence,
     /// Entries to the backward pass.
     pub calls: Calls,
     roles: &'a Roles,
@@ -119,7 +125,7 @@ pub struct Facts<'a> {
 impl<'a> Facts<'a> {
     /// Gathers what is cheap; `None` where the snapshot has no such device.
     pub fn of(inputs: Inputs<'a>) -> Option<Facts<'a>> {
-        let Inputs { snapshot, code, timeline, replay, program, roles } = inputs;
+        let Inputs { snapshot, code, timeline, replay, program, roles, evidence } = inputs;
         let trace = snapshot.devices.get(timeline.device.position())?;
         let calls = Calls::of(snapshot, trace, code);
         let iterations = program.iterations.iter();
@@ -133,6 +139,7 @@ impl<'a> Facts<'a> {
             replay,
             program,
             code,
+            evidence,
             calls,
             roles,
             starts,

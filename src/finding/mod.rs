@@ -6,12 +6,14 @@
 
 mod fingerprint;
 mod pairing;
+mod silence;
 mod standing;
 
 use std::borrow::Cow;
 
 pub use fingerprint::Fingerprint;
 pub use pairing::{Difference, Mark, Pairing, Size, Tolerance, pair};
+pub use silence::{Absent, Hidden, Silence, Skipped};
 pub use standing::{Notice, Standing};
 
 use crate::program::Phase;
@@ -254,18 +256,4 @@ pub struct Impact {
     pub resident: Option<Bytes>,
     /// Bytes by which every iteration grows.
     pub per_iteration: Option<Bytes>,
-}
-
-/// A rule that could not run, and what the snapshot lacks for it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skipped {
-    /// The input that lacks it, as in [`Finding::input`].
-    pub input: usize,
-    /// The rule's name.
-    pub rule: Cow<'static, str>,
-    /// Why, in words for a person.
-    pub reason: String,
-    /// Whether the recording lacks what the rule needs to see. Otherwise the program does nothing that the rule is about:
-    /// without an optimizer there is no gradient to clear.
-    pub blind: bool,
 }

@@ -8,7 +8,7 @@ use crate::unit::{Bytes, Confidence, EventIndex, Index, StackId, count, percent}
 declare_rule! {
     /// The loop gives cached memory back to the driver and asks for it again.
     AllocatorThrash = "allocator-thrash", Allocator, Warning,
-    needs: [History, Iterations],
+    needs: [History, Segments, Iterations],
     summary: "the loop gives memory back to the driver and asks for it again",
 }
 

@@ -3,12 +3,13 @@
 use super::{declare_rule, measure, place};
 use crate::facts::Facts;
 use crate::finding::{Finding, Seek, Value};
+use crate::snapshot::Action;
 use crate::unit::{Confidence, count};
 
 declare_rule! {
     /// No event has a Python stack.
     NoStacks = "no-stacks", Input, Warning,
-    needs: [History],
+    needs: [Events],
     summary: "no event has a Python stack",
 }
 
@@ -16,7 +17,9 @@ impl NoStacks {
     fn detect(facts: &Facts) -> Vec<Finding> {
         let events = &facts.trace.events;
         let is_told = |stack| !facts.code.python(stack).is_empty();
-        if events.is_empty() || events.iter().filter_map(|event| event.stack).any(is_told) {
+        // Events of other kinds may have none although stacks were recorded.
+        let allocates = events.iter().any(|event| event.action == Action::Alloc);
+        if !allocates || events.iter().filter_map(|event| event.stack).any(is_told) {
             return Vec::new();
         }
         let native = events.iter().filter(|event| event.stack.is_some()).count();

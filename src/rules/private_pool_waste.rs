@@ -8,7 +8,7 @@ use crate::unit::{Bytes, Confidence, Index, count, percent};
 declare_rule! {
     /// Several CUDA graphs hold a private pool each where one shared pool would do.
     PrivatePoolWaste = "private-pool-waste", Allocator, Warning,
-    needs: [],
+    needs: [History],
     summary: "several CUDA graphs hold a memory pool each instead of sharing one",
 }
 

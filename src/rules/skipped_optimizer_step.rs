@@ -9,7 +9,7 @@ use crate::unit::{Confidence, count, percent};
 declare_rule! {
     /// `GradScaler` found infinite gradients and did not step.
     SkippedOptimizerStep = "skipped-optimizer-step", Amp, Info,
-    needs: [History, Stacks],
+    needs: [History, Stacks, Beginning],
     summary: "the gradient scaler skips optimizer steps",
 }
 

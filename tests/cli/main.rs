@@ -7,6 +7,7 @@ mod bad_input;
 mod baseline;
 mod diff;
 mod formats;
+mod judged;
 mod many;
 mod outputs;
 mod packaging;

@@ -6,6 +6,7 @@
 mod advice;
 mod case;
 mod findings;
+mod judged;
 mod programs;
 mod reading;
 mod roles;

@@ -109,7 +109,7 @@ fn peak(report: &Report, group: Group) -> Bytes {
         Group::Allocator => device.peak_reserved,
         _ => device.peak_requested,
     });
-    peaks.max().unwrap_or_default()
+    peaks.flatten().max().unwrap_or_default()
 }
 
 #[test]

@@ -9,7 +9,7 @@ use memlint::report::{Format, json};
 use memlint::source::{Checkout, SourceMap};
 use serde_json::{Value, json};
 
-use crate::fixture::{HOSTILE, PLAIN, findings, hostile, none, nowhere, sources, suppressed};
+use crate::fixture::{HOSTILE, PLAIN, blind, findings, hostile, none, nowhere, sources, suppressed};
 use crate::matrix::{written, written_failure};
 
 /// Set to anything, it makes the test below write the schema instead of comparing it.
@@ -113,7 +113,12 @@ fn json_counts_what_is_open_apart_from_what_is_not() {
     let document = parsed(&written(Format::Json, &findings(), &sources(), &PLAIN));
     let counts = ["errors", "warnings", "infos", "ignored", "baselined", "skipped"];
     assert_eq!(counts.map(|key| document["summary"][key].as_u64().unwrap()), [1, 2, 1, 1, 1, 1]);
-    assert_eq!(document["verdict"], json!({"fails": true, "fail_on": "error", "failing": 1, "blind": 0}));
+    let verdict = &document["verdict"];
+    assert_eq!((&verdict["fails"], &verdict["outcome"]), (&json!(true), &json!("closed")));
+    assert_eq!(
+        (&verdict["fail_on"], &verdict["failing"], &verdict["blind"]),
+        (&json!("error"), &json!(1), &json!(0))
+    );
     let standing = |name: &str| {
         let of = |one: &&Value| one["name"] == name;
         document["findings"].as_array().unwrap().iter().find(of).unwrap()["standing"].clone()
@@ -193,13 +198,19 @@ fn sarif_has_a_word_for_everything_that_is_no_result() {
     let told = run["invocations"][0]["toolExecutionNotifications"].as_array().unwrap();
     let of = |kind: &str| told.iter().find(|one| one["descriptor"]["id"] == kind).unwrap();
     assert_eq!(of("rule-skipped")["associatedRule"]["id"], "oom");
-    assert_eq!(of("rule-skipped")["level"], "warning", "a rule that could not see");
+    assert_eq!(of("rule-skipped")["level"], "note", "a rule that is not applicable");
     let place = &of("unused-ignore")["locations"][0]["physicalLocation"];
     let artifact = json!({"uri": "memlint.toml", "uriBaseId": "%SRCROOT%"});
     assert_eq!((&place["artifactLocation"], &place["region"]["startLine"]), (&artifact, &json!(9)));
     assert!(of("no-times")["message"]["text"].as_str().unwrap().contains("rank1.pickle"));
 
-    let mut blind = none();
+    let mut blind = blind();
+    let told = &self::run(&blind, &sources())["invocations"][0]["toolExecutionNotifications"];
+    assert_eq!(told[0]["descriptor"]["id"], "not-judged");
+    assert_eq!(
+        (&told[1]["descriptor"]["id"], &told[1]["level"]),
+        (&json!("rule-skipped"), &json!("warning"))
+    );
     blind.verdict.blind = 1;
     assert_eq!(self::run(&blind, &sources())["invocations"][0]["executionSuccessful"], false, "--strict");
 

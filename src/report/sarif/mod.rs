@@ -15,10 +15,11 @@ use self::log::{
     LogicalLocation, Message, Notification, PhysicalLocation, Properties, Reference, Region, Rule, Run,
     SarifResult, Spot, Suppression, Tags, ThreadFlow, Tool,
 };
+use super::headline::Headline;
 use super::look::Detail;
 use super::place::Place;
 use super::{Failure, gap, json, words};
-use crate::engine::Report;
+use crate::engine::{Outcome, Report};
 use crate::finding::{self, Finding, Severity, Standing};
 use crate::rules;
 use crate::source::SourceMap;
@@ -35,7 +36,7 @@ pub(super) fn check(report: &Report, sources: &SourceMap, out: &mut dyn io::Writ
     let rules = rules(report);
     let writer = Writer { report, sources, rules: &rules };
     let invocation = Invocation {
-        execution_successful: report.verdict.fails() || report.verdict.blind == 0,
+        execution_successful: !matches!(report.verdict.outcome(), Outcome::NoVerdict(_)),
         tool_execution_notifications: writer.notifications(),
     };
     json::write(&log(rules.iter().map(|rule| describe(rule)).collect(), invocation, writer.results()), out)
@@ -210,8 +211,14 @@ impl Writer<'_> {
         }
     }
 
-    /// All that is no result: findings without a place, notices, rules that could not run, gaps.
+    /// All that is no result: what could not be judged or read, findings without a place, notices, gaps.
     fn notifications(&self) -> Vec<Notification> {
+        let headline =
+            Headline::of(self.report).map(|one| notification("not-judged", one.severity, &one.text));
+        let unread =
+            self.report.unread.iter().map(|unread| {
+                notification("unreadable", Severity::Error, &Failure::of_file(unread).sentence())
+            });
         let unplaced =
             self.report.findings.iter().filter(|finding| words::anchor(self.report, finding).is_none());
         let unplaced = unplaced.map(|finding| Notification {
@@ -227,8 +234,8 @@ impl Writer<'_> {
             associated_rule: Some(Reference { id: skipped.rule.to_string() }),
             ..notification(
                 "rule-skipped",
-                if skipped.blind { Severity::Warning } else { Severity::Info },
-                &format!("{} could not run: {}", skipped.rule, skipped.reason),
+                if skipped.blind().is_some() { Severity::Warning } else { Severity::Info },
+                &format!("{} did not judge: {}", skipped.rule, skipped.silence.reason()),
             )
         });
         let gaps = self.report.recordings.iter().flat_map(|recording| {
@@ -238,7 +245,7 @@ impl Writer<'_> {
                 notification(kind, Severity::Info, &format!("{}: not known: {what}", recording.name))
             })
         });
-        unplaced.chain(notices).chain(skipped).chain(gaps).collect()
+        headline.into_iter().chain(unread).chain(unplaced).chain(notices).chain(skipped).chain(gaps).collect()
     }
 }
 
