@@ -198,8 +198,9 @@ impl Report {
 
 /// By severity, then by what mending saves (the peak, then what stays), then by rule, place and input.
 fn worst_first(a: &Finding, b: &Finding) -> Ordering {
-    let saves =
-        |finding: &Finding| (finding.impact.peak, finding.impact.resident, finding.impact.per_iteration);
+    let saves = |finding: &Finding| {
+        (finding.impact.off_a_peak(), finding.impact.resident, finding.impact.per_iteration)
+    };
     let place = |one: &Finding| (one.rule.clone(), one.location.clone(), one.input, one.device);
     b.severity.cmp(&a.severity).then_with(|| saves(b).cmp(&saves(a))).then_with(|| place(a).cmp(&place(b)))
 }

@@ -215,8 +215,8 @@ impl Entry {
 
     fn by_size(&self, other: &Entry) -> std::cmp::Ordering {
         let sizes = |entry: &Entry| {
-            let Impact { peak, resident, per_iteration } = entry.measure;
-            (per_iteration, peak, resident)
+            let Impact { peak, reserved, resident, per_iteration } = entry.measure;
+            (per_iteration, peak, reserved, resident)
         };
         sizes(self).cmp(&sizes(other))
     }

@@ -95,13 +95,14 @@ fn table(out: &mut String, report: &Report, sources: &SourceMap) {
 fn saving(finding: &Finding) -> String {
     let impact = &finding.impact;
     let known = |bytes: Option<Bytes>| bytes.filter(|bytes| *bytes > Bytes::ZERO);
-    match (known(impact.peak), known(impact.resident), known(impact.per_iteration)) {
-        _ if finding.severity == Severity::Info => String::new(),
-        (Some(peak), ..) => format!("{peak} of the peak"),
-        (None, Some(resident), _) => format!("{resident} between iterations"),
-        (None, None, Some(growth)) => format!("{growth} an iteration"),
-        (None, None, None) => String::new(),
-    }
+    let savings = [
+        (impact.peak, "of the peak"),
+        (impact.reserved, "of what is reserved"),
+        (impact.resident, "between iterations"),
+        (impact.per_iteration, "an iteration"),
+    ];
+    let first = savings.into_iter().find_map(|(bytes, what)| Some(format!("{} {what}", known(bytes)?)));
+    first.filter(|_| finding.severity != Severity::Info).unwrap_or_default()
 }
 
 /// One finding, folded away.

@@ -26,7 +26,8 @@ pub(super) fn hides_notes(report: &Report, detail: Detail) -> bool {
     least(report, detail) > Severity::Info
 }
 
-fn least(report: &Report, detail: Detail) -> Severity {
+/// The least severity of what is shown.
+pub(super) fn least(report: &Report, detail: Detail) -> Severity {
     if detail == Detail::Verbose {
         return Severity::Info;
     }
@@ -46,11 +47,13 @@ pub(super) fn impact(report: &Report, finding: &Finding) -> String {
     }
     let impact = &finding.impact;
     let mut parts = Vec::new();
-    if let Some(saved) = impact.peak {
-        let allocator = finding.group == Group::Allocator;
-        let what = if allocator { "reserved" } else { "peak" };
-        let before = device(report, finding)
-            .and_then(|device| if allocator { device.peak_reserved } else { device.peak_requested });
+    let device = device(report, finding);
+    let peaks = [
+        ("peak", impact.peak, device.and_then(|device| device.peak_requested)),
+        ("reserved", impact.reserved, device.and_then(|device| device.peak_reserved)),
+    ];
+    for (what, saved, before) in peaks {
+        let Some(saved) = saved else { continue };
         parts.push(match before {
             _ if saved == Bytes::ZERO => format!("{what} unchanged: its highest point lies elsewhere"),
             Some(before) => format!("{what} -{saved} ({before} to {})", before - saved),

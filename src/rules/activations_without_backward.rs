@@ -58,6 +58,6 @@ fn report(facts: &Facts, graph: &UnusedGraph) -> Option<Finding> {
         measure("kept-by-one-pass", Value::Bytes(graph.most), format!("up to {} at once", graph.most)),
         measure("share-of-peak", Value::Ratio(share), format!("{} of the peak", percent(share))),
     ];
-    finding.impact = Impact { peak: Some(saved), resident: None, per_iteration: None };
+    finding.impact = Impact { peak: Some(saved), ..Impact::default() };
     Some(finding)
 }

@@ -114,7 +114,7 @@ fn report(facts: &Facts, bursts: &[&Burst], held: Bytes) -> Finding {
     let mut freed = Changes::default();
     facts.free_with_their_iteration(&mut freed, &like(facts, &past));
     let saved = freed.saving(facts.timeline);
-    finding.impact = Impact { peak: Some(saved), resident: Some(held), per_iteration: None };
+    finding.impact = Impact { peak: Some(saved), resident: Some(held), ..Impact::default() };
     finding
 }
 

@@ -247,6 +247,6 @@ fn report(facts: &Facts, copies: &[Copied]) -> Option<Finding> {
             format!("alive over {}", count(ends, "iteration end")),
         ),
     ];
-    finding.impact = Impact { peak: Some(saved), resident: Some(bytes), per_iteration: None };
+    finding.impact = Impact { peak: Some(saved), resident: Some(bytes), ..Impact::default() };
     Some(finding)
 }

@@ -38,7 +38,7 @@ impl Fragmentation {
         let mut finding = Self::META.finding(facts, message, help);
         finding.severity = if unused >= WARNED { Severity::Warning } else { Severity::Info };
         finding.confidence = Confidence::High;
-        finding.impact = Impact { peak: Some(unused), ..Impact::default() };
+        finding.impact = Impact { reserved: Some(unused), ..Impact::default() };
         let misses = misses(facts);
         let blamed = facts.blame().narrowest(&misses);
         finding.location = blamed.and_then(|frame| place(facts, frame));

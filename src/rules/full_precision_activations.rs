@@ -70,6 +70,6 @@ fn report(facts: &Facts, activations: &[AllocationId], bytes: Bytes) -> Finding 
             "estimate: half of them, if they are float32 now, which a recording does not tell".to_owned(),
         ),
     ];
-    finding.impact = Impact { peak: Some(saving(facts, bytes)), resident: None, per_iteration: None };
+    finding.impact = Impact { peak: Some(saving(facts, bytes)), ..Impact::default() };
     finding
 }

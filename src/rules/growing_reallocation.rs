@@ -82,6 +82,7 @@ fn report(facts: &Facts, one: &Reallocation) -> Finding {
         peak: Some(changes.saving(facts.timeline)),
         resident: Some(resident),
         per_iteration: Some(step(facts, one)),
+        ..Impact::default()
     };
     finding
 }

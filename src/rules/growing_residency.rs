@@ -231,7 +231,8 @@ fn report(facts: &Facts, sites: &[&Growth], explained: &FxHashSet<AllocationId>)
     finding.evidence.push(holder(facts, &alive));
     finding.related.extend(healthy(facts, &alive, blamed));
     let saved = without_growth(facts, sites, explained).saving(facts.timeline);
-    finding.impact = Impact { peak: Some(saved), resident: Some(net), per_iteration: Some(slope) };
+    finding.impact =
+        Impact { peak: Some(saved), resident: Some(net), per_iteration: Some(slope), ..Impact::default() };
     finding
 }
 

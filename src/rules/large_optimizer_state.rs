@@ -65,6 +65,6 @@ fn report(facts: &Facts, state: &[AllocationId], bytes: Bytes) -> Finding {
             "estimate: if the state is float32 now, which a recording does not tell".to_owned(),
         ),
     ];
-    finding.impact = Impact { peak: Some(saving(facts, bytes)), resident: None, per_iteration: None };
+    finding.impact = Impact { peak: Some(saving(facts, bytes)), ..Impact::default() };
     finding
 }

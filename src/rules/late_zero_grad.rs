@@ -104,7 +104,7 @@ fn report(facts: &Facts, late: &[Late], changes: &Changes, share: f64) -> Findin
         measure("share-of-peak", Value::Ratio(share), format!("{} of the peak", percent(share))),
     ];
     let saved = changes.saving(facts.timeline);
-    finding.impact = Impact { peak: Some(saved), resident: Some(bytes), per_iteration: None };
+    finding.impact = Impact { peak: Some(saved), resident: Some(bytes), ..Impact::default() };
     finding
 }
 

@@ -46,7 +46,7 @@ impl LazyOptimizerInit {
         finding.location = blamed.and_then(|frame| place(facts, frame));
         "the step makes its state here and keeps it".clone_into(&mut finding.label);
         finding.stack = guilty.first().map(|one| shown(facts, one.stack)).unwrap_or_default();
-        finding.impact = Impact { peak: None, resident: Some(bytes), per_iteration: None };
+        finding.impact = Impact { resident: Some(bytes), ..Impact::default() };
         finding.evidence = vec![
             measure(
                 "state",

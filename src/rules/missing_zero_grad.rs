@@ -198,7 +198,7 @@ fn report(facts: &Facts, kept: &[Kept], cause: Cause, steps: &[Step], zeroed: us
     }
     finding.evidence = evidence(facts, kept, steps, zeroed);
     let saved = cleared_after_each_step(facts, kept, steps).saving(facts.timeline);
-    finding.impact = Impact { peak: Some(saved), resident: Some(bytes), per_iteration: None };
+    finding.impact = Impact { peak: Some(saved), resident: Some(bytes), ..Impact::default() };
     finding
 }
 

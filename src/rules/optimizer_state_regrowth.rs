@@ -89,7 +89,7 @@ impl OptimizerStateRegrowth {
         finding.impact = Impact {
             peak: Some(changes.saving(facts.timeline)),
             resident: Some(resident),
-            per_iteration: None,
+            ..Impact::default()
         };
         vec![finding]
     }

@@ -91,7 +91,7 @@ fn report(facts: &Facts, temporaries: &[AllocationId], changes: &Changes, saved_
         ),
     ];
     let saved = changes.saving(facts.timeline);
-    finding.impact = Impact { peak: Some(saved), resident: None, per_iteration: None };
+    finding.impact = Impact { peak: Some(saved), ..Impact::default() };
     finding
 }
 

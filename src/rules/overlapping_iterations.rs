@@ -161,7 +161,7 @@ fn report(facts: &Facts, lines: &[Vec<AllocationId>], share: f64, saved: Bytes) 
         measure("lines", Value::Count(lines.len() as u64), String::new()),
         holder(facts, &old),
     ];
-    finding.impact = Impact { peak: Some(saved), resident: Some(bytes), per_iteration: None };
+    finding.impact = Impact { peak: Some(saved), resident: Some(bytes), ..Impact::default() };
     Some(finding)
 }
 

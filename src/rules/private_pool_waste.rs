@@ -41,7 +41,7 @@ impl PrivatePoolWaste {
                     largest shape first";
         let mut finding = Self::META.finding(facts, message, remedy);
         finding.severity = if waste >= WARNED { Severity::Warning } else { Severity::Info };
-        finding.impact = Impact { peak: Some(waste), ..Impact::default() };
+        finding.impact = Impact { reserved: Some(waste), ..Impact::default() };
         let guilty = guilty(facts, &pools);
         let blamed = facts.blame().common(&guilty);
         finding.location = blamed.and_then(|frame| place(facts, frame));

@@ -109,8 +109,12 @@ fn report(facts: &Facts, retention: &Retention) -> Option<Finding> {
         .unwrap_or_default();
     finding.evidence = evidence(facts, retention, each, held, differentiated);
     let saved = freed_with_their_pass(facts, retention).saving(facts.timeline);
-    finding.impact =
-        Impact { peak: Some(saved), resident: Some(bytes(facts, &alive)), per_iteration: Some(each) };
+    finding.impact = Impact {
+        peak: Some(saved),
+        resident: Some(bytes(facts, &alive)),
+        per_iteration: Some(each),
+        ..Impact::default()
+    };
     Some(finding)
 }
 

@@ -306,7 +306,7 @@ fn report(facts: &Facts, spikes: &[Spike], moment: &Moment, severity: Severity) 
     finding.confidence = Confidence::Medium;
     finding.evidence = evidence(facts, first, share);
     let saved = without(spikes).saving(facts.timeline);
-    finding.impact = Impact { peak: Some(saved), resident: None, per_iteration: None };
+    finding.impact = Impact { peak: Some(saved), ..Impact::default() };
     Some(finding)
 }
 

@@ -95,6 +95,6 @@ fn report(facts: &Facts, at_peak: &[AllocationId], segment: usize, saved: Bytes)
             format!("estimate: one in {segment} kept, the others made again, for some third more computing"),
         ),
     ];
-    finding.impact = Impact { peak: Some(saved), resident: None, per_iteration: None };
+    finding.impact = Impact { peak: Some(saved), ..Impact::default() };
     finding
 }

@@ -87,6 +87,6 @@ fn report(facts: &Facts, made: &[AllocationId], sizes: &BTreeSet<Bytes>, saved: 
             format!("estimate: outputs, loss and their gradients in {PIECES} pieces"),
         ),
     ];
-    finding.impact = Impact { peak: Some(saved), resident: None, per_iteration: None };
+    finding.impact = Impact { peak: Some(saved), ..Impact::default() };
     finding
 }

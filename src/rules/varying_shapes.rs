@@ -60,7 +60,7 @@ fn report(facts: &Facts, shapes: &Shapes, heaviest: &VaryingSite, share: f64) ->
     finding
         .related
         .extend(entry(facts, shapes).filter(|entry| Some(&entry.location) != finding.location.as_ref()));
-    finding.impact = Impact { peak: Some(idle), ..Impact::default() };
+    finding.impact = Impact { reserved: Some(idle), ..Impact::default() };
     finding.evidence = evidence(heaviest, idle, share);
     finding
 }

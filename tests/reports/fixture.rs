@@ -118,7 +118,7 @@ pub(crate) fn missing_zero_grad() -> Finding {
             measure("seen-by-machines-only", ""),
             measure("steps", "5 calls of Optimizer.step and none of zero_grad"),
         ],
-        impact: Impact { peak: Some(mib(253)), resident: Some(mib(975)), per_iteration: None },
+        impact: Impact { peak: Some(mib(253)), resident: Some(mib(975)), ..Impact::default() },
         help:
             "clear them once per iteration, directly after the step:\n  optimizer.zero_grad(set_to_none=True)"
                 .to_owned(),
@@ -182,7 +182,7 @@ pub(crate) fn findings() -> Report {
         input: 1,
         group: Group::Allocator,
         confidence: Confidence::Medium,
-        impact: Impact { peak: Some(mib(512)), ..Impact::default() },
+        impact: Impact { reserved: Some(mib(512)), ..Impact::default() },
         evidence: vec![
             Measure {
                 name: "holes",

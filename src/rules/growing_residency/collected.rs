@@ -174,7 +174,7 @@ fn report(facts: &Facts, steady: &Steady) -> Option<Finding> {
     finding.confidence = if steady.runs.len() >= 2 { Confidence::Medium } else { Confidence::Low };
     finding.evidence = evidence(steady, slope, held, raise);
     let resident = never_ends.then_some(held);
-    finding.impact = Impact { peak: Some(saved), resident, per_iteration: Some(slope) };
+    finding.impact = Impact { peak: Some(saved), resident, per_iteration: Some(slope), ..Impact::default() };
     Some(finding)
 }
 
