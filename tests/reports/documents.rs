@@ -5,7 +5,8 @@ use std::path::Path;
 
 use jsonschema::Validator;
 use memlint::engine::Report;
-use memlint::report::{Format, json};
+use memlint::finding::Severity;
+use memlint::report::{Detail, Format, Look, json};
 use memlint::source::{Checkout, SourceMap};
 use serde_json::{Value, json};
 
@@ -13,7 +14,7 @@ use crate::fixture::{HOSTILE, PLAIN, blind, findings, hostile, none, nowhere, so
 use crate::matrix::{written, written_failure};
 
 /// Set to anything, it makes the test below write the schema instead of comparing it.
-const UPDATE: &str = "MEMLINT_UPDATE_SCHEMAS";
+const UPDATE: &str = "UPDATE_SCHEMAS";
 
 fn in_repository(path: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -189,6 +190,45 @@ fn sarif_says_where_and_what_counts() {
     assert_eq!(result(&run, "transient-spike")["baselineState"], "unchanged");
     let elsewhere = &result(&run, "transient-spike")["locations"][0]["physicalLocation"]["artifactLocation"];
     assert_eq!(elsewhere, &json!({"uri": "file:///opt/job/lib/loop.py"}));
+}
+
+#[test]
+fn sarif_holds_what_code_scanning_asks_for() {
+    let of = |report: &Report, look: &Look| {
+        parsed(&written(Format::Sarif, report, &sources(), look))["runs"][0].clone()
+    };
+    let mut report = findings();
+    report.findings.push(report.findings[0].clone());
+    let run = of(&report, &PLAIN);
+    let driver = &run["tool"]["driver"];
+    assert_eq!(driver["version"], env!("CARGO_PKG_VERSION"));
+    assert!(driver["informationUri"].as_str().unwrap().starts_with("https://"));
+    let rules = driver["rules"].as_array().unwrap();
+    let known = rules.iter().find(|rule| rule["id"] == "missing-zero-grad").unwrap();
+    assert_eq!(
+        (&known["name"], &known["properties"]["precision"]),
+        (&json!("MissingZeroGrad"), &json!("high"))
+    );
+    let described = known["fullDescription"]["text"].as_str().unwrap();
+    assert!(described.len() > 20 && !described.contains(['#', '\n']), "{described}");
+    let results = run["results"].as_array().unwrap();
+    assert!(results.iter().all(|one| one["level"] != "note"), "notes are left out");
+    let hashes: Vec<&str> = results
+        .iter()
+        .map(|one| {
+            let [own, hash] = ["memlint/v1", "primaryLocationLineHash"]
+                .map(|key| one["partialFingerprints"][key].as_str().unwrap());
+            assert!(hash.strip_prefix(own).is_some_and(|number| number.starts_with(':')));
+            hash
+        })
+        .collect();
+    let distinct: std::collections::BTreeSet<&&str> = hashes.iter().collect();
+    assert_eq!(distinct.len(), hashes.len(), "findings that are alike are told apart");
+    let verbose = of(&report, &Look { detail: Detail::Verbose, ..PLAIN });
+    assert!(verbose["results"].as_array().unwrap().iter().any(|one| one["level"] == "note"));
+    report.verdict.fail_on = Some(Severity::Info);
+    let closing = of(&report, &PLAIN);
+    assert!(closing["results"].as_array().unwrap().iter().any(|one| one["level"] == "note"));
 }
 
 #[test]
