@@ -111,7 +111,7 @@ fn code_in_a_pickle_is_never_run() {
 fn limits_name_the_flag_that_raises_them() {
     let linear = recording("seed-linear");
     for (flag, value) in
-        [("--max-nodes", "10"), ("--max-stack", "1"), ("--max-text", "10"), ("--max-bytes", "1KiB")]
+        [("--max-nodes", "10"), ("--max-stack", "1"), ("--max-text", "10B"), ("--max-bytes", "1KiB")]
     {
         let output = memlint(&["check", &linear, flag, value]);
         assert_eq!(output.status.code(), Some(2), "{flag}");
