@@ -35,7 +35,7 @@ impl Base {
             Ok((Measured::of(input), engine::examine(input, plan)))
         })?;
         let (measured, examined): (Vec<_>, Vec<_>) = seen.into_iter().unzip();
-        let mut report = engine::conclude(examined, plan);
+        let mut report = engine::conclude(examined, Vec::new(), plan);
         source::settle(&mut report.findings, files);
         Ok(Base { name, measured, report })
     }

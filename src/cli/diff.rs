@@ -56,7 +56,7 @@ pub(super) fn run(arguments: &Diff, matches: &ArgMatches, color: Color) -> Resul
     let settings = Settings::of(configuration, arguments.reading.sources.overrides())?;
     let plan = Plan::of(&settings);
     let sources = [Source::named(&arguments.base), Source::named(&arguments.head)];
-    let files = source_map(&settings.source_roots, &settings.path_map, &sources);
+    let files = source_map(&settings.source_roots, &settings.path_map, &sources)?;
     let [base, head] = &sources;
     if matches!(sources, [Source::Stdin, Source::Stdin]) {
         return Err(CliError::StdinTwice);
@@ -90,7 +90,7 @@ fn examine(
     let input = read(source, limits)?;
     refuse_what_cannot_be_compared(&input)?;
     let measured = Measured::of(&input);
-    let mut report = engine::conclude(vec![engine::examine(&input, plan)], plan);
+    let mut report = engine::conclude(vec![engine::examine(&input, plan)], Vec::new(), plan);
     source::settle(&mut report.findings, files);
     Ok((measured, report))
 }

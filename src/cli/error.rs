@@ -43,6 +43,17 @@ pub(super) enum CliError {
     #[error("not all snapshots were looked at, so with `--strict` there is no verdict")]
     #[diagnostic(help("name what was left out, or copy what is missing"))]
     LeftOut,
+    /// Some of several files.
+    #[error("{unread} of {files} could not be read, so there is no verdict")]
+    #[diagnostic(help(
+        "the report names each and what is wrong with it, and shows what was found in the others"
+    ))]
+    Unread {
+        /// How many could not be read.
+        unread: usize,
+        /// Of how many, with their noun.
+        files: String,
+    },
     /// A recording that no rule could judge.
     #[error("no rule could judge the program, so there is no verdict")]
     #[diagnostic(help("{remedy}; `-v` says why"))]
@@ -87,6 +98,24 @@ pub(super) enum CliError {
         name: String,
         /// What it hides.
         hidden: Hidden,
+    },
+    /// A variable that sets nothing.
+    #[error("there is no variable `{name}`")]
+    #[diagnostic(help("{hint}"))]
+    UnknownVariable {
+        /// Its name.
+        name: String,
+        /// The nearest, or all.
+        hint: String,
+    },
+    /// A folder of sources that is not there.
+    #[error("the source root `{name}` ({origin}) is no folder")]
+    #[diagnostic(help("name the folder that holds the program, from where memlint is started"))]
+    NoSourceRoot {
+        /// The path as given.
+        name: String,
+        /// Who says so.
+        origin: String,
     },
     /// A baseline that is to be written, and no word of where.
     #[error("`{flag}` does not say which file")]

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Recording;
+use super::{Recording, Unread};
 use crate::facts::Peer;
 use crate::finding::{Finding, Notice, Severity};
 use crate::rules::Rule;
@@ -74,10 +74,12 @@ fn peer(input: usize, rank: u32, recording: &Recording) -> Option<Peer> {
 
 /// Says which ranks of each job have no snapshot although ranks before and after them have one: a process that died, or a
 /// file that was not copied, passes no judgement. Where more are missing than there are, somebody chose a few.
-pub(super) fn missing_ranks(recordings: &[&Recording]) -> Vec<Notice> {
+pub(super) fn missing_ranks(recordings: &[&Recording], unread: &[Unread]) -> Vec<Notice> {
     let mut jobs: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
-    for recording in recordings {
-        if let (Some(job), Some(rank)) = (recording.job.as_deref(), recording.rank) {
+    let read = recordings.iter().map(|one| (one.job.as_deref(), one.rank));
+    let unread = unread.iter().map(|one| (one.job.as_deref(), one.rank));
+    for origin in read.chain(unread) {
+        if let (Some(job), Some(rank)) = origin {
             jobs.entry(job).or_default().insert(rank);
         }
     }
@@ -124,7 +126,7 @@ mod tests {
 
     fn notices(ranks: &[u32]) -> Vec<String> {
         let recordings = recordings(ranks);
-        missing_ranks(&recordings.iter().collect::<Vec<_>>())
+        missing_ranks(&recordings.iter().collect::<Vec<_>>(), &[])
             .into_iter()
             .map(|notice| notice.message)
             .collect()

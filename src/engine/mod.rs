@@ -81,11 +81,11 @@ impl Input {
 }
 
 /// Puts what was found in the inputs together, in their order: compares the ranks of each job, makes one finding of what
-/// several of them show, and says which ranks are missing.
-pub fn conclude(mut examinations: Vec<Examination>, plan: &Plan) -> Report {
+/// several of them show, and says which ranks are missing; those whose file could not be read are not.
+pub fn conclude(mut examinations: Vec<Examination>, unread: Vec<Unread>, plan: &Plan) -> Report {
     let recordings: Vec<&Recording> = examinations.iter().map(|one| &one.recording).collect();
     let mut differences = job::differences(&recordings, &plan.rules);
-    let notices = job::missing_ranks(&recordings);
+    let notices = job::missing_ranks(&recordings, &unread);
     let alone = job::alone(&recordings);
     finish(&mut differences, plan);
     for finding in differences {
@@ -98,7 +98,7 @@ pub fn conclude(mut examinations: Vec<Examination>, plan: &Plan) -> Report {
             examination.has_no_ranks(plan);
         }
     }
-    Report { notices, ..Report::of(examinations) }
+    Report { unread, notices, ..Report::of(examinations) }
 }
 
 /// Gives every finding its identity and the level that was chosen for its rule.
@@ -117,7 +117,7 @@ pub fn check(inputs: Vec<Input>) -> Report {
 /// Runs some rules on every input.
 pub fn check_with(inputs: Vec<Input>, rules: &[&dyn Rule]) -> Report {
     let plan = Plan::of_rules(rules);
-    conclude(inputs.into_iter().map(|input| examine(&input, &plan)).collect(), &plan)
+    conclude(inputs.into_iter().map(|input| examine(&input, &plan)).collect(), Vec::new(), &plan)
 }
 
 impl Device {

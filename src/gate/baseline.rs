@@ -190,9 +190,10 @@ impl Baseline {
     }
 }
 
-/// Whether the absence of a rule's findings means something: it was selected, and ran on every input.
+/// Whether the absence of a rule's findings means something: it was selected, and ran on every input; none was unreadable.
 fn is_judged(rule: &str, report: &Report, terms: &Terms) -> bool {
-    (terms.selected)(rule) && !report.skipped.iter().any(|skipped| skipped.rule == rule)
+    let skipped = report.skipped.iter().any(|skipped| skipped.rule == rule);
+    (terms.selected)(rule) && !skipped && report.unread.is_empty()
 }
 
 impl Entry {

@@ -12,7 +12,9 @@ mod many;
 mod outputs;
 mod packaging;
 mod profiler;
+mod refused;
 mod settings;
+mod unread;
 mod writing;
 
 use std::path::{Path, PathBuf};
