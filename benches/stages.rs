@@ -14,13 +14,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use memlint::engine::{Device, Profile};
+use memlint::facts::Evidence;
 use memlint::frames::Frames;
 use memlint::input::{self, Source};
 use memlint::pickle::{Limits, walk};
 use memlint::program::Program;
 use memlint::replay::Replay;
 use memlint::role::Roles;
-use memlint::rules::RULES;
+use memlint::rules::{Need, RULES};
 use memlint::snapshot::Snapshot;
 use memlint::timeline::Timeline;
 
@@ -82,11 +83,12 @@ fn check(path: &Path, laps: &mut Laps) -> usize {
     let program = laps.lap("program", || Program::of(&snapshot, &timeline, &frames));
     let roles = laps.lap("roles", || Roles::infer(&snapshot, &timeline, &program, &frames));
     let profile = laps.lap("profile", || Profile::of((&snapshot, &frames), &timeline, &program, &roles));
-    let device = Device { device, timeline, replay, program, roles, profile };
+    let evidence = laps.lap("evidence", || Evidence::of((&snapshot, &frames), &timeline, &program, &roles));
+    let device = Device { device, timeline, replay, program, roles, evidence, profile };
     let facts = laps.lap("facts", || device.facts(&snapshot, &frames).unwrap());
     for rule in RULES {
-        let met = rule.meta().needs.iter().all(|need| need.unmet(&facts).is_none());
-        laps.lap(rule.meta().name, || if met { rule.check(&facts).len() } else { 0 });
+        let met = Need::all_met(rule.meta().needs, facts.evidence).is_ok();
+        laps.lap(rule.meta().name, || if met { rule.claims(&facts).len() } else { 0 });
     }
     trace.events.len()
 }

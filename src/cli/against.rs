@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use super::arguments::Limits;
-use super::check::refuse_what_cannot_be_judged;
+use super::check::refuse_what_cannot_be_compared;
 use super::error::CliError;
 use super::reading::read_all;
 use crate::comparison::{Comparison, Measured, Side, Threshold, regressions};
@@ -31,11 +31,11 @@ impl Base {
         plan: &Plan<'_>,
     ) -> Result<Base, CliError> {
         let seen = read_all(sources, limits, jobs, |input| {
-            refuse_what_cannot_be_judged(input)?;
+            refuse_what_cannot_be_compared(input)?;
             Ok((Measured::of(input), engine::examine(input, plan)))
         })?;
         let (measured, examined): (Vec<_>, Vec<_>) = seen.into_iter().unzip();
-        let mut report = engine::conclude(examined, plan);
+        let mut report = engine::conclude(examined, Vec::new(), plan);
         source::settle(&mut report.findings, files);
         Ok(Base { name, measured, report })
     }

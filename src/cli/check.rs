@@ -1,7 +1,5 @@
 //! `memlint check`: the gate.
 
-use std::fs;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
@@ -11,35 +9,48 @@ use miette::Diagnostic;
 use super::against::Base;
 use super::arguments::{Check, Color};
 use super::error::CliError;
-use super::reading::{read_all, source_map, sources};
-use super::{file, print, terminal};
+use super::reading::{Seen, read_each, source_map, sources};
+use super::{NO_VERDICT, file, outputs, print, terminal};
 use crate::comparison::Measured;
 use crate::config::{Date, Settings};
-use crate::engine::{self, Input, Plan, Report};
+use crate::engine::{self, Device, Input, Outcome, Plan, Report, Why};
+use crate::finding::{Hidden, Notice, Severity};
 use crate::gate::{self, Gate, Suppressions};
+use crate::input::{Expansion, LeftOut};
 use crate::report::{Detail, Failure, Look};
-use crate::snapshot::{Action, DeviceTrace, Gap, Snapshot};
 use crate::source::{self, SourceMap};
-use crate::unit::count;
+use crate::unit::{count, shown_name};
+
+/// Paths that are listed of those that were not looked at.
+const MOST_LISTED: usize = 8;
 
 pub(super) fn run(check: &Check, matches: &ArgMatches, color: Color) -> Result<ExitCode, CliError> {
-    permit_outputs(check)?;
+    let found = sources(&check.paths);
+    outputs::permit(check, found.as_ref().ok())?;
     // What is wrong with the settings or the baseline is said before anything large is read.
     let settings = check.configuring.settings(&check.reading.sources, &check.known.naming, matches)?;
+    outputs::permit_beside(check, &settings)?;
     let plan = Plan::of(&settings);
     let known = check.known.read(&settings)?;
-    let sources = sources(&check.paths)?;
-    let files = source_map(&settings.source_roots, &settings.path_map, &sources);
+    let Expansion { sources, mut left_out } = found?;
+    let files = source_map(&settings.source_roots, &settings.path_map, &sources)?;
     let base = check.known.base(&sources)?;
     let limits = &check.reading.limits;
-    let base =
-        base.map(|(name, base)| Base::read(name, &base, limits, check.jobs, &files, &plan)).transpose()?;
-    let seen = read_all(&sources, limits, check.jobs, |input| {
-        refuse_what_cannot_be_judged(input)?;
+    let base = base.map(|(name, base)| {
+        left_out.extend(base.left_out);
+        Base::read(name, &base.sources, limits, check.jobs, &files, &plan)
+    });
+    let base = base.transpose()?;
+    let Seen { good, unread } = read_each(&sources, limits, check.jobs, |input| {
+        match base {
+            Some(_) => refuse_what_cannot_be_compared(input)?,
+            None => refuse_without_history(input)?,
+        }
         Ok((engine::examine(input, &plan), base.as_ref().map(|_| Measured::of(input))))
     })?;
-    let (examinations, measured): (Vec<_>, Vec<_>) = seen.into_iter().unzip();
-    let mut report = engine::conclude(examinations, &plan);
+    let (examinations, measured): (Vec<_>, Vec<_>) = good.into_iter().unzip();
+    let mut report = engine::conclude(examinations, unread, &plan);
+    report.notices.extend(not_looked_at(&left_out));
     source::settle(&mut report.findings, &files);
     if let Some(memory) = &settings.device_memory {
         report.forecast(memory.value);
@@ -53,7 +64,7 @@ pub(super) fn run(check: &Check, matches: &ArgMatches, color: Color) -> Result<E
     gate::leave_out_unsure(&mut report, settings.min_confidence.value);
     Gate { fail_on: settings.fail_on.value.severity(), strict: settings.strict.value }.judge(&mut report);
     write(check, &report, &files, color)?;
-    exit_code(check, &report)
+    Ok(conclude(check, &report, color))
 }
 
 /// Takes out of the verdict what somebody said is meant.
@@ -68,61 +79,73 @@ fn today() -> Date {
     Date::of_unix(now.as_secs())
 }
 
-/// What is found goes before what could not be judged: it is certain.
-fn exit_code(check: &Check, report: &Report) -> Result<ExitCode, CliError> {
-    if report.verdict.fails() && !check.exit_zero {
-        return Ok(ExitCode::FAILURE);
-    }
-    if report.verdict.blind > 0 {
-        let what = if report.recordings.len() > 1 { "all of the recordings" } else { "the recording" };
-        return Err(CliError::Blind { rules: count(report.verdict.blind, "rule"), what });
-    }
-    Ok(ExitCode::SUCCESS)
+/// The exit status; why there is no verdict goes to standard error, whatever became of standard output.
+fn conclude(check: &Check, report: &Report, color: Color) -> ExitCode {
+    let error = match report.verdict.outcome() {
+        Outcome::NoVerdict(why) => no_verdict(report, why),
+        _ if check.exit_zero => return ExitCode::SUCCESS,
+        Outcome::Closed => return ExitCode::FAILURE,
+        Outcome::Open => return ExitCode::SUCCESS,
+    };
+    terminal::show_error(&error, color);
+    // A file of which nothing is known is no finding that somebody could put up with.
+    let excused = check.exit_zero && report.unread.is_empty();
+    if excused { ExitCode::SUCCESS } else { ExitCode::from(NO_VERDICT) }
 }
 
-/// Refuses, before anything is read or written, what would lose a snapshot or one of two reports.
-fn permit_outputs(check: &Check) -> Result<(), CliError> {
-    let taken = |path: &Path, why| Err(CliError::OutputTaken { name: path.display().to_string(), why });
-    for (position, output) in check.output_file.iter().enumerate() {
-        let path = &output.path;
-        let same = |other: &Path| other == path || same_file(other, path);
-        if check.paths.iter().any(|input| same(input)) {
-            return taken(path, "it is a snapshot to be checked");
+fn no_verdict(report: &Report, why: Why) -> CliError {
+    let (rules, recordings) = (report.blind_rules().len(), report.recordings.len());
+    let what = if recordings > 1 { "all of the recordings" } else { "the recording" };
+    let remedy = report.most_hidden().map_or("see what else was asked for", Hidden::remedy);
+    match why {
+        Why::Strict if rules == 0 => CliError::LeftOut,
+        Why::Strict => {
+            CliError::Blind { rules: format!("{rules} of {}", count(report.asked(), "rule")), what, remedy }
         }
-        if check.known.paths().any(same) {
-            return taken(path, "it is what the check is held against");
+        Why::Unjudged => CliError::Unjudged { remedy },
+        Why::Unread => {
+            let unread = report.unread.len();
+            CliError::Unread { unread, files: count(unread + recordings, "file") }
         }
-        if check.output_file.iter().take(position).any(|other| same(&other.path)) {
-            return taken(path, "it is given twice");
-        }
     }
-    Ok(())
 }
 
-/// Whether two paths name one regular file; devices such as `/dev/stderr` may be written more than once.
-fn same_file(one: &Path, other: &Path) -> bool {
-    let file = |path: &Path| fs::canonicalize(path).ok().filter(|path| path.is_file());
-    file(one).is_some_and(|one| Some(one) == file(other))
+/// Says what looks like a snapshot and was left out.
+fn not_looked_at(left_out: &[LeftOut]) -> Option<Notice> {
+    let first = left_out
+        .iter()
+        .take(MOST_LISTED)
+        .map(|LeftOut { path, kind }| format!("`{}` ({kind})", shown_name(&path.display().to_string())));
+    let mut listed: Vec<String> = first.collect();
+    if left_out.len() > MOST_LISTED {
+        listed.push(format!("{} more", left_out.len() - MOST_LISTED));
+    }
+    let verb = if left_out.len() == 1 { "was" } else { "were" };
+    (!left_out.is_empty()).then(|| Notice {
+        kind: Notice::LEFT_OUT,
+        severity: Severity::Warning,
+        message: format!("{} {verb} not looked at: {}", count(left_out.len(), "path"), listed.join(", ")),
+        help: "name what belongs to the job, and move away what does not".to_owned(),
+        location: None,
+    })
 }
 
-/// A snapshot in which nothing can be found wrong must not pass.
-pub(super) fn refuse_what_cannot_be_judged(input: &Input) -> Result<(), CliError> {
-    let name = || input.name.clone();
-    if !input.snapshot.devices.iter().any(DeviceTrace::has_history) {
-        return Err(CliError::NoHistory { name: name() });
+/// Refuses a snapshot in which nothing was recorded: there is nothing to report of it.
+fn refuse_without_history(input: &Input) -> Result<(), CliError> {
+    let records = |device: &Device| device.evidence.history() != Err(Hidden::Trace);
+    if input.devices.iter().any(records) {
+        return Ok(());
     }
-    if is_unfamiliar(&input.snapshot) {
-        return Err(CliError::Unfamiliar { name: name() });
-    }
-    Ok(())
+    Err(CliError::NoHistory { name: input.name.clone() })
 }
 
-/// Whether most events of a device are of kinds that this version does not know: then silence would mean nothing.
-fn is_unfamiliar(snapshot: &Snapshot) -> bool {
-    let told = snapshot.gaps.iter().any(|gap| matches!(gap, Gap::UnknownActions(_)));
-    let unknown =
-        |trace: &DeviceTrace| trace.events.iter().filter(|event| event.action == Action::Other).count();
-    told && snapshot.devices.iter().any(|trace| 2 * unknown(trace) > trace.events.len())
+/// Refuses to compare a recording that does not show how much was in use.
+pub(super) fn refuse_what_cannot_be_compared(input: &Input) -> Result<(), CliError> {
+    refuse_without_history(input)?;
+    match input.devices.iter().find_map(|device| device.evidence.levels().err()) {
+        Some(hidden) => Err(CliError::Incomparable { name: input.name.clone(), hidden }),
+        None => Ok(()),
+    }
 }
 
 /// Files first: whoever reads standard output until its end finds them complete.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{ArgMatches, Args};
 
 use super::arguments::{Color, Limits, Locating, PlainFormat, Reading};
-use super::check::refuse_what_cannot_be_judged;
+use super::check::refuse_what_cannot_be_compared;
 use super::error::CliError;
 use super::reading::{read, source_map};
 use super::{print, terminal};
@@ -56,7 +56,7 @@ pub(super) fn run(arguments: &Diff, matches: &ArgMatches, color: Color) -> Resul
     let settings = Settings::of(configuration, arguments.reading.sources.overrides())?;
     let plan = Plan::of(&settings);
     let sources = [Source::named(&arguments.base), Source::named(&arguments.head)];
-    let files = source_map(&settings.source_roots, &settings.path_map, &sources);
+    let files = source_map(&settings.source_roots, &settings.path_map, &sources)?;
     let [base, head] = &sources;
     if matches!(sources, [Source::Stdin, Source::Stdin]) {
         return Err(CliError::StdinTwice);
@@ -88,9 +88,9 @@ fn examine(
     plan: &Plan<'_>,
 ) -> Result<(Measured, Report), CliError> {
     let input = read(source, limits)?;
-    refuse_what_cannot_be_judged(&input)?;
+    refuse_what_cannot_be_compared(&input)?;
     let measured = Measured::of(&input);
-    let mut report = engine::conclude(vec![engine::examine(&input, plan)], plan);
+    let mut report = engine::conclude(vec![engine::examine(&input, plan)], Vec::new(), plan);
     source::settle(&mut report.findings, files);
     Ok((measured, report))
 }

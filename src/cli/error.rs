@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use crate::config::ConfigError;
 use crate::edit::SliceError;
+use crate::finding::Hidden;
 use crate::gate::BaselineError;
 use crate::input::InputError;
 use crate::profiler::ProfilerError;
@@ -29,14 +30,36 @@ pub(super) enum CliError {
     IsolatedConfig,
     /// Rules that could not see, where everything is to be seen.
     #[error("{rules} could not judge {what}, so with `--strict` there is no verdict")]
-    #[diagnostic(help(
-        "`-v` says why; record from the start of the program and with stacks, or leave these rules out with `--ignore`"
-    ))]
+    #[diagnostic(help("{remedy}; `-v` says why, and `--ignore` leaves these rules out"))]
     Blind {
         /// How many, with their noun.
         rules: String,
         /// This recording, or some of several.
         what: &'static str,
+        /// What lets most of them see.
+        remedy: &'static str,
+    },
+    /// Something that was not looked at, where everything is to be seen.
+    #[error("not all snapshots were looked at, so with `--strict` there is no verdict")]
+    #[diagnostic(help("name what was left out, or copy what is missing"))]
+    LeftOut,
+    /// Some of several files.
+    #[error("{unread} of {files} could not be read, so there is no verdict")]
+    #[diagnostic(help(
+        "the report names each and what is wrong with it, and shows what was found in the others"
+    ))]
+    Unread {
+        /// How many could not be read.
+        unread: usize,
+        /// Of how many, with their noun.
+        files: String,
+    },
+    /// A recording that no rule could judge.
+    #[error("no rule could judge the program, so there is no verdict")]
+    #[diagnostic(help("{remedy}; `-v` says why"))]
+    Unjudged {
+        /// What lets most of them see.
+        remedy: &'static str,
     },
     /// A file that is no snapshot.
     #[error("`{name}`: {error}")]
@@ -67,14 +90,32 @@ pub(super) enum CliError {
         /// The path as given.
         name: String,
     },
-    /// A snapshot of a PyTorch that says things in words of its own.
-    #[error("most events of `{name}` are of kinds that memlint does not know, so there is no verdict")]
-    #[diagnostic(help(
-        "was it written by a newer PyTorch? `memlint stats` lists what is not known; look for a newer memlint"
-    ))]
-    Unfamiliar {
+    /// A recording that does not show how much was in use.
+    #[error("`{name}` cannot be compared: {}", hidden.reason())]
+    #[diagnostic(help("{}", hidden.remedy()))]
+    Incomparable {
         /// The path as given.
         name: String,
+        /// What it hides.
+        hidden: Hidden,
+    },
+    /// A variable that sets nothing.
+    #[error("there is no variable `{name}`")]
+    #[diagnostic(help("{hint}"))]
+    UnknownVariable {
+        /// Its name.
+        name: String,
+        /// The nearest, or all.
+        hint: String,
+    },
+    /// A folder of sources that is not there.
+    #[error("the source root `{name}` ({origin}) is no folder")]
+    #[diagnostic(help("name the folder that holds the program, from where memlint is started"))]
+    NoSourceRoot {
+        /// The path as given.
+        name: String,
+        /// Who says so.
+        origin: String,
     },
     /// A baseline that is to be written, and no word of where.
     #[error("`{flag}` does not say which file")]

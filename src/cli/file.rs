@@ -16,6 +16,11 @@ pub(super) fn replace(
     contents: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), CliError> {
     write_beside(path, Box::new(contents))
+        .or_else(|error| match error.kind() {
+            // A reader who has seen enough, of a pipe.
+            io::ErrorKind::BrokenPipe => Ok(()),
+            _ => Err(error),
+        })
         .map_err(|error| CliError::Unwritable { name: path.display().to_string(), error })
 }
 

@@ -13,7 +13,7 @@ use crate::config::{Amount, Settings};
 use crate::engine::Report;
 use crate::finding::Tolerance;
 use crate::gate::{Baseline, Changes, Terms};
-use crate::input::Source;
+use crate::input::{Expansion, Source};
 use crate::unit::{count, shown_name};
 
 /// Which baseline, and how it is read.
@@ -98,10 +98,10 @@ impl Known {
     }
 
     /// The snapshots to hold the checked ones against, where that is asked for, and what messages call them.
-    pub(super) fn base(&self, checked: &[Source]) -> Result<Option<(String, Vec<Source>)>, CliError> {
+    pub(super) fn base(&self, checked: &[Source]) -> Result<Option<(String, Expansion)>, CliError> {
         let Some(path) = &self.against else { return Ok(None) };
         let base = sources(std::slice::from_ref(path))?;
-        let both = [checked, &base];
+        let both = [checked, &base.sources];
         if both.iter().all(|side| side.contains(&Source::Stdin)) {
             return Err(CliError::StdinTwice);
         }
@@ -116,7 +116,11 @@ impl KnownFindings<'_> {
         let name = path.display().to_string();
         let selected = |rule: &str| self.settings.selection.runs(rule);
         let terms = Terms { name: &name, tolerance: tolerance(self.settings), selected: &selected };
-        let written = if self.arguments.update_baseline {
+        let asked = self.arguments.update_baseline || self.arguments.prune_baseline;
+        let written = if asked && !report.unread.is_empty() {
+            say(&format!("{}: not written, as not all files could be read", shown_name(&name)));
+            None
+        } else if self.arguments.update_baseline {
             Some(baseline.updated(report, &terms))
         } else if self.arguments.prune_baseline {
             Some(baseline.pruned(report, &terms))
@@ -143,7 +147,10 @@ fn tell(name: &str, changes: Changes) {
         .map(|(number, what)| format!("{number} {what}"))
         .collect();
     let parts = if parts.is_empty() { "as before".to_owned() } else { parts.join(", ") };
-    let line = format!("{}: {} ({parts})", shown_name(name), count(changes.entries, "entry"));
+    say(&format!("{}: {} ({parts})", shown_name(name), count(changes.entries, "entry")));
+}
+
+fn say(line: &str) {
     // Where even standard error is gone, there is nobody left to tell.
     let _ = writeln!(io::stderr().lock(), "{line}");
 }

@@ -11,12 +11,14 @@ mod config;
 mod crew;
 mod diff;
 mod edit;
+mod environment;
 mod error;
 mod explain;
 mod fault;
 mod file;
 mod known;
 mod manual;
+mod outputs;
 mod progress;
 mod reading;
 mod schema;
@@ -48,17 +50,20 @@ pub fn run() -> ExitCode {
     };
     // Which of them were given, and which came from the environment.
     let matches = matches.subcommand().map_or(&matches, |(_, of_command)| of_command);
-    let outcome = fault::caught(|| match &arguments.command {
-        Command::Check(check) => check::run(check, matches, arguments.color),
-        Command::Stats(stats) => stats::run(stats, matches, arguments.color),
-        Command::Diff(diff) => diff::run(diff, matches, arguments.color),
-        Command::Explain(explain) => explain::run(explain, matches),
-        Command::Config(config) => config::run(config, matches),
-        Command::Slice(slice) => edit::run_slice(slice),
-        Command::Anonymize(anonymize) => edit::run_anonymize(anonymize),
-        Command::Schema(schema) => schema::run(schema),
-        Command::Completions(completions) => manual::complete(completions),
-        Command::Man(man) => manual::describe(man),
+    let permitted = || environment::permit(&Arguments::command());
+    let outcome = fault::caught(|| {
+        permitted().and_then(|()| match &arguments.command {
+            Command::Check(check) => check::run(check, matches, arguments.color),
+            Command::Stats(stats) => stats::run(stats, matches, arguments.color),
+            Command::Diff(diff) => diff::run(diff, matches, arguments.color),
+            Command::Explain(explain) => explain::run(explain, matches),
+            Command::Config(config) => config::run(config, matches),
+            Command::Slice(slice) => edit::run_slice(slice),
+            Command::Anonymize(anonymize) => edit::run_anonymize(anonymize),
+            Command::Schema(schema) => schema::run(schema),
+            Command::Completions(completions) => manual::complete(completions),
+            Command::Man(man) => manual::describe(man),
+        })
     });
     outcome.unwrap_or_else(|error| {
         if let Command::Check(check) = &arguments.command {
@@ -69,9 +74,22 @@ pub fn run() -> ExitCode {
     })
 }
 
+/// Standard output as a file: the standard library's own passes over a descriptor that is not open for writing.
+#[cfg(unix)]
+fn standard_output() -> io::Result<impl Write> {
+    use std::os::fd::AsFd;
+    Ok(std::fs::File::from(io::stdout().as_fd().try_clone_to_owned()?))
+}
+
+#[cfg(not(unix))]
+fn standard_output() -> io::Result<impl Write> {
+    Ok(io::stdout().lock())
+}
+
 /// Writes to standard output. A reader who has seen enough is no error.
 fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), CliError> {
-    let mut out = io::BufWriter::new(io::stdout().lock());
+    let out = standard_output().map_err(|error| CliError::Output { error })?;
+    let mut out = io::BufWriter::new(out);
     match write(&mut out).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
             // What is left in the buffer would only fail again.

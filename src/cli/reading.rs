@@ -1,18 +1,21 @@
 //! Snapshots, timelines and sources, as the command line names them.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::env;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::thread;
+
+use miette::Diagnostic;
 
 use super::arguments::Limits;
 use super::crew::{self, Bounds};
 use super::error::CliError;
 use super::progress::Progress;
 use crate::config::{PathMapping, Setting};
-use crate::engine::Input;
-use crate::input::{self, Content, InputError, Origin, Source, Stream};
+use crate::engine::{Input, Unread};
+use crate::input::{self, Content, Expansion, InputError, Origin, Source, Stream};
 use crate::profiler::ProfilerTimeline;
 use crate::snapshot::Snapshot;
 use crate::source::{Checkout, PathMap, SourceMap};
@@ -23,17 +26,20 @@ use crate::source::{Checkout, PathMap, SourceMap};
 const UNDER_WAY: u64 = 2 << 30;
 
 /// The snapshots that some paths stand for, each once, in the order in which they are named.
-pub(super) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>, InputError> {
-    let mut sources: Vec<Source> = Vec::new();
+pub(super) fn sources(paths: &[PathBuf]) -> Result<Expansion, InputError> {
+    let mut all = Expansion::default();
     let mut known = BTreeSet::new();
     for path in paths {
-        for source in Source::named(path).expand()? {
-            if known.insert(source.clone()) {
-                sources.push(source);
-            }
-        }
+        let Expansion { sources, left_out } = Source::named(path).expand()?;
+        all.sources.extend(sources.into_iter().filter(|source| known.insert(source.clone())));
+        all.left_out.extend(left_out);
     }
-    Ok(sources)
+    // What one path leaves out another may name.
+    let is_named = |path: &Path| all.sources.contains(&Source::File(path.to_owned()));
+    all.left_out.retain(|one| !is_named(&one.path));
+    all.left_out.sort();
+    all.left_out.dedup();
+    Ok(all)
 }
 
 /// Reads snapshots, a few at a time, and keeps what `look` makes of each. The outcome does not depend on how many at a
@@ -44,6 +50,58 @@ pub(super) fn read_all<R: Send>(
     jobs: Option<NonZeroUsize>,
     look: impl Fn(&Input) -> Result<R, CliError> + Sync,
 ) -> Result<Vec<R>, CliError> {
+    read_with_each(sources, limits, jobs, look, |outcome, _| outcome)
+}
+
+/// What came of several snapshots, both in the order of the sources.
+pub(super) struct Seen<R> {
+    pub(super) good: Vec<R>,
+    pub(super) unread: Vec<Unread>,
+}
+
+/// Like [`read_all`], but what is wrong with some of several does not hide what came of the others: after memory ran out,
+/// files that were half written are usual. What is wrong with one alone is an error.
+pub(super) fn read_each<R: Send>(
+    sources: &[Source],
+    limits: &Limits,
+    jobs: Option<NonZeroUsize>,
+    look: impl Fn(&Input) -> Result<R, CliError> + Sync,
+) -> Result<Seen<R>, CliError> {
+    if sources.len() <= 1 {
+        return Ok(Seen { good: read_all(sources, limits, jobs, look)?, unread: Vec::new() });
+    }
+    let told = |outcome: Result<R, CliError>, (source, origin): &(&Source, Origin)| {
+        Ok::<_, Infallible>(outcome.map_err(|error| unread(source, origin, &error)))
+    };
+    let Ok(outcomes) = read_with_each(sources, limits, jobs, look, told);
+    let mut seen = Seen { good: Vec::new(), unread: Vec::new() };
+    for outcome in outcomes {
+        match outcome {
+            Ok(good) => seen.good.push(good),
+            Err(unread) => seen.unread.push(unread),
+        }
+    }
+    Ok(seen)
+}
+
+fn unread(source: &Source, origin: &Origin, error: &CliError) -> Unread {
+    Unread {
+        name: source.name(),
+        rank: origin.rank,
+        job: origin.job.clone(),
+        message: error.to_string(),
+        help: error.help().map(|help| help.to_string()),
+    }
+}
+
+/// Reads snapshots; `tell` says of each outcome whether to go on.
+fn read_with_each<R, S: Send, E: Send>(
+    sources: &[Source],
+    limits: &Limits,
+    jobs: Option<NonZeroUsize>,
+    look: impl Fn(&Input) -> Result<R, CliError> + Sync,
+    tell: impl Fn(Result<R, CliError>, &(&Source, Origin)) -> Result<S, E> + Sync,
+) -> Result<Vec<S>, E> {
     let origins = input::origins(sources);
     let items: Vec<(&Source, Origin)> = sources.iter().zip(origins).collect();
     let jobs = jobs.or_else(|| thread::available_parallelism().ok());
@@ -54,12 +112,13 @@ pub(super) fn read_all<R: Send>(
         &items,
         |(source, _)| source.bulk().unwrap_or(u64::MAX),
         bounds,
-        |_, (source, origin)| {
-            let snapshot = read_with(source, limits, &progress)?;
-            let input = Input { origin: origin.clone(), ..Input::of(source.name(), snapshot) };
-            let seen = look(&input)?;
+        |_, item| {
+            let (source, origin) = item;
+            let seen = read_with(source, limits, &progress).and_then(|snapshot| {
+                look(&Input { origin: origin.clone(), ..Input::of(source.name(), snapshot) })
+            });
             progress.one_is_done();
-            Ok(seen)
+            tell(seen, item)
         },
     )
 }
@@ -130,16 +189,20 @@ pub(super) fn source_map(
     roots: &[Setting<PathBuf>],
     maps: &[Setting<PathMapping>],
     snapshots: &[Source],
-) -> SourceMap {
+) -> Result<SourceMap, CliError> {
+    if let Some(root) = roots.iter().find(|root| !root.value.is_dir()) {
+        let (name, origin) = (root.value.display().to_string(), root.origin.to_string());
+        return Err(CliError::NoSourceRoot { name, origin });
+    }
     let map = |map: &Setting<PathMapping>| PathMap { from: map.value.from.clone(), to: map.value.to.clone() };
     let maps = maps.iter().map(map).collect();
     let checkout = env::current_dir().map(|folder| Checkout::around(&folder)).unwrap_or_default();
     if !roots.is_empty() {
-        return SourceMap::new(roots.iter().map(|root| root.value.clone()), maps).within(checkout);
+        return Ok(SourceMap::new(roots.iter().map(|root| root.value.clone()), maps).within(checkout));
     }
     let folders = snapshots.iter().filter_map(|snapshot| match snapshot {
         Source::File(path) => path.parent().map(Path::to_owned),
         Source::Stdin => None,
     });
-    SourceMap::unasked(folders, maps).within(checkout)
+    Ok(SourceMap::unasked(folders, maps).within(checkout))
 }

@@ -21,7 +21,7 @@ pub(super) fn run(arguments: &Stats, matches: &ArgMatches, color: Color) -> Resu
     let source = Source::named(&arguments.path);
     match read_any(&source, &arguments.reading.limits)? {
         Shown::Snapshot(input) => {
-            let files = source_map(&settings.source_roots, &settings.path_map, &[source]);
+            let files = source_map(&settings.source_roots, &settings.path_map, &[source])?;
             show_snapshot(arguments, color, &files, &input)?;
         }
         Shown::Timeline(timeline) => show_timeline(arguments, color, &source, &timeline)?,

@@ -129,11 +129,12 @@ fn doubts(base: Side, head: Side) -> Vec<String> {
 }
 
 /// The rules that could not look at one recording, and could at the other, by the reason.
-fn unjudged<'a>(one: &'a Report, other: &Report) -> BTreeMap<&'a str, Vec<&'a str>> {
+fn unjudged<'a>(one: &'a Report, other: &Report) -> BTreeMap<&'static str, Vec<&'a str>> {
     let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for skipped in &one.skipped {
-        if other.skipped.iter().all(|beside| beside.rule != skipped.rule) {
-            by_reason.entry(&skipped.reason).or_default().push(&skipped.rule);
+        let looked = other.skipped.iter().all(|beside| beside.rule != skipped.rule);
+        if let Some(hidden) = skipped.blind().filter(|_| looked) {
+            by_reason.entry(hidden.reason()).or_default().push(&skipped.rule);
         }
     }
     for rules in by_reason.values_mut() {

@@ -123,10 +123,12 @@ fn peak(device: &DeviceComparison, new: &[&Finding], grows: bool, threshold: &Th
     let (change, what) = requested.or_else(reserved)?;
     let more = change.growth();
     let of_allocator = what != "peak";
-    let of_kind = new.iter().filter(|finding| (finding.group == Group::Allocator) == of_allocator);
+    let of_peak =
+        |finding: &Finding| if of_allocator { finding.impact.reserved } else { finding.impact.peak };
+    let of_kind = new.iter().filter(|finding| of_peak(finding).is_some());
     let (enough, others): (Vec<&Finding>, Vec<&Finding>) =
         of_kind.copied().partition(|finding| speaks_for_itself(finding));
-    let saved: Bytes = enough.iter().filter_map(|finding| finding.impact.peak).sum();
+    let saved: Bytes = enough.iter().filter_map(|finding| of_peak(finding)).sum();
     let grown = device.growth.filter(|_| grows).map_or(Bytes::ZERO, |growth| growth.growth());
     if (saved + grown.times(device.aligned as u64)).times(2) >= more {
         return None;
@@ -146,7 +148,7 @@ fn peak(device: &DeviceComparison, new: &[&Finding], grows: bool, threshold: &Th
         text: format!("{} more of role {}", role.bytes.growth(), role.role.name()),
     }));
     evidence.extend(others.iter().filter_map(|finding| {
-        let bytes = finding.impact.peak.filter(|bytes| *bytes > Bytes::ZERO)?;
+        let bytes = of_peak(finding).filter(|bytes| *bytes > Bytes::ZERO)?;
         let text = format!("{} accounts for {bytes}", finding.rule);
         Some(Measure { name: "accounted-for-bytes", value: Value::Bytes(bytes), text })
     }));
@@ -155,7 +157,11 @@ fn peak(device: &DeviceComparison, new: &[&Finding], grows: bool, threshold: &Th
         label: worst
             .map_or_else(String::new, |site| format!("{} more from here at the peak", site.bytes.growth())),
         evidence,
-        impact: Impact { peak: Some(more), ..Impact::default() },
+        impact: if of_allocator {
+            Impact { reserved: Some(more), ..Impact::default() }
+        } else {
+            Impact { peak: Some(more), ..Impact::default() }
+        },
         ..Finding::of(PEAK_REGRESSION.name, PEAK_REGRESSION.group, PEAK_REGRESSION.level)
     };
     Some(at(finding, worst))

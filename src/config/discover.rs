@@ -48,6 +48,11 @@ pub(super) fn discover(start: &Path) -> Result<Option<Found>, ConfigError> {
     Ok(None)
 }
 
+/// Whether a path ends in one of the names that a configuration goes by.
+pub fn is_named_like_one(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| OWN.iter().chain([&SHARED]).any(|one| name == *one))
+}
+
 /// Whether a path is that of a file which holds other tools' settings, too.
 pub(super) fn is_shared(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name == SHARED)

@@ -29,6 +29,7 @@ pub use amount::Amount;
 pub use budget::{Budget, CallSite, Metric, Scope};
 pub use catalogue::{Catalogue, Choice, Known};
 pub use date::Date;
+pub use discover::is_named_like_one;
 pub use error::{ConfigError, Fault, InFile};
 pub use ignore::{Ignore, PathPattern};
 pub use schema::schema;

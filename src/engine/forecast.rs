@@ -23,10 +23,11 @@ pub(super) fn forecast(findings: &mut [Finding], recordings: &[Recording], capac
         let Some((place, _)) = growing(finding) else { continue };
         let each = growth.get(&place).copied().unwrap_or_default();
         let device = recordings.get(place.0).and_then(|recording| recording.device(place.1));
-        let Some(device) = device.filter(|device| !device.profile.iterations.is_empty()) else { continue };
-        let left = capacity - device.peak_reserved;
+        let Some(device) = device.filter(|device| device.iterations > 0) else { continue };
+        let Some(reserved) = device.peak_reserved else { continue };
+        let left = capacity - reserved;
         let more = left.get().checked_div(each.get()).unwrap_or_default();
-        let iteration = device.profile.iterations.len() as u64 + more + 1;
+        let iteration = device.iterations as u64 + more + 1;
         finding.evidence.push(Measure {
             name: "full-in-iteration",
             value: Value::Count(iteration),
@@ -52,7 +53,7 @@ fn grows(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{IterationMemory, RecordedDevice};
+    use crate::engine::RecordedDevice;
     use crate::finding::{Group, Impact, Severity};
     use crate::unit::Index;
 
@@ -65,8 +66,8 @@ mod tests {
             ..Finding::of("growing-residency", Group::Leak, Severity::Error)
         };
         let mut recorded = RecordedDevice::of_ordinal(device);
-        recorded.peak_reserved = Bytes::GIB.times(4);
-        recorded.profile.iterations = vec![IterationMemory::default(); 10];
+        recorded.peak_reserved = Some(Bytes::GIB.times(4));
+        recorded.iterations = 10;
         let recordings = [Recording { devices: vec![recorded], ..Recording::default() }];
         let mut findings = [grows(64), grows(192), grows(0)];
         forecast(&mut findings, &recordings, Bytes::GIB.times(80));

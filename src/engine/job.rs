@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Recording;
+use super::{Recording, Unread};
 use crate::facts::Peer;
 use crate::finding::{Finding, Notice, Severity};
 use crate::rules::Rule;
@@ -16,6 +16,33 @@ const MOST_LISTED: usize = 8;
 
 /// What some rules find between the ranks of each job at each moment.
 pub(super) fn differences(recordings: &[&Recording], rules: &[&dyn Rule]) -> Vec<Finding> {
+    let together = moments(recordings).into_values().filter(|ranks| ranks.len() >= 2);
+    together
+        .flat_map(|ranks| {
+            let ranks: Vec<Peer> = ranks.into_values().collect();
+            rules.iter().flat_map(|rule| rule.compare(&ranks)).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// The recordings that no other rank of their job can be compared with.
+pub(super) fn alone(recordings: &[&Recording]) -> Vec<usize> {
+    let mut ranks: BTreeMap<(&str, &[u64]), BTreeSet<u32>> = BTreeMap::new();
+    for recording in recordings {
+        if let (Some(job), Some(rank)) = (recording.job.as_deref(), recording.rank) {
+            ranks.entry((job, &recording.moment)).or_default().insert(rank);
+        }
+    }
+    let is_alone = |recording: &Recording| {
+        let others = recording.job.as_deref().and_then(|job| ranks.get(&(job, recording.moment.as_slice())));
+        recording.rank.is_none() || others.is_none_or(|all| all.len() < 2)
+    };
+    let inputs = recordings.iter().enumerate().filter(|(_, recording)| is_alone(recording));
+    inputs.map(|(input, _)| input).collect()
+}
+
+/// The ranks of each job at each moment, each by the recording that needs most.
+fn moments<'a>(recordings: &[&'a Recording]) -> BTreeMap<(&'a str, &'a [u64]), BTreeMap<u32, Peer>> {
     let mut moments: BTreeMap<(&str, &[u64]), BTreeMap<u32, Peer>> = BTreeMap::new();
     for (input, recording) in recordings.iter().enumerate() {
         let (Some(job), Some(rank)) = (recording.job.as_deref(), recording.rank) else { continue };
@@ -25,26 +52,20 @@ pub(super) fn differences(recordings: &[&Recording], rules: &[&dyn Rule]) -> Vec
             ranks.insert(rank, peer);
         }
     }
-    let together = moments.into_values().filter(|ranks| ranks.len() >= 2);
-    together
-        .flat_map(|ranks| {
-            let ranks: Vec<Peer> = ranks.into_values().collect();
-            rules.iter().flat_map(|rule| rule.compare(&ranks)).collect::<Vec<_>>()
-        })
-        .collect()
+    moments
 }
 
-/// A recording by the device that needed most: the devices of one process may share its work as they like.
+/// A recording by the device that needed most, as far as is known: the devices of one process may share its work as they
+/// like.
 fn peer(input: usize, rank: u32, recording: &Recording) -> Option<Peer> {
-    let devices = recording.devices.iter();
-    let most =
-        devices.reduce(|most, one| if one.peak_requested > most.peak_requested { one } else { most })?;
+    let known = recording.devices.iter().filter_map(|device| Some((device, device.peak_requested?)));
+    let (most, peak) = known.reduce(|most, one| if one.1 > most.1 { one } else { most })?;
     let lines = most.profile.lines_at_peak.iter();
     Some(Peer {
         input,
         rank,
         device: most.device,
-        peak: most.peak_requested,
+        peak,
         roles: most.profile.peak_by_role.clone(),
         lines: lines.map(|line| (line.location.clone(), line.bytes)).collect(),
         resident: most.profile.iterations.iter().map(|iteration| iteration.resident).collect(),
@@ -53,10 +74,12 @@ fn peer(input: usize, rank: u32, recording: &Recording) -> Option<Peer> {
 
 /// Says which ranks of each job have no snapshot although ranks before and after them have one: a process that died, or a
 /// file that was not copied, passes no judgement. Where more are missing than there are, somebody chose a few.
-pub(super) fn missing_ranks(recordings: &[&Recording]) -> Vec<Notice> {
+pub(super) fn missing_ranks(recordings: &[&Recording], unread: &[Unread]) -> Vec<Notice> {
     let mut jobs: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
-    for recording in recordings {
-        if let (Some(job), Some(rank)) = (recording.job.as_deref(), recording.rank) {
+    let read = recordings.iter().map(|one| (one.job.as_deref(), one.rank));
+    let unread = unread.iter().map(|one| (one.job.as_deref(), one.rank));
+    for origin in read.chain(unread) {
+        if let (Some(job), Some(rank)) = origin {
             jobs.entry(job).or_default().insert(rank);
         }
     }
@@ -77,7 +100,7 @@ fn missing(job: &str, ranks: &BTreeSet<u32>) -> Option<Notice> {
     }
     let (word, verb) = if missing == 1 { ("rank", "has") } else { ("ranks", "have") };
     Some(Notice {
-        kind: "missing-rank",
+        kind: Notice::MISSING_RANK,
         severity: Severity::Warning,
         message: format!(
             "{word} {} {verb} no snapshot in `{job}`, which holds {} from {first} to {last}",
@@ -103,7 +126,7 @@ mod tests {
 
     fn notices(ranks: &[u32]) -> Vec<String> {
         let recordings = recordings(ranks);
-        missing_ranks(&recordings.iter().collect::<Vec<_>>())
+        missing_ranks(&recordings.iter().collect::<Vec<_>>(), &[])
             .into_iter()
             .map(|notice| notice.message)
             .collect()

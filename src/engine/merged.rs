@@ -56,8 +56,9 @@ pub(super) fn merge(findings: Vec<Finding>, recordings: &[Recording]) -> Vec<Fin
 /// rank and device.
 fn one(mut group: Vec<Finding>, recordings: &[Recording]) -> Option<Finding> {
     let origin = |input: usize| recordings.get(input).map(|one| (Reverse(&one.moment), one.rank));
-    let saves =
-        |finding: &Finding| (finding.impact.peak, finding.impact.resident, finding.impact.per_iteration);
+    let saves = |finding: &Finding| {
+        (finding.impact.off_a_peak(), finding.impact.resident, finding.impact.per_iteration)
+    };
     group.sort_by(|a, b| {
         (b.severity, saves(b))
             .cmp(&(a.severity, saves(a)))

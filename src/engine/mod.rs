@@ -4,6 +4,7 @@
 //! equal snapshots give equal reports.
 
 mod budget;
+mod examination;
 mod forecast;
 mod job;
 mod merged;
@@ -13,25 +14,23 @@ mod recording;
 mod report;
 mod threads;
 
+pub use examination::{Examination, examine};
 pub use plan::Plan;
 pub use profile::{IterationMemory, Line, Profile};
 pub use recording::{MainLoop, RecordedDevice, Recording};
-pub use report::{Report, Verdict};
+pub use report::{Outcome, Report, Unread, Verdict, Why};
 
-use std::borrow::Cow;
-
-use crate::facts::{Facts, Inputs};
-use crate::finding::{Finding, Fingerprint, Skipped};
+use crate::facts::{Evidence, Facts, Inputs};
+use crate::finding::{Finding, Fingerprint};
 use crate::frames::Frames;
 use crate::input::Origin;
 use crate::program::Program;
 use crate::replay::Replay;
 use crate::role::Roles;
-use crate::rules::{self, Claim, Need, Rule};
+use crate::rules::{self, Rule};
 use crate::snapshot::Snapshot;
 use crate::timeline::Timeline;
-use crate::unit::{DeviceIndex, Index};
-use crate::verdict;
+use crate::unit::DeviceIndex;
 
 /// One snapshot, read and understood.
 #[derive(Debug)]
@@ -61,6 +60,8 @@ pub struct Device {
     pub program: Program,
     /// What its allocations hold.
     pub roles: Roles,
+    /// What its recording can show.
+    pub evidence: Evidence,
     /// What its peak consists of, and what each iteration needed.
     pub profile: Profile,
 }
@@ -80,68 +81,25 @@ impl Input {
     }
 }
 
-/// What is left of one input when the rules have run: it costs little, the input may go.
-#[derive(Debug)]
-pub struct Examination {
-    /// What a report shows of the input.
-    pub recording: Recording,
-    /// What the rules found.
-    pub findings: Vec<Finding>,
-    /// Rules that could not run.
-    pub skipped: Vec<Skipped>,
-}
-
-/// Runs the rules of a plan on every device of an input. What a rule needs and a device lacks is reported, not passed over.
-pub fn examine(input: &Input, plan: &Plan) -> Examination {
-    let (mut findings, mut skipped) = (Vec::new(), Vec::new());
-    for device in &input.devices {
-        let Some(facts) = device.facts(&input.snapshot, &input.frames) else {
-            skipped.extend(plan.names().map(|rule| unseen(rule, device.device)));
-            continue;
-        };
-        // Every rule that runs by default is asked, whatever was selected: which claim is the cause of another is no matter of
-        // what somebody wants to see.
-        let asked = plan.asked();
-        let mut claims = Vec::new();
-        for (rule, outcome) in asked.iter().zip(threads::each(&asked, |rule| run(*rule, &facts))) {
-            match outcome {
-                Ok(claimed) => claims.extend(claimed),
-                Err(_) if !plan.runs(*rule) => {}
-                Err((need, reason)) => skipped.push(Skipped {
-                    input: 0,
-                    rule: rule.meta().name.into(),
-                    reason: reason.to_owned(),
-                    blind: matches!(need, Need::History | Need::Stacks),
-                }),
-            }
-        }
-        let settled = verdict::settle(&facts, &claims, plan.capacity);
-        findings.extend(settled.into_iter().filter(|finding| plan.shows(finding)));
-        for budget in &plan.budgets {
-            match budget::judge(budget, &facts, plan.capacity) {
-                Ok(found) => findings.extend(found),
-                Err(unjudged) => skipped.push(unjudged.skipped(budget)),
-            }
-        }
-    }
-    finish(&mut findings, plan);
-    let rules = plan.names().collect();
-    Examination { recording: Recording { rules, ..input.recording() }, findings, skipped }
-}
-
 /// Puts what was found in the inputs together, in their order: compares the ranks of each job, makes one finding of what
-/// several of them show, and says which ranks are missing.
-pub fn conclude(mut examinations: Vec<Examination>, plan: &Plan) -> Report {
+/// several of them show, and says which ranks are missing; those whose file could not be read are not.
+pub fn conclude(mut examinations: Vec<Examination>, unread: Vec<Unread>, plan: &Plan) -> Report {
     let recordings: Vec<&Recording> = examinations.iter().map(|one| &one.recording).collect();
     let mut differences = job::differences(&recordings, &plan.rules);
-    let notices = job::missing_ranks(&recordings);
+    let notices = job::missing_ranks(&recordings, &unread);
+    let alone = job::alone(&recordings);
     finish(&mut differences, plan);
     for finding in differences {
         if let Some(examination) = examinations.get_mut(finding.input) {
             examination.findings.push(finding);
         }
     }
-    Report { notices, ..Report::of(examinations) }
+    for input in alone {
+        if let Some(examination) = examinations.get_mut(input) {
+            examination.has_no_ranks(plan);
+        }
+    }
+    Report { unread, notices, ..Report::of(examinations) }
 }
 
 /// Gives every finding its identity and the level that was chosen for its rule.
@@ -149,16 +107,6 @@ fn finish(findings: &mut [Finding], plan: &Plan) {
     for finding in findings {
         finding.fingerprint = Fingerprint::of(finding);
         plan.level(finding);
-    }
-}
-
-/// A rule that could not look at a device, because the snapshot lists no trace of it.
-fn unseen(rule: Cow<'static, str>, device: DeviceIndex) -> Skipped {
-    Skipped {
-        input: 0,
-        rule,
-        reason: format!("the snapshot lists no trace of device {}", device.position()),
-        blind: true,
     }
 }
 
@@ -170,67 +118,29 @@ pub fn check(inputs: Vec<Input>) -> Report {
 /// Runs some rules on every input.
 pub fn check_with(inputs: Vec<Input>, rules: &[&dyn Rule]) -> Report {
     let plan = Plan::of_rules(rules);
-    conclude(inputs.into_iter().map(|input| examine(&input, &plan)).collect(), &plan)
-}
-
-/// What a rule claims, or why it cannot tell.
-fn run<'f>(rule: &dyn Rule, facts: &'f Facts<'f>) -> Result<Vec<Claim<'f>>, (Need, &'static str)> {
-    match rule.meta().needs.iter().find_map(|need| Some((*need, need.unmet(facts)?))) {
-        Some(unmet) => Err(unmet),
-        None => Ok(rule.claims(facts)),
-    }
+    conclude(inputs.into_iter().map(|input| examine(&input, &plan)).collect(), Vec::new(), &plan)
 }
 
 impl Device {
     /// Understands one device. The allocator's replay needs nothing of the program's inference and runs beside it.
     fn of(snapshot: &Snapshot, frames: &Frames, device: DeviceIndex) -> Device {
         let timeline = Timeline::of(snapshot, device);
-        let (replay, (program, roles, profile)) = threads::both(
+        let (replay, (program, roles, evidence, profile)) = threads::both(
             || Replay::of(snapshot, &timeline),
             || {
                 let program = Program::of(snapshot, &timeline, frames);
                 let roles = Roles::infer(snapshot, &timeline, &program, frames);
+                let evidence = Evidence::of((snapshot, frames), &timeline, &program, &roles);
                 let profile = Profile::of((snapshot, frames), &timeline, &program, &roles);
-                (program, roles, profile)
+                (program, roles, evidence, profile)
             },
         );
-        Device { device, timeline, replay, program, roles, profile }
+        Device { device, timeline, replay, program, roles, evidence, profile }
     }
 
     /// What rules may ask of this device; `snapshot` is the one that it was made from, `frames` its table.
     pub fn facts<'a>(&'a self, snapshot: &'a Snapshot, frames: &'a Frames) -> Option<Facts<'a>> {
-        let Device { timeline, replay, program, roles, .. } = self;
-        Facts::of(Inputs { snapshot, frames, timeline, replay, program, roles })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::snapshot::{DeviceTrace, Segment};
-    use crate::unit::Bytes;
-
-    #[test]
-    fn a_device_without_a_trace_is_not_passed_over() {
-        let mut snapshot = Snapshot::default();
-        snapshot.devices.push(DeviceTrace::default());
-        snapshot.segments.push(Segment { total_size: Bytes::MIB, ..Segment::default() });
-        let mut input = Input::of("bare".to_owned(), snapshot);
-        input.snapshot.devices.clear();
-        let examination = examine(&input, &Plan::of_rules(rules::RULES));
-        assert_eq!(examination.skipped.len(), rules::RULES.len());
-        assert!(examination.skipped.iter().all(|one| one.blind && one.reason.ends_with("of device 0")));
-    }
-
-    #[test]
-    fn a_snapshot_without_events_skips_with_a_reason() {
-        let mut snapshot = Snapshot::default();
-        snapshot.devices.push(DeviceTrace::default());
-        snapshot.segments.push(Segment { total_size: Bytes::MIB, ..Segment::default() });
-        let report = check(vec![Input::of("bare".to_owned(), snapshot)]);
-        assert!(report.findings.is_empty());
-        let asking = rules::by_default().into_iter().filter(|rule| !rule.meta().needs.is_empty()).count();
-        assert_eq!(report.skipped.len(), asking);
-        assert!(report.skipped.iter().all(|skipped| skipped.reason.contains("no events")));
+        let Device { timeline, replay, program, roles, evidence, .. } = self;
+        Facts::of(Inputs { snapshot, frames, timeline, replay, program, roles, evidence })
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::{Device, Input, Profile};
-use crate::finding::Location;
+use crate::finding::{Hidden, Location};
 use crate::frames::Frames;
 use crate::program::FoundBy;
 use crate::snapshot::{DeviceTrace, Gap, Snapshot};
@@ -33,8 +33,10 @@ pub struct Recording {
     pub files: Vec<Location>,
     /// Every device that did something, by ordinal.
     pub devices: Vec<RecordedDevice>,
-    /// The rules that were asked of it, in their order, whether they could run or not.
+    /// The rules that were asked of it, in their order, whether they could judge or not.
     pub rules: Vec<Cow<'static, str>>,
+    /// How many of them judged the program, on one device at least. Rules of the group `input` judge the recording.
+    pub judged: usize,
 }
 
 /// One device of a snapshot.
@@ -54,17 +56,21 @@ pub struct RecordedDevice {
     pub found_by: FoundBy,
     /// How sure that is.
     pub confidence: Confidence,
-    /// The highest requested bytes.
-    pub peak_requested: Bytes,
-    /// The highest bytes of blocks in use.
-    pub peak_allocated: Bytes,
-    /// The highest bytes held from the driver.
-    pub peak_reserved: Bytes,
+    /// How many iterations there are.
+    pub iterations: usize,
+    /// What keeps the levels below from being known, where something does.
+    pub hidden: Option<Hidden>,
+    /// The highest requested bytes, where the recording shows them.
+    pub peak_requested: Option<Bytes>,
+    /// The highest bytes of blocks in use, where the recording shows them.
+    pub peak_allocated: Option<Bytes>,
+    /// The highest bytes held from the driver, where the recording shows them.
+    pub peak_reserved: Option<Bytes>,
     /// Requested bytes when the recording ends.
     pub requested_at_end: Bytes,
     /// Reserved bytes when the recording ends.
     pub reserved_at_end: Bytes,
-    /// What the peak consists of, and what each iteration needed.
+    /// What the peak consists of, and what each iteration needed; nothing where levels are not known.
     pub profile: Profile,
     /// What the history and the final segments do not agree on.
     pub agreement: Agreement,
@@ -91,6 +97,7 @@ impl Recording {
             files: files(&input.snapshot, &input.frames),
             devices: input.devices.iter().map(|device| RecordedDevice::of(input, device)).collect(),
             rules: Vec::new(),
+            judged: 0,
         }
     }
 
@@ -111,9 +118,11 @@ impl RecordedDevice {
             main_loop: None,
             found_by: FoundBy::Nothing,
             confidence: Confidence::Low,
-            peak_requested: Bytes::ZERO,
-            peak_allocated: Bytes::ZERO,
-            peak_reserved: Bytes::ZERO,
+            iterations: 0,
+            hidden: None,
+            peak_requested: Some(Bytes::ZERO),
+            peak_allocated: Some(Bytes::ZERO),
+            peak_reserved: Some(Bytes::ZERO),
             requested_at_end: Bytes::ZERO,
             reserved_at_end: Bytes::ZERO,
             profile: Profile::default(),
@@ -122,7 +131,9 @@ impl RecordedDevice {
     }
 
     fn of(input: &Input, device: &Device) -> RecordedDevice {
-        let Device { timeline, program, replay, profile, .. } = device;
+        let Device { timeline, program, replay, profile, evidence, .. } = device;
+        let hidden = evidence.levels().err();
+        let of_driver = evidence.events().and(evidence.segments());
         let trace = input.snapshot.devices.get(device.device.position());
         RecordedDevice {
             device: device.device,
@@ -132,12 +143,14 @@ impl RecordedDevice {
             main_loop: main_loop(input, device),
             found_by: program.found_by,
             confidence: program.confidence,
-            peak_requested: timeline.peak_requested.bytes,
-            peak_allocated: replay.peak_allocated.bytes,
-            peak_reserved: timeline.peak_reserved.bytes,
+            iterations: program.iterations.len(),
+            hidden,
+            peak_requested: hidden.is_none().then_some(timeline.peak_requested.bytes),
+            peak_allocated: hidden.is_none().then_some(replay.peak_allocated.bytes),
+            peak_reserved: of_driver.is_ok().then_some(timeline.peak_reserved.bytes),
             requested_at_end: timeline.requested_at_end,
             reserved_at_end: timeline.reserved_at_end,
-            profile: profile.clone(),
+            profile: if hidden.is_none() { profile.clone() } else { Profile::default() },
             agreement: timeline.agreement,
         }
     }

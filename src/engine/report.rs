@@ -1,10 +1,11 @@
 //! What all inputs together say, and whether that is good enough.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::forecast::forecast;
 use super::{Examination, Recording, merged};
-use crate::finding::{Finding, Notice, Severity, Skipped};
+use crate::finding::{Finding, Hidden, Notice, Severity, Skipped};
 use crate::unit::Bytes;
 
 /// Everything that a format may show.
@@ -14,8 +15,10 @@ pub struct Report {
     pub recordings: Vec<Recording>,
     /// What the rules found: the worst first, and what saves most first among equals.
     pub findings: Vec<Finding>,
-    /// Rules that could not run.
+    /// Rules that did not judge a device.
     pub skipped: Vec<Skipped>,
+    /// Files that could not be read, in the order of the command line.
+    pub unread: Vec<Unread>,
     /// Findings that were left out because they are less sure than was asked for.
     pub unsure: usize,
     /// What a person should know of the judging itself.
@@ -24,21 +27,80 @@ pub struct Report {
     pub verdict: Verdict,
 }
 
-/// Whether the gate closes, and why.
+/// A file that could not be read, or holds nothing that could be judged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unread {
+    /// What messages call it.
+    pub name: String,
+    /// The rank of the process that wrote it, where that is known.
+    pub rank: Option<u32>,
+    /// What the names of all snapshots of its job have in common, where that is known.
+    pub job: Option<String>,
+    /// What is wrong with it: lower-case start, no final stop.
+    pub message: String,
+    /// What to do, where that is known.
+    pub help: Option<String>,
+}
+
+/// What the gate makes of a report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// The least severity that closes it; `None` where nothing does.
     pub fail_on: Option<Severity>,
     /// How many findings and notices do.
     pub failing: usize,
+    /// How many files could not be read.
+    pub unread: usize,
+    /// How many recordings no rule could judge.
+    pub unjudged: usize,
     /// How many rules could not judge a recording, where that is not to be passed over.
     pub blind: usize,
+    /// How much that belongs to the input was not looked at, where that is not to be passed over.
+    pub left_out: usize,
+}
+
+/// Whether the gate closes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It stays open.
+    Open,
+    /// What was found closes it.
+    Closed,
+    /// There is no verdict: what was not seen may be worse than what was found.
+    NoVerdict(Why),
+}
+
+/// Why there is no verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// A file could not be read.
+    Unread,
+    /// No rule could judge the program.
+    Unjudged,
+    /// Some rule could not, or something was not looked at, and all of it was to be.
+    Strict,
 }
 
 impl Verdict {
-    /// Whether the gate closes.
+    /// Whether findings close it.
     pub const fn fails(self) -> bool {
         self.failing > 0
+    }
+
+    /// What comes of it. What is found is certain, and so goes before rules that could not judge; not before a file of which
+    /// nothing is known.
+    pub const fn outcome(self) -> Outcome {
+        if self.unread > 0 {
+            Outcome::NoVerdict(Why::Unread)
+        } else if self.unjudged > 0 {
+            Outcome::NoVerdict(Why::Unjudged)
+        } else if self.fails() {
+            Outcome::Closed
+        } else if self.blind + self.left_out > 0 {
+            Outcome::NoVerdict(Why::Strict)
+        } else {
+            Outcome::Open
+        }
     }
 }
 
@@ -55,18 +117,46 @@ impl Report {
         }
         report.findings = merged::merge(report.findings, &report.recordings);
         report.findings.sort_by(worst_first);
-        report.skipped.sort_by(|a, b| (&a.rule, a.input, &a.reason).cmp(&(&b.rule, b.input, &b.reason)));
-        report.skipped.dedup();
+        report.skipped.sort_by(|a, b| {
+            (&a.rule, a.input, a.device, a.silence).cmp(&(&b.rule, b.input, b.device, b.silence))
+        });
         report
     }
 
     /// The rules that could not see what they look for in some recording, by name.
     pub fn blind_rules(&self) -> Vec<&str> {
         let mut rules: Vec<&str> =
-            self.skipped.iter().filter(|one| one.blind).map(|one| &*one.rule).collect();
+            self.skipped.iter().filter(|one| one.blind().is_some()).map(|one| &*one.rule).collect();
         rules.sort_unstable();
         rules.dedup();
         rules
+    }
+
+    /// How many rules were asked.
+    pub fn asked(&self) -> usize {
+        self.recordings.iter().flat_map(|one| &one.rules).collect::<BTreeSet<_>>().len()
+    }
+
+    /// What hides most from the rules: what most of them lack, and of equals what is to be mended first.
+    pub fn most_hidden(&self) -> Option<Hidden> {
+        let mut rules: BTreeMap<Hidden, BTreeSet<&str>> = BTreeMap::new();
+        for skipped in &self.skipped {
+            if let Some(hidden) = skipped.blind() {
+                rules.entry(hidden).or_default().insert(&skipped.rule);
+            }
+        }
+        rules
+            .into_iter()
+            .min_by_key(|(hidden, rules)| (Reverse(rules.len()), *hidden))
+            .map(|(hidden, _)| hidden)
+    }
+
+    /// The recordings that no rule could judge although some were asked.
+    pub fn unjudged(&self) -> impl Iterator<Item = &Recording> {
+        let is_hidden =
+            |input: usize| self.skipped.iter().any(|one| one.input == input && one.blind().is_some());
+        let unjudged = move |(input, one): &(usize, &Recording)| one.judged == 0 && is_hidden(*input);
+        self.recordings.iter().enumerate().filter(unjudged).map(|(_, recording)| recording)
     }
 
     /// Adds findings that were not made by examining one input, in their place.
@@ -108,8 +198,9 @@ impl Report {
 
 /// By severity, then by what mending saves (the peak, then what stays), then by rule, place and input.
 fn worst_first(a: &Finding, b: &Finding) -> Ordering {
-    let saves =
-        |finding: &Finding| (finding.impact.peak, finding.impact.resident, finding.impact.per_iteration);
+    let saves = |finding: &Finding| {
+        (finding.impact.off_a_peak(), finding.impact.resident, finding.impact.per_iteration)
+    };
     let place = |one: &Finding| (one.rule.clone(), one.location.clone(), one.input, one.device);
     b.severity.cmp(&a.severity).then_with(|| saves(b).cmp(&saves(a))).then_with(|| place(a).cmp(&place(b)))
 }

@@ -85,7 +85,10 @@ impl Blame<'_> {
                 *sum = sum.saturating_add(one.weight);
             }
         }
-        sites.into_iter().max_by_key(|(site, weight)| (*weight, std::cmp::Reverse(*site))).map(|(site, _)| site)
+        sites
+            .into_iter()
+            .max_by_key(|(site, weight)| (*weight, std::cmp::Reverse(*site)))
+            .map(|(site, _)| site)
     }
 
     /// The narrowest user frame that carries at least half of the weight, wherever it stands.

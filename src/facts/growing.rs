@@ -85,9 +85,8 @@ pub(super) fn growing(facts: &Facts) -> Vec<Growing> {
             None => {}
         }
     }
-    let mut found = judged.pooled(|pool| {
-        scattered(facts, &held, pool).filter(|one| !parameters.bound(facts, &one.stays))
-    });
+    let mut found = judged
+        .pooled(|pool| scattered(facts, &held, pool).filter(|one| !parameters.bound(facts, &one.stays)));
     found.sort_by(|a, b| b.growth.slope.total_cmp(&a.growth.slope).then(a.site.cmp(&b.site)));
     found
 }
@@ -183,9 +182,8 @@ impl Held {
 
     fn piled(&self, site: FrameId, members: &[Member], growth: Growth) -> Growing {
         let until = self.turns - growth.horizon;
-        let stays = |member: &&Member| {
-            member.last == self.turns && (growth.from..until).contains(&member.first)
-        };
+        let stays =
+            |member: &&Member| member.last == self.turns && (growth.from..until).contains(&member.first);
         let mut stays: Vec<AllocationId> = members.iter().filter(stays).map(|member| member.id).collect();
         stays.sort_unstable();
         Growing { site, lines: 1, growth, stays, surplus: Vec::new(), series: self.series(members) }

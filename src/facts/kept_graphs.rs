@@ -188,7 +188,8 @@ fn of_run(lives: &[Life], backwards: &[usize], run: &LoopRun) -> Option<KeptGrap
         }
         along.push(beside);
     }
-    let best = passes.into_iter().filter_map(|(caller, passes)| Some((weigh(&passes, turns)?, caller, passes)));
+    let best =
+        passes.into_iter().filter_map(|(caller, passes)| Some((weigh(&passes, turns)?, caller, passes)));
     let (_, caller, passes) = best.max_by_key(|(held, caller, _)| (*held, *caller))?;
     let keeping: Vec<(usize, &Pass)> =
         passes.iter().filter(|(_, pass)| pass.keeps()).map(|(turn, pass)| (*turn, pass)).collect();

@@ -7,6 +7,7 @@ mod blame;
 mod bursts;
 mod calls;
 mod collection;
+mod evidence;
 mod growing;
 mod kept_graphs;
 mod makers;
@@ -32,7 +33,9 @@ pub use blame::{Blame, Guilty};
 pub use bursts::Burst;
 pub use calls::Calls;
 pub use collection::{Collected, CollectedAt, Collection};
+pub use evidence::Evidence;
 pub use growing::Growing;
+pub use kept_graphs::KeptGraph;
 pub use makers::Maker;
 pub use module_calls::ModuleCall;
 pub use peer::Peer;
@@ -42,7 +45,6 @@ pub use pools::{PoolPeaks, PrivatePool};
 pub use reallocation::Reallocation;
 pub use regrowth::StateMaking;
 pub use releases::{Cause, Release};
-pub use kept_graphs::KeptGraph;
 pub use shapes::{Shapes, VaryingSite};
 pub use steady::Steady;
 pub use unscalings::Unscaling;
@@ -55,9 +57,7 @@ use crate::replay::Replay;
 use crate::role::{Role, Roles};
 use crate::snapshot::{DeviceTrace, Snapshot};
 use crate::timeline::{Allocation, Timeline};
-use crate::unit::{
-    AllocationId, Bytes, DeviceIndex, EventIndex, FrameId, Index, IterationIndex, StackId,
-};
+use crate::unit::{AllocationId, Bytes, DeviceIndex, EventIndex, FrameId, Index, IterationIndex, StackId};
 
 /// One device, as far as it was worked out before the rules run.
 #[derive(Debug, Clone, Copy)]
@@ -74,6 +74,8 @@ pub struct Inputs<'a> {
     pub program: &'a Program,
     /// What each allocation holds.
     pub roles: &'a Roles,
+    /// What the recording can show.
+    pub evidence: &'a Evidence,
 }
 
 /// What rules may ask of one device.
@@ -93,6 +95,8 @@ pub struct Facts<'a> {
     pub program: &'a Program,
     /// What frames say.
     pub frames: &'a Frames,
+    /// What the recording can show.
+    pub evidence: &'a Evidence,
     /// Entries to the backward pass.
     pub calls: Calls,
     roles: &'a Roles,
@@ -112,7 +116,7 @@ pub struct Facts<'a> {
 impl<'a> Facts<'a> {
     /// Gathers what is cheap; `None` where the snapshot has no such device.
     pub fn of(inputs: Inputs<'a>) -> Option<Facts<'a>> {
-        let Inputs { snapshot, frames, timeline, replay, program, roles } = inputs;
+        let Inputs { snapshot, frames, timeline, replay, program, roles, evidence } = inputs;
         let trace = snapshot.devices.get(timeline.device.position())?;
         let calls = Calls::of(snapshot, trace, frames);
         Some(Facts {
@@ -123,6 +127,7 @@ impl<'a> Facts<'a> {
             replay,
             program,
             frames,
+            evidence,
             calls,
             roles,
             turns: Turns::of_iterations(&program.iterations),

@@ -57,7 +57,8 @@ pub(super) fn private_pools(facts: &Facts) -> Vec<PrivatePool> {
     }
     for pool in pools.values_mut() {
         let mut curve = Curve::default();
-        for (id, one) in pool.allocations.iter().filter_map(|id| Some((*id, facts.timeline.allocation(*id)?))) {
+        for (id, one) in pool.allocations.iter().filter_map(|id| Some((*id, facts.timeline.allocation(*id)?)))
+        {
             let born = one.alloc.map_or(0, Index::position);
             curve.add(born, one.free.map(Index::position), facts.block_size(id));
         }

@@ -6,12 +6,14 @@
 
 mod fingerprint;
 mod pairing;
+mod silence;
 mod standing;
 
 use std::borrow::Cow;
 
 pub use fingerprint::Fingerprint;
 pub use pairing::{Difference, Mark, Pairing, Size, Tolerance, pair};
+pub use silence::{Absent, Hidden, Silence, Skipped};
 pub use standing::{Notice, Standing};
 
 use crate::program::Phase;
@@ -257,25 +259,20 @@ pub enum Value {
 /// What mending a finding would save.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Impact {
-    /// Bytes off the peak of requested bytes (of reserved bytes for allocator rules), by computing it again
-    /// without the guilty lifetimes; for `fragmentation`, which has none, all the holes at the peak: an upper bound.
+    /// Bytes off the peak of requested bytes, by computing it again without the guilty lifetimes.
     pub peak: Option<Bytes>,
+    /// Bytes off the peak of reserved bytes, where the program needs none less; for `fragmentation` all the holes at that
+    /// peak: an upper bound.
+    pub reserved: Option<Bytes>,
     /// Bytes off what stays resident at the end of an iteration.
     pub resident: Option<Bytes>,
     /// Bytes by which every iteration grows.
     pub per_iteration: Option<Bytes>,
 }
 
-/// A rule that could not run, and what the snapshot lacks for it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skipped {
-    /// The input that lacks it, as in [`Finding::input`].
-    pub input: usize,
-    /// The rule's name.
-    pub rule: Cow<'static, str>,
-    /// Why, in words for a person.
-    pub reason: String,
-    /// Whether the recording lacks what the rule needs to see. Otherwise the program does nothing that the rule is about:
-    /// without an optimizer there is no gradient to clear.
-    pub blind: bool,
+impl Impact {
+    /// Bytes off a peak, be it of what the program asks for or of what the allocator holds for it.
+    pub fn off_a_peak(&self) -> Option<Bytes> {
+        self.peak.max(self.reserved)
+    }
 }

@@ -79,6 +79,8 @@ pub enum Size {
     PerIteration,
     /// [`Impact::peak`].
     Peak,
+    /// [`Impact::reserved`].
+    Reserved,
     /// [`Impact::resident`].
     Resident,
 }
@@ -99,6 +101,7 @@ impl Size {
         let bytes = match self {
             Size::PerIteration => impact.per_iteration,
             Size::Peak => impact.peak,
+            Size::Reserved => impact.reserved,
             Size::Resident => impact.resident,
         };
         match bytes {
@@ -112,6 +115,7 @@ impl Size {
         match self {
             Size::PerIteration => " per iteration",
             Size::Peak => " of the peak",
+            Size::Reserved => " of what is reserved",
             Size::Resident => " between iterations",
         }
     }
@@ -170,8 +174,11 @@ impl Mark {
     /// Where it grows with every iteration, that alone is compared: the rest depends on how long was recorded.
     fn larger_than(&self, known: &Mark, tolerance: &Tolerance) -> Option<(Size, Bytes, Bytes)> {
         let grows = |mark: &Mark| Size::PerIteration.of(&mark.impact) > Bytes::ZERO;
-        let sizes: &[Size] =
-            if grows(self) || grows(known) { &[Size::PerIteration] } else { &[Size::Peak, Size::Resident] };
+        let sizes: &[Size] = if grows(self) || grows(known) {
+            &[Size::PerIteration]
+        } else {
+            &[Size::Peak, Size::Reserved, Size::Resident]
+        };
         sizes.iter().find_map(|&of| {
             let (was, now) = (of.of(&known.impact), of.of(&self.impact));
             (now > tolerance.most(of, was)).then_some((of, was, now))
@@ -180,7 +187,8 @@ impl Mark {
 
     /// The worst last.
     fn rank(&self) -> impl Ord + use<> {
-        let sizes = [Size::PerIteration, Size::Peak, Size::Resident].map(|size| size.of(&self.impact));
+        let sizes = [Size::PerIteration, Size::Peak, Size::Reserved, Size::Resident];
+        let sizes = sizes.map(|size| size.of(&self.impact));
         (self.severity, sizes)
     }
 }

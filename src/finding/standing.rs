@@ -36,3 +36,15 @@ pub struct Notice {
     /// The line that says so: of a configuration, a baseline or a source file.
     pub location: Option<Location>,
 }
+
+impl Notice {
+    /// Something that belongs to the input was not looked at: its [`kind`](Notice::kind).
+    pub const LEFT_OUT: &'static str = "left-out";
+    /// A rank of a job has no snapshot.
+    pub const MISSING_RANK: &'static str = "missing-rank";
+
+    /// Whether it says that something was not seen which belongs to what was to be judged.
+    pub fn is_of_unseen(&self) -> bool {
+        [Notice::LEFT_OUT, Notice::MISSING_RANK].contains(&self.kind)
+    }
+}

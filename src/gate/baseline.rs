@@ -190,9 +190,10 @@ impl Baseline {
     }
 }
 
-/// Whether the absence of a rule's findings means something: it was selected, and ran on every input.
+/// Whether the absence of a rule's findings means something: it was selected, and ran on every input; none was unreadable.
 fn is_judged(rule: &str, report: &Report, terms: &Terms) -> bool {
-    (terms.selected)(rule) && !report.skipped.iter().any(|skipped| skipped.rule == rule)
+    let skipped = report.skipped.iter().any(|skipped| skipped.rule == rule);
+    (terms.selected)(rule) && !skipped && report.unread.is_empty()
 }
 
 impl Entry {
@@ -215,8 +216,8 @@ impl Entry {
 
     fn by_size(&self, other: &Entry) -> std::cmp::Ordering {
         let sizes = |entry: &Entry| {
-            let Impact { peak, resident, per_iteration } = entry.measure;
-            (per_iteration, peak, resident)
+            let Impact { peak, reserved, resident, per_iteration } = entry.measure;
+            (per_iteration, peak, reserved, resident)
         };
         sizes(self).cmp(&sizes(other))
     }

@@ -30,8 +30,16 @@ impl Gate {
         let closes = |severity: Severity| self.fail_on.is_some_and(|least| severity >= least);
         let findings = report.open().filter(|finding| closes(finding.severity)).count();
         let notices = report.notices.iter().filter(|notice| closes(notice.severity)).count();
-        let blind = if self.strict { report.blind_rules().len() } else { 0 };
-        report.verdict = Verdict { fail_on: self.fail_on, failing: findings + notices, blind };
+        let left_out = report.notices.iter().filter(|notice| notice.is_of_unseen()).count();
+        let strictly = |number: usize| if self.strict { number } else { 0 };
+        report.verdict = Verdict {
+            fail_on: self.fail_on,
+            failing: findings + notices,
+            unread: report.unread.len(),
+            unjudged: report.unjudged().count(),
+            blind: strictly(report.blind_rules().len()),
+            left_out: strictly(left_out),
+        };
     }
 }
 
@@ -45,7 +53,8 @@ pub fn leave_out_unsure(report: &mut Report, least: Confidence) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::{Finding, Group, Notice, Skipped, Standing};
+    use crate::engine::{Outcome, Recording, Why};
+    use crate::finding::{Absent, Finding, Group, Hidden, Notice, Silence, Skipped, Standing};
 
     fn failing(report: &mut Report, fail_on: Option<Severity>) -> usize {
         Gate { fail_on, strict: false }.judge(report);
@@ -64,16 +73,46 @@ mod tests {
         assert_eq!((report.findings.len(), report.unsure), (1, 2));
     }
 
+    fn skipped(rule: &'static str, silence: Silence) -> Skipped {
+        Skipped { input: 0, device: None, rule: rule.into(), silence }
+    }
+
+    fn outcome(report: &mut Report, strict: bool) -> Outcome {
+        Gate { strict, fail_on: Some(Severity::Error) }.judge(report);
+        report.verdict.outcome()
+    }
+
     #[test]
     fn rules_that_could_not_see_count_where_that_is_asked_for() {
-        let skipped =
-            |rule: &'static str, blind| Skipped { input: 0, rule: rule.into(), reason: String::new(), blind };
-        let skipped = vec![skipped("a", true), skipped("a", true), skipped("b", false)];
-        let mut report = Report { skipped, ..Report::default() };
-        Gate { strict: true, ..Gate::default() }.judge(&mut report);
+        let (blind, absent) = (Silence::Blind(Hidden::Iterations), Silence::NotApplicable(Absent::Training));
+        let recordings = vec![Recording { judged: 1, ..Recording::default() }];
+        let mut report = Report { recordings, skipped: vec![skipped("b", absent)], ..Report::default() };
+        assert_eq!(outcome(&mut report, true), Outcome::Open, "what is not applicable is not missed");
+        report.skipped = vec![skipped("a", blind), skipped("a", blind), skipped("b", absent)];
+        assert_eq!(outcome(&mut report, true), Outcome::NoVerdict(Why::Strict));
         assert_eq!(report.verdict.blind, 1);
-        Gate::default().judge(&mut report);
-        assert_eq!(report.verdict.blind, 0);
+        assert_eq!(outcome(&mut report, false), Outcome::Open);
+        report.findings = vec![Finding::of("c", Group::Leak, Severity::Error)];
+        assert_eq!(outcome(&mut report, true), Outcome::Closed, "what is found is certain");
+    }
+
+    #[test]
+    fn where_nothing_could_be_judged_there_is_no_verdict_whatever_was_found() {
+        let blind = skipped("a", Silence::Blind(Hidden::Lives));
+        let found = vec![Finding::of("no-stacks", Group::Input, Severity::Error)];
+        let mut report = Report {
+            recordings: vec![Recording::default()],
+            skipped: vec![blind],
+            findings: found,
+            ..Report::default()
+        };
+        assert_eq!(outcome(&mut report, false), Outcome::NoVerdict(Why::Unjudged));
+        report.skipped.clear();
+        assert_eq!(
+            outcome(&mut report, false),
+            Outcome::Closed,
+            "nothing but the recording was to be judged"
+        );
     }
 
     #[test]

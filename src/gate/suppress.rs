@@ -84,7 +84,8 @@ impl Suppressions<'_> {
             return About::Unknown { hint: suggestion(rule, "rules", known) };
         }
         let skipped = report.skipped.iter().any(|skipped| skipped.rule == rule);
-        if skipped || !self.selection.runs(rule) { About::NotJudged } else { About::Judged }
+        let unseen = skipped || !report.unread.is_empty();
+        if unseen || !self.selection.runs(rule) { About::NotJudged } else { About::Judged }
     }
 }
 

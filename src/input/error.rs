@@ -21,7 +21,7 @@ pub enum InputError {
     /// A folder that holds no snapshots.
     #[error("the folder `{name}` holds no snapshots")]
     #[diagnostic(help(
-        "files are told by their content, down to {depth} folders deep, without hidden ones and links to folders; name \
+        "files are told by their content, down to {depth} folders deep, without hidden ones, links to folders and pipes; name \
          the snapshots themselves, or the folder that they are in"
     ))]
     NoSnapshots {

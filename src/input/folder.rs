@@ -1,6 +1,10 @@
-//! The snapshots of a folder and those that a pattern names.
+//! The snapshots of a folder and those that a pattern names, and what of them is left out.
+//!
+//! Always: nothing but regular files is opened (a pipe would wait for ever), links to folders are not followed (one may lead
+//! back), and what looks like a snapshot and is left out is named.
 
-use std::fs::{self, File};
+use std::fmt;
+use std::fs::{self, DirEntry, File};
 use std::path::{Path, PathBuf};
 
 use super::container::begins_like_a_snapshot;
@@ -8,35 +12,138 @@ use super::{InputError, Source};
 
 /// How deep subfolders are looked into: torchtitan writes `outputs/memory_snapshot/iteration_10/rank0_...`.
 const DEPTH: usize = 4;
+/// How many names are looked at in a folder that is left out, to see whether it holds a snapshot. One with more than that may.
+const MOST_NAMES: usize = 10_000;
 
-/// The files of a folder and its subfolders that begin like snapshots or are named like them, by path. Hidden files and
-/// folders and links to folders are left out. A file of a snapshot's name that holds none (a rank that died while it wrote)
-/// is not passed over: reading it says what is wrong.
-pub(super) fn snapshots_in(folder: &Path) -> Result<Vec<Source>, InputError> {
-    let mut files: Vec<PathBuf> = Vec::new();
+/// The snapshots that something stands for.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Expansion {
+    /// The snapshots, by path.
+    pub sources: Vec<Source>,
+    /// What looks like a snapshot or holds some, and is not among them.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Something that looks like a snapshot, or a folder that holds some, and was not looked at.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LeftOut {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// Why something is left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Its name begins with a dot.
+    Hidden,
+    /// A link to a folder.
+    Linked,
+    /// A folder below those that are looked into.
+    Deep,
+    /// A pipe, a socket, a device.
+    Irregular,
+}
+
+impl fmt::Display for Kind {
+    /// `hidden`, `a link to a folder`, ...
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Hidden => "hidden",
+            Kind::Linked => "a link to a folder",
+            Kind::Deep => "too deep",
+            Kind::Irregular => "no regular file",
+        })
+    }
+}
+
+/// The files of a folder and its subfolders that begin like snapshots or are named like them, by path. A file of a snapshot's
+/// name that holds none (a rank that died while it wrote) is not passed over: reading it says what is wrong.
+pub(super) fn snapshots_in(folder: &Path) -> Result<Expansion, InputError> {
+    let mut search = Search { root: fs::canonicalize(folder).ok(), found: Vec::new(), left_out: Vec::new() };
     let mut folders = vec![(folder.to_owned(), 0)];
     while let Some((folder, depth)) = folders.pop() {
         let failed = |source| InputError::Unreadable { name: folder.display().to_string(), source };
         for entry in fs::read_dir(&folder).map_err(failed)? {
             let entry = entry.map_err(failed)?;
-            if entry.file_name().as_encoded_bytes().starts_with(b".") {
-                continue;
+            folders.extend(search.visit(&entry, depth).map_err(failed)?);
+        }
+    }
+    let Search { mut found, mut left_out, .. } = search;
+    if found.is_empty() {
+        return Err(InputError::NoSnapshots { name: folder.display().to_string(), depth: DEPTH });
+    }
+    found.sort();
+    left_out.sort();
+    Ok(Expansion { sources: found.into_iter().map(Source::File).collect(), left_out })
+}
+
+/// A walk through a folder.
+struct Search {
+    /// The folder that is walked through.
+    root: Option<PathBuf>,
+    found: Vec<PathBuf>,
+    left_out: Vec<LeftOut>,
+}
+
+impl Search {
+    /// Looks at an entry; the folder to go on with, if it is one.
+    fn visit(&mut self, entry: &DirEntry, depth: usize) -> std::io::Result<Option<(PathBuf, usize)>> {
+        let path = entry.path();
+        let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        // A link's own type: where it leads is another matter.
+        let kind = entry.file_type()?;
+        if path.is_dir() {
+            let kind = match (hidden, kind.is_symlink(), depth < DEPTH) {
+                (true, ..) => Kind::Hidden,
+                (_, true, _) => Kind::Linked,
+                (.., false) => Kind::Deep,
+                (false, false, true) => return Ok(Some((path, depth + 1))),
+            };
+            if !self.covers(&path, kind) && holds_snapshots(&path) {
+                self.left_out.push(LeftOut { path, kind });
             }
-            // A link's own type: a link to a folder may lead back here.
-            if entry.file_type().map_err(failed)?.is_dir() {
-                if depth < DEPTH {
-                    folders.push((entry.path(), depth + 1));
-                }
-            } else if is_named_like_a_snapshot(&entry.path()) || is_snapshot(&entry.path()) {
-                files.push(entry.path());
+        } else if is_named_like_a_snapshot(&path) || is_snapshot(&path) {
+            let irregular = fs::metadata(&path).is_ok_and(|about| !about.is_file());
+            match (irregular, hidden) {
+                (true, _) => self.left_out.push(LeftOut { path, kind: Kind::Irregular }),
+                (_, true) => self.left_out.push(LeftOut { path, kind: Kind::Hidden }),
+                (false, false) => self.found.push(path),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether what a link leads to is walked through anyway.
+    fn covers(&self, path: &Path, kind: Kind) -> bool {
+        let target = fs::canonicalize(path).ok();
+        let inside = self.root.as_ref().zip(target).is_some_and(|(root, target)| target.starts_with(root));
+        kind == Kind::Linked && inside
+    }
+}
+
+/// Whether a folder holds files that are named like snapshots, as far as a bounded look tells. Nothing is opened.
+fn holds_snapshots(folder: &Path) -> bool {
+    let mut looked_at = 0;
+    let mut folders = vec![(folder.to_owned(), 0)];
+    while let Some((folder, depth)) = folders.pop() {
+        // What cannot be listed may hold anything.
+        let Ok(entries) = fs::read_dir(&folder) else { return true };
+        for entry in entries.flatten() {
+            looked_at += 1;
+            if looked_at > MOST_NAMES {
+                return true;
+            }
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if is_folder && depth < DEPTH {
+                folders.push((entry.path(), depth + 1));
+            } else if !is_folder && is_named_like_a_snapshot(&entry.path()) {
+                return true;
             }
         }
     }
-    if files.is_empty() {
-        return Err(InputError::NoSnapshots { name: folder.display().to_string(), depth: DEPTH });
-    }
-    files.sort();
-    Ok(files.into_iter().map(Source::File).collect())
+    false
 }
 
 /// Whether a path that names no file has signs that stand for others.
@@ -45,7 +152,7 @@ pub(super) fn is_pattern(path: &Path) -> bool {
 }
 
 /// What matches a pattern, by path; of a folder that matches, what is inside.
-pub(super) fn matches(pattern: &Path) -> Result<Vec<Source>, InputError> {
+pub(super) fn matches(pattern: &Path) -> Result<Expansion, InputError> {
     let name = pattern.display().to_string();
     let options = glob::MatchOptions {
         case_sensitive: true,
@@ -56,19 +163,29 @@ pub(super) fn matches(pattern: &Path) -> Result<Vec<Source>, InputError> {
         Ok(paths) => paths,
         Err(error) => return Err(InputError::Pattern { name, found: error.msg }),
     };
-    let mut matched = Vec::new();
+    let mut matched = Expansion::default();
     for path in paths {
         let path = path.map_err(|error| InputError::Unreadable {
             name: error.path().display().to_string(),
             source: error.into(),
         })?;
-        matched.extend(if path.is_dir() { snapshots_in(&path)? } else { vec![Source::File(path)] });
+        if path.is_dir() {
+            let Expansion { sources, left_out } = snapshots_in(&path)?;
+            matched.sources.extend(sources);
+            matched.left_out.extend(left_out);
+        } else if fs::metadata(&path).is_ok_and(|about| !about.is_file()) {
+            matched.left_out.push(LeftOut { path, kind: Kind::Irregular });
+        } else {
+            matched.sources.push(Source::File(path));
+        }
     }
-    if matched.is_empty() {
+    if matched.sources.is_empty() {
         return Err(InputError::NoMatch { name });
     }
-    matched.sort();
-    matched.dedup();
+    matched.sources.sort();
+    matched.sources.dedup();
+    matched.left_out.sort();
+    matched.left_out.dedup();
     Ok(matched)
 }
 

@@ -12,6 +12,7 @@ mod origin;
 mod stream;
 
 pub use error::InputError;
+pub use folder::{Expansion, LeftOut};
 pub use origin::{Origin, origins};
 pub use stream::{Content, Stream};
 
@@ -77,11 +78,11 @@ impl Source {
     ///
     /// # Errors
     /// Where a folder cannot be listed or holds no snapshot, and where nothing matches.
-    pub fn expand(self) -> Result<Vec<Source>, InputError> {
+    pub fn expand(self) -> Result<Expansion, InputError> {
         match &self {
             Source::File(path) if path.is_dir() => folder::snapshots_in(path),
             Source::File(path) if folder::is_pattern(path) => folder::matches(path),
-            _ => Ok(vec![self]),
+            _ => Ok(Expansion { sources: vec![self], left_out: Vec::new() }),
         }
     }
 

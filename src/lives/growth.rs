@@ -116,15 +116,7 @@ pub fn judge(stays: &[Stay], turns: usize) -> Option<Growth> {
     let (median, bounds) = slope(steady, judged);
     // Of few rises with long pauses between them most slopes may be none.
     let slope = if median > 0.0 { median } else { net / (judged - first) as f64 };
-    Some(Growth {
-        rises: steady.len(),
-        from: first,
-        turns: judged - first,
-        horizon,
-        slope,
-        bounds,
-        net,
-    })
+    Some(Growth { rises: steady.len(), from: first, turns: judged - first, horizon, slope, bounds, net })
 }
 
 /// Whether something stays, and arrived as late as what goes on arrives. Of so many rises spread evenly over all turns, every

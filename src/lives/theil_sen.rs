@@ -42,9 +42,14 @@ mod tests {
     #[test]
     fn a_line_has_one_slope_and_an_odd_value_does_not_move_it() {
         let (middle, bounds) = slope(&[0.0, 2.0, 4.0, 6.0, 8.0, 10.0], 0.05);
-        assert!((middle - 2.0).abs() < 1e-12 && (bounds.0 - 2.0).abs() < 1e-12 && (bounds.1 - 2.0).abs() < 1e-12);
+        assert!(
+            (middle - 2.0).abs() < 1e-12 && (bounds.0 - 2.0).abs() < 1e-12 && (bounds.1 - 2.0).abs() < 1e-12
+        );
         let (middle, bounds) = slope(&[0.0, 10.0, 20.0, 900.0, 40.0, 50.0, 60.0], 0.05);
-        assert!((middle - 10.0).abs() < 0.5 && bounds.0 <= middle && middle <= bounds.1, "{middle} {bounds:?}");
+        assert!(
+            (middle - 10.0).abs() < 0.5 && bounds.0 <= middle && middle <= bounds.1,
+            "{middle} {bounds:?}"
+        );
     }
 
     #[test]

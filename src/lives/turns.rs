@@ -110,9 +110,16 @@ mod tests {
         let held = |one: Allocation| turns.held(&one);
         assert_eq!(held(allocation(None, None, None)), 0..3);
         assert_eq!(held(allocation(Some(12), Some(19), Some(25))), 0..0, "given back within its turn");
-        assert_eq!(held(allocation(Some(12), Some(20), None)), 0..1, "the next turn's first event gives it back");
+        assert_eq!(
+            held(allocation(Some(12), Some(20), None)),
+            0..1,
+            "the next turn's first event gives it back"
+        );
         assert_eq!(held(allocation(Some(25), None, None)), 1..3);
         assert_eq!(turns.occupied(&allocation(Some(12), Some(19), Some(25))), 0..1);
-        assert_eq!((turns.holding(event(9)), turns.holding(event(20)), turns.holding(event(40))), (None, Some(1), None));
+        assert_eq!(
+            (turns.holding(event(9)), turns.holding(event(20)), turns.holding(event(40))),
+            (None, Some(1), None)
+        );
     }
 }

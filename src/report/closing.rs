@@ -8,7 +8,7 @@ use super::place::MainLoop;
 use super::tally::Tally;
 use super::{gap, words};
 use crate::engine::{RecordedDevice, Recording, Report};
-use crate::finding::{Finding, Severity, Skipped};
+use crate::finding::{Finding, Severity};
 use crate::program::{FoundBy, Phase};
 use crate::role::Role;
 use crate::source::SourceMap;
@@ -25,7 +25,10 @@ pub(super) fn render(out: &mut String, report: &Report, sources: &SourceMap, loo
         }
         for device in &recording.devices {
             let _ = writeln!(out, "{}", look.wrap(&iterations(recording, device, sources), 2));
-            let _ = writeln!(out, "{}", look.wrap(&format!("  at the peak: {}", composition(device)), 4));
+            let parts = composition(device);
+            if !parts.is_empty() {
+                let _ = writeln!(out, "{}", look.wrap(&format!("  at the peak: {parts}"), 4));
+            }
         }
         gaps(out, recording, look);
     }
@@ -46,10 +49,10 @@ pub(super) fn iterations(recording: &Recording, device: &RecordedDevice, sources
     if recording.devices.len() > 1 {
         let _ = write!(line, "device {}: ", device.device.position());
     }
-    if device.profile.iterations.is_empty() {
+    if device.iterations == 0 {
         line.push_str("no iterations found");
     } else {
-        line.push_str(&count(device.profile.iterations.len(), "iteration"));
+        line.push_str(&count(device.iterations, "iteration"));
         if let Some(found) = MainLoop::of(device, sources) {
             let _ = write!(line, " of {}:{}", shown_name(&found.file), found.line);
         }
@@ -59,7 +62,11 @@ pub(super) fn iterations(recording: &Recording, device: &RecordedDevice, sources
         }
         line.push(')');
     }
-    let _ = write!(line, ", peak {}", device.peak_requested);
+    let Some(peak) = device.peak_requested else {
+        let _ = write!(line, ", {}", unknown_peak(device));
+        return line;
+    };
+    let _ = write!(line, ", peak {peak}");
     let iteration =
         device.profile.peak_iteration.map(|iteration| format!("iteration {}", iteration.position() + 1));
     match (phase(device.profile.peak_phase), iteration) {
@@ -77,9 +84,15 @@ pub(super) fn iterations(recording: &Recording, device: &RecordedDevice, sources
     line
 }
 
-/// `activations 208.1 MiB + parameters 97.5 MiB + ...`: adds up to the peak.
+/// `peak not known: no allocation is among the events`.
+pub(super) fn unknown_peak(device: &RecordedDevice) -> String {
+    let reason = device.hidden.map(|hidden| format!(": {}", hidden.reason())).unwrap_or_default();
+    format!("peak not known{reason}")
+}
+
+/// `activations 208.1 MiB + parameters 97.5 MiB + ...`: adds up to the peak; empty where that is not known.
 pub(super) fn composition(device: &RecordedDevice) -> String {
-    let peak = device.peak_requested;
+    let Some(peak) = device.peak_requested else { return String::new() };
     let (large, small): (Vec<_>, Vec<_>) =
         device.profile.peak_by_role.iter().partition(|(_, bytes)| bytes.share_of(peak) >= SMALL_SHARE);
     let mut parts: Vec<String> =
@@ -115,7 +128,7 @@ fn verdict(report: &Report, look: &Look) -> String {
         parts.extend((number > 0).then(|| painted(number, noun, severity)));
     }
     if parts.is_empty() {
-        parts.push(silence(report, &tally));
+        parts.push(tally.nothing().to_owned());
     }
     let notes = if words::hides_notes(report, look.detail) { notes(report) } else { Vec::new() };
     if let ([note], [only], [], 0) = (&*notes, &*report.findings, &*report.notices, tally.unsure) {
@@ -152,45 +165,21 @@ fn gate(report: &Report) -> Option<String> {
     Some(format!("failed: {} at or above {}", count(report.verdict.failing, "finding"), least.name()))
 }
 
-/// What it means that nothing was found: less, where rules could not see.
-fn silence(report: &Report, tally: &Tally) -> String {
-    match blind_rules(report).len() {
-        0 => tally.nothing().to_owned(),
-        blind => {
-            let nothing = if tally.aside().is_none() { "nothing found" } else { tally.nothing() };
-            format!("{nothing}, but {} could not judge this recording", count(blind, "rule"))
-        }
-    }
-}
-
-/// The rules whose silence means nothing, because a recording lacks what they need to see.
-pub(super) fn blind_rules(report: &Report) -> Vec<&str> {
-    skipped_rules(report, |skipped| skipped.blind)
-}
-
-fn skipped_rules(report: &Report, counts: impl Fn(&Skipped) -> bool) -> Vec<&str> {
-    let mut rules: Vec<&str> =
-        report.skipped.iter().filter(|one| counts(one)).map(|one| &*one.rule).collect();
-    rules.sort_unstable();
-    rules.dedup();
-    rules
-}
-
-/// Rules that could not run, and why.
+/// Rules that could not judge; where all is asked for with the reasons, and those that are not applicable.
 fn skipped(out: &mut String, report: &Report, look: &Look) {
-    if report.skipped.is_empty() {
-        return;
-    }
-    if look.detail == Detail::Verbose {
-        for skipped in &report.skipped {
-            let line = format!("  skipped {}: {}", skipped.rule, shown_line(&skipped.reason));
-            let _ = writeln!(out, "{}", look.wrap(&line, 4));
+    if look.detail < Detail::Verbose {
+        let rules = report.blind_rules();
+        if !rules.is_empty() {
+            let line =
+                format!("{} could not judge ({}; -v says why)", count(rules.len(), "rule"), rules.join(", "));
+            let _ = writeln!(out, "{}", look.wrap(&line, 2));
         }
         return;
     }
-    let rules = skipped_rules(report, |_| true);
-    let line = format!("{} skipped ({}; -v says why)", count(rules.len(), "rule"), rules.join(", "));
-    let _ = writeln!(out, "{}", look.wrap(&line, 2));
+    for (reason, rules) in words::silences(report) {
+        let line = format!("  {reason} ({})", rules.join(", "));
+        let _ = writeln!(out, "{}", look.wrap(&line, 4));
+    }
 }
 
 /// The first finding that is more than a note.

@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use super::Failure;
+use super::headline::Headline;
 use super::look::{Detail, Look};
 use super::place::Place;
 use super::tally::Tally;
@@ -16,6 +17,13 @@ use crate::unit::{shown_line, shown_name};
 /// Writes the report of a check.
 pub(super) fn render(report: &Report, sources: &SourceMap, look: &Look) -> String {
     let mut out = String::new();
+    if let Some(headline) = Headline::of(report) {
+        let _ = writeln!(out, "memlint: {}", shown_line(&headline.text));
+    }
+    for unread in &report.unread {
+        let what = format!("error unreadable: {}", unread.message);
+        line(&mut out, &shown_name(&unread.name), &what, unread.help.as_deref().unwrap_or_default());
+    }
     for finding in words::shown(report, look.detail) {
         let place = match words::anchor(report, finding) {
             Some(location) => spot(&Place::of(location, sources)),

@@ -1,4 +1,7 @@
-//! That there is no verdict, and why: what a file gets instead of a report, so that nobody takes an older one for it.
+//! That there is no verdict, and why: what a file gets instead of a report, so that nobody takes an older one for it; and
+//! what is wrong with one file of several.
+
+use crate::engine::Unread;
 
 /// Why there is no verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,6 +13,11 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// What is wrong with a file.
+    pub(super) fn of_file(unread: &Unread) -> Failure {
+        Failure { message: unread.message.clone(), help: unread.help.clone() }
+    }
+
     /// `message; help`, on one line.
     pub(super) fn sentence(&self) -> String {
         match &self.help {

@@ -74,8 +74,8 @@ impl Format {
         }
     }
 
-    /// Writes a report. Text has a look; of it, concise and github heed only how much to say, and the others nothing: they
-    /// hold everything.
+    /// Writes a report. Text has a look; of it, concise, github and sarif heed only how much to say, and the others nothing:
+    /// they hold everything.
     ///
     /// # Errors
     /// Where the output cannot be written.
@@ -91,7 +91,7 @@ impl Format {
             Format::Concise => out.write_all(concise::render(report, sources, look).as_bytes()),
             Format::Json => json::check(report, sources, out),
             Format::Jsonl => json::lines(report, sources, out),
-            Format::Sarif => sarif::check(report, sources, out),
+            Format::Sarif => sarif::check(report, sources, look.detail, out),
             Format::Github => out.write_all(github::render(report, sources, look).as_bytes()),
             Format::Gitlab => gitlab::check(report, sources, out),
             Format::Junit => out.write_all(junit::render(report, sources).as_bytes()),

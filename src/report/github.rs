@@ -6,6 +6,7 @@
 use std::fmt::Write;
 
 use super::Failure;
+use super::headline::Headline;
 use super::look::{Detail, Look};
 use super::place::Place;
 use super::tally::Tally;
@@ -30,11 +31,16 @@ struct Annotation<'a> {
 pub(super) fn render(report: &Report, sources: &SourceMap, look: &Look) -> String {
     let annotations = annotations(report, sources, look);
     let mut out = String::new();
-    for annotation in annotations.iter().take(MOST) {
+    let headline = Headline::of(report);
+    let most = MOST - usize::from(headline.is_some());
+    if let Some(Headline { severity, text }) = headline {
+        command(&mut out, severity, &[("title", "memlint".to_owned())], &text);
+    }
+    for annotation in annotations.iter().take(most) {
         annotation.render(&mut out, sources);
     }
-    if annotations.len() > MOST {
-        let more = count(annotations.len() - MOST, "more finding");
+    if annotations.len() > most {
+        let more = count(annotations.len() - most, "more finding");
         let message = format!("{more} not annotated; in all {}", Tally::of(report).words());
         command(&mut out, Severity::Info, &[("title", "memlint".to_owned())], &message);
     }
@@ -54,6 +60,12 @@ pub(super) fn failure(failure: &Failure) -> String {
 
 /// What is shown, the worst first: by severity, then as the report has it (by what mending saves).
 fn annotations<'a>(report: &'a Report, sources: &SourceMap, look: &Look) -> Vec<Annotation<'a>> {
+    let unread = report.unread.iter().map(|unread| Annotation {
+        severity: Severity::Error,
+        place: None,
+        title: "memlint: unreadable".to_owned(),
+        message: with_help(unread.message.clone(), unread.help.as_deref().unwrap_or_default()),
+    });
     let findings = words::shown(report, look.detail).map(|finding| Annotation {
         severity: finding.severity,
         place: words::anchor(report, finding).map(|location| Place::of(location, sources)),
@@ -66,7 +78,7 @@ fn annotations<'a>(report: &'a Report, sources: &SourceMap, look: &Look) -> Vec<
         title: format!("memlint: {}", notice.kind),
         message: with_help(notice.message.clone(), &notice.help),
     });
-    let mut annotations: Vec<Annotation> = findings.chain(notices).collect();
+    let mut annotations: Vec<Annotation> = unread.chain(findings).chain(notices).collect();
     annotations.sort_by_key(|annotation| std::cmp::Reverse(annotation.severity));
     annotations
 }

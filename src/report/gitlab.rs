@@ -9,9 +9,10 @@ use std::io;
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::headline::Headline;
 use super::place::Place;
 use super::{Failure, json, words};
-use crate::engine::Report;
+use crate::engine::{Report, Unread};
 use crate::finding::{Finding, Notice, Severity};
 use crate::source::SourceMap;
 use crate::unit::Confidence;
@@ -40,9 +41,11 @@ struct Lines {
 
 /// Writes the report of a check.
 pub(super) fn check(report: &Report, sources: &SourceMap, out: &mut dyn io::Write) -> io::Result<()> {
+    let unjudged = Headline::of(report).map(|headline| Issue::of_headline(&headline));
+    let unread = report.unread.iter().map(Issue::of_unread);
     let findings = report.open().map(|finding| Issue::of_finding(finding, report, sources));
     let notices = report.notices.iter().map(|notice| Issue::of_notice(notice, sources));
-    let mut issues: Vec<Issue> = findings.chain(notices).collect();
+    let mut issues: Vec<Issue> = unjudged.into_iter().chain(unread).chain(findings).chain(notices).collect();
     number(&mut issues);
     json::write(&issues, out)
 }
@@ -60,6 +63,27 @@ pub(super) fn failure(failure: &Failure, out: &mut dyn io::Write) -> io::Result<
 }
 
 impl Issue {
+    /// That not all was judged: an empty list would say the opposite.
+    fn of_headline(headline: &Headline) -> Issue {
+        Issue {
+            description: format!("memlint: {}", headline.text),
+            check_name: "not-judged".to_owned(),
+            fingerprint: hash(&["not-judged"]),
+            severity: if headline.severity == Severity::Error { "blocker" } else { "minor" },
+            location: Spot::whole("."),
+        }
+    }
+
+    fn of_unread(unread: &Unread) -> Issue {
+        Issue {
+            description: Failure::of_file(unread).sentence(),
+            check_name: "unreadable".to_owned(),
+            fingerprint: hash(&["unreadable", &unread.name]),
+            severity: "blocker",
+            location: Spot::whole(&unread.name),
+        }
+    }
+
     fn of_finding(finding: &Finding, report: &Report, sources: &SourceMap) -> Issue {
         let sentence = words::sentence(report, finding);
         let snapshot = report.recording(finding).map(|recording| recording.name.as_str());

@@ -5,6 +5,7 @@
 
 use std::fmt::Write;
 
+use super::headline::Headline;
 use super::place::Place;
 use super::{Failure, words};
 use crate::engine::{Recording, Report};
@@ -39,23 +40,34 @@ pub(super) fn render(report: &Report, sources: &SourceMap) -> String {
             .collect();
         suites.push((recording.name.clone(), cases));
     }
-    if !report.notices.is_empty() {
-        let cases = report.notices.iter().map(|notice| Case::of_notice(report, notice, sources)).collect();
-        suites.push(("memlint".to_owned(), cases));
+    for unread in &report.unread {
+        suites.push((
+            unread.name.clone(),
+            vec![Case::broken(&unread.name, "readable", &Failure::of_file(unread))],
+        ));
+    }
+    let notices = report.notices.iter().map(|notice| Case::of_notice(report, notice, sources));
+    let own: Vec<Case> = verdict(report).into_iter().chain(notices).collect();
+    if !own.is_empty() {
+        suites.push(("memlint".to_owned(), own));
     }
     document(&suites)
 }
 
 /// Says that there is no verdict.
 pub(super) fn failure(failure: &Failure) -> String {
-    let case = Case {
-        class: "memlint".to_owned(),
-        name: "verdict".to_owned(),
-        place: None,
-        outcome: Outcome::Broken { message: failure.message.clone(), text: failure.sentence() },
-        output: String::new(),
-    };
-    document(&[("memlint".to_owned(), vec![case])])
+    document(&[("memlint".to_owned(), vec![Case::broken("memlint", "verdict", failure)])])
+}
+
+/// That there is no verdict although there is a report; that not all was judged, where there is.
+fn verdict(report: &Report) -> Option<Case> {
+    let Headline { severity, text } = Headline::of(report)?;
+    let failure = Failure { message: text.clone(), help: None };
+    let broken = Case::broken("memlint", "verdict", &failure);
+    Some(match severity {
+        Severity::Error => broken,
+        _ => Case { outcome: Outcome::Passed, output: text, ..broken },
+    })
 }
 
 /// The rules that were asked of a snapshot, and those that found something in it without being in that list.
@@ -78,6 +90,16 @@ fn closes(report: &Report, severity: Severity) -> bool {
 }
 
 impl Case {
+    fn broken(class: &str, name: &str, failure: &Failure) -> Case {
+        Case {
+            class: class.to_owned(),
+            name: name.to_owned(),
+            place: None,
+            outcome: Outcome::Broken { message: failure.message.clone(), text: failure.sentence() },
+            output: String::new(),
+        }
+    }
+
     fn of_rule(
         report: &Report,
         recording: &Recording,
@@ -89,7 +111,9 @@ impl Case {
             report.findings.iter().filter(|one| one.rule == rule && concerns(one, input)).collect();
         let (failing, others): (Vec<&Finding>, Vec<&Finding>) =
             findings.iter().partition(|one| one.is_open() && closes(report, one.severity));
-        let skipped = report.skipped.iter().find(|one| one.input == input && one.rule == rule);
+        let skipped = report.skipped.iter().filter(|one| one.input == input && one.rule == rule);
+        // On several devices what is hidden goes before what is not applicable.
+        let skipped = skipped.min_by_key(|one| one.silence);
         let text = |findings: &[&Finding]| {
             let lines: Vec<String> = findings.iter().map(|one| describe(report, one, sources)).collect();
             lines.join("\n")
@@ -104,7 +128,7 @@ impl Case {
                     message: worst.message.clone(),
                     text: text(&failing),
                 },
-                ([], Some(skipped)) => Outcome::Skipped(skipped.reason.clone()),
+                ([], Some(skipped)) => Outcome::Skipped(skipped.silence.reason()),
                 ([], None) => Outcome::Passed,
             },
             output: text(&others),

@@ -5,11 +5,12 @@
 
 use std::fmt::Write;
 
+use super::headline::Headline;
 use super::look::{Detail, Look};
 use super::place::Place;
 use super::tally::Tally;
 use super::{Failure, chart, closing, gap, words};
-use crate::engine::{Recording, Report};
+use crate::engine::{Outcome, Recording, Report, Why};
 use crate::finding::{Finding, Location, Severity, Standing};
 use crate::source::SourceMap;
 use crate::unit::{Bytes, Index, count, shown_line};
@@ -25,7 +26,11 @@ const CHART: Look = Look { width: 72, unicode: true, color: false, detail: Detai
 
 /// Writes the report of a check.
 pub(super) fn render(report: &Report, sources: &SourceMap) -> String {
-    let mut out = format!("## memlint: {}\n\n{}\n", Tally::of(report).words(), verdict(report));
+    let first = Headline::of(report).map_or_else(|| Tally::of(report).words(), |headline| headline.text);
+    let mut out = format!("## memlint: {}\n\n{}\n", text(&first), verdict(report));
+    for unread in &report.unread {
+        let _ = writeln!(out, "- **{}**: {}", text(&unread.name), text(&Failure::of_file(unread).sentence()));
+    }
     table(&mut out, report, sources);
     for finding in report.open().take(MOST_FINDINGS) {
         details(&mut out, report, finding, sources);
@@ -43,22 +48,24 @@ pub(super) fn failure(failure: &Failure) -> String {
 }
 
 fn verdict(report: &Report) -> String {
-    let mut line = match report.verdict.fail_on {
-        _ if report.verdict.blind > 0 && !report.verdict.fails() => {
-            "**There is no verdict**: not all rules could judge, and --strict was given.".to_owned()
+    let least = report.verdict.fail_on.map(Severity::name);
+    match (report.verdict.outcome(), least) {
+        (Outcome::NoVerdict(Why::Unread), _) => {
+            "**There is no verdict**: not all files could be read.".to_owned()
         }
-        None => "Nothing closes the gate.".to_owned(),
-        Some(least) if report.verdict.fails() => {
+        (Outcome::NoVerdict(Why::Unjudged), _) => {
+            "**There is no verdict**: of a recording no rule could judge the program.".to_owned()
+        }
+        (Outcome::NoVerdict(Why::Strict), _) => {
+            "**There is no verdict**: not all was judged, and --strict was given.".to_owned()
+        }
+        (Outcome::Closed, Some(least)) => {
             let failing = count(report.verdict.failing, "finding");
-            format!("**The gate closes**: {failing} at or above {}.", least.name())
+            format!("**The gate closes**: {failing} at or above {least}.")
         }
-        Some(least) => format!("**The gate is open**: nothing at or above {}.", least.name()),
-    };
-    let blind = closing::blind_rules(report).len();
-    if blind > 0 {
-        let _ = write!(line, " {} could not judge this recording.", count(blind, "rule"));
+        (Outcome::Open, Some(least)) => format!("**The gate is open**: nothing at or above {least}."),
+        (Outcome::Open | Outcome::Closed, None) => "Nothing closes the gate.".to_owned(),
     }
-    line
 }
 
 /// The open findings, a row each.
@@ -88,13 +95,14 @@ fn table(out: &mut String, report: &Report, sources: &SourceMap) {
 fn saving(finding: &Finding) -> String {
     let impact = &finding.impact;
     let known = |bytes: Option<Bytes>| bytes.filter(|bytes| *bytes > Bytes::ZERO);
-    match (known(impact.peak), known(impact.resident), known(impact.per_iteration)) {
-        _ if finding.severity == Severity::Info => String::new(),
-        (Some(peak), ..) => format!("{peak} of the peak"),
-        (None, Some(resident), _) => format!("{resident} between iterations"),
-        (None, None, Some(growth)) => format!("{growth} an iteration"),
-        (None, None, None) => String::new(),
-    }
+    let savings = [
+        (impact.peak, "of the peak"),
+        (impact.reserved, "of what is reserved"),
+        (impact.resident, "between iterations"),
+        (impact.per_iteration, "an iteration"),
+    ];
+    let first = savings.into_iter().find_map(|(bytes, what)| Some(format!("{} {what}", known(bytes)?)));
+    first.filter(|_| finding.severity != Severity::Info).unwrap_or_default()
 }
 
 /// One finding, folded away.
@@ -193,11 +201,11 @@ fn not_counted(out: &mut String, report: &Report, sources: &SourceMap) {
     out.push_str("\n</details>\n");
 }
 
-/// Rules that could not run, and what the snapshots lack.
+/// Rules that did not judge, and what the snapshots lack.
 fn not_judged(out: &mut String, report: &Report) {
     let mut lines = Vec::new();
-    for skipped in &report.skipped {
-        lines.push(format!("- {} skipped: {}", text(&skipped.rule), text(&skipped.reason)));
+    for (reason, rules) in words::silences(report) {
+        lines.push(format!("- {}: {}", text(&reason), text(&rules.join(", "))));
     }
     let gaps_of = |recording: &Recording| {
         let of_file = gap::all(recording, Detail::Normal);

@@ -13,6 +13,7 @@ mod format;
 mod gap;
 mod github;
 mod gitlab;
+mod headline;
 pub mod json;
 mod junit;
 mod look;

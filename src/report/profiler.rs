@@ -130,7 +130,8 @@ fn growth(timeline: &ProfilerTimeline) -> String {
         }
         Growth::Grows { per_pass, rises, mostly, passes } => {
             let rises = count(*rises, "rise");
-            let mut text = format!("{per_pass} from each {unit} to the next, over the last {passes} ({rises})");
+            let mut text =
+                format!("{per_pass} from each {unit} to the next, over the last {passes} ({rises})");
             if let Some((category, bytes)) = mostly {
                 let _ = write!(text, ", mostly {} ({bytes} in all)", plural(*category));
             }

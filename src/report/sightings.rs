@@ -62,5 +62,6 @@ fn spread(finding: &Finding) -> Option<String> {
     };
     between(|impact| impact.peak)
         .map(|span| format!("saves {span} of the peak"))
+        .or_else(|| between(|impact| impact.reserved).map(|span| format!("saves {span} of what is reserved")))
         .or_else(|| between(|impact| impact.resident).map(|span| format!("saves {span} between iterations")))
 }

@@ -49,18 +49,7 @@ fn render_device(
     if let Some(text) = header(device, sources) {
         look.attribute(out, "loop", &text);
     }
-    let holes = device.peak_reserved - device.peak_requested;
-    look.attribute(
-        out,
-        "peak",
-        &format!(
-            "{} requested, {} reserved ({} apart, {} of reserved)",
-            device.peak_requested,
-            device.peak_reserved,
-            holes,
-            percent(holes.share_of(device.peak_reserved)),
-        ),
-    );
+    look.attribute(out, "peak", &peak(device));
     look.attribute(out, "made of", &closing::composition(device));
     top_lines(out, device, sources, look);
     look.attribute(
@@ -76,6 +65,20 @@ fn render_device(
     if !bars.is_empty() {
         out.push('\n');
         out.push_str(&bars);
+    }
+}
+
+/// `411.2 MiB requested, 468 MiB reserved (56.8 MiB apart, 12 % of reserved)`, as far as it is known.
+fn peak(device: &RecordedDevice) -> String {
+    match (device.peak_requested, device.peak_reserved) {
+        (Some(requested), Some(reserved)) => {
+            let holes = reserved - requested;
+            let share = percent(holes.share_of(reserved));
+            format!("{requested} requested, {reserved} reserved ({holes} apart, {share} of reserved)")
+        }
+        (Some(requested), None) => format!("{requested} requested; reserved is not known"),
+        (None, Some(reserved)) => format!("requested is not known; {reserved} reserved"),
+        (None, None) => "not known".to_owned(),
     }
 }
 

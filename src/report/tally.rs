@@ -45,15 +45,22 @@ impl Tally {
 
     /// `2 errors, 1 note (1 ignored, 3 in the baseline)`.
     pub(super) fn words(&self) -> String {
-        let counted = [(self.errors, "error"), (self.warnings, "warning"), (self.notes, "note")];
-        let mut parts: Vec<String> = counted
-            .into_iter()
-            .filter(|(number, _)| *number > 0)
-            .map(|(number, noun)| count(number, noun))
-            .collect();
-        if parts.is_empty() {
+        self.listed(self.notes == 0)
+    }
+
+    /// The same, but for notes alone `no findings, 1 note`.
+    pub(super) fn found(&self) -> String {
+        self.listed(true)
+    }
+
+    fn listed(&self, says_nothing: bool) -> String {
+        let grave = [(self.errors, "error"), (self.warnings, "warning")];
+        let counted = |(number, noun): (usize, &'static str)| (number > 0).then(|| count(number, noun));
+        let mut parts: Vec<String> = grave.into_iter().filter_map(counted).collect();
+        if parts.is_empty() && says_nothing {
             parts.push(self.nothing().to_owned());
         }
+        parts.extend(counted((self.notes, "note")));
         let open = parts.join(", ");
         match self.aside() {
             None => open,

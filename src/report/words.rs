@@ -1,10 +1,12 @@
 //! The parts of a finding in words, the same in every format that people read; and which findings those show.
 
+use std::collections::BTreeMap;
+
 use super::look::Detail;
 use super::sightings;
 use crate::engine::{RecordedDevice, Report};
-use crate::finding::{Finding, Group, Location, Notice, Severity, Standing};
-use crate::unit::Bytes;
+use crate::finding::{Finding, Group, Location, Notice, Severity, Silence, Skipped, Standing};
+use crate::unit::{Bytes, DeviceIndex, Index, shown_name};
 
 /// The findings that are shown in full: open ones that are more than a note or close the gate; all where all is asked for.
 pub(super) fn shown(report: &Report, detail: Detail) -> impl Iterator<Item = &Finding> {
@@ -24,7 +26,8 @@ pub(super) fn hides_notes(report: &Report, detail: Detail) -> bool {
     least(report, detail) > Severity::Info
 }
 
-fn least(report: &Report, detail: Detail) -> Severity {
+/// The least severity of what is shown.
+pub(super) fn least(report: &Report, detail: Detail) -> Severity {
     if detail == Detail::Verbose {
         return Severity::Info;
     }
@@ -44,11 +47,13 @@ pub(super) fn impact(report: &Report, finding: &Finding) -> String {
     }
     let impact = &finding.impact;
     let mut parts = Vec::new();
-    if let Some(saved) = impact.peak {
-        let allocator = finding.group == Group::Allocator;
-        let what = if allocator { "reserved" } else { "peak" };
-        let before = device(report, finding)
-            .map(|device| if allocator { device.peak_reserved } else { device.peak_requested });
+    let device = device(report, finding);
+    let peaks = [
+        ("peak", impact.peak, device.and_then(|device| device.peak_requested)),
+        ("reserved", impact.reserved, device.and_then(|device| device.peak_reserved)),
+    ];
+    for (what, saved, before) in peaks {
+        let Some(saved) = saved else { continue };
         parts.push(match before {
             _ if saved == Bytes::ZERO => format!("{what} unchanged: its highest point lies elsewhere"),
             Some(before) => format!("{what} -{saved} ({before} to {})", before - saved),
@@ -124,6 +129,33 @@ pub(super) fn level(finding: &Finding) -> String {
 pub(super) fn anchor<'a>(report: &'a Report, finding: &'a Finding) -> Option<&'a Location> {
     let main_loop = || device(report, finding)?.main_loop.as_ref().map(|found| &found.location);
     finding.location.as_ref().or_else(main_loop)
+}
+
+/// Why rules did not judge, in words, each with the rules: `not judged: fewer than two iterations were found`. What is hidden
+/// comes before what is not applicable.
+pub(super) fn silences(report: &Report) -> Vec<(String, Vec<&str>)> {
+    let mut groups: BTreeMap<(Silence, usize, Option<DeviceIndex>), Vec<&str>> = BTreeMap::new();
+    for Skipped { input, device, rule, silence } in &report.skipped {
+        groups.entry((*silence, *input, *device)).or_default().push(rule);
+    }
+    let groups = groups.into_iter();
+    groups
+        .map(|((silence, input, device), rules)| (not_judged(report, silence, input, device), rules))
+        .collect()
+}
+
+/// `not judged: fewer than two iterations were found`; with the snapshot and the device, where there are several.
+fn not_judged(report: &Report, silence: Silence, input: usize, device: Option<DeviceIndex>) -> String {
+    let kind = match silence {
+        Silence::Blind(_) => "not judged",
+        Silence::NotApplicable(_) => "not applicable",
+    };
+    let recording = report.recordings.get(input);
+    let of =
+        recording.filter(|_| report.recordings.len() > 1).map(|one| format!(" in {}", shown_name(&one.name)));
+    let several = recording.is_some_and(|one| one.devices.len() > 1);
+    let on = device.filter(|_| several).map(|device| format!(" on device {}", device.position()));
+    format!("{kind}{}{}: {}", on.unwrap_or_default(), of.unwrap_or_default(), silence.reason())
 }
 
 /// In how many places of the job: `ranks 8 of 8, worst on rank 3`.

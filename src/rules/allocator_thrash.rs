@@ -9,7 +9,7 @@ use crate::unit::{Bytes, Confidence, EventIndex, Index, count, percent};
 declare_rule! {
     /// The loop gives cached memory back to the driver and asks for it again.
     AllocatorThrash = "allocator-thrash", Allocator, Warning,
-    needs: [History, Iterations],
+    needs: [History, Segments, Iterations],
     summary: "the loop gives memory back to the driver and asks for it again",
 }
 
@@ -50,9 +50,10 @@ fn tell(facts: &Facts, turnover: &[Release], (each, cause): (Bytes, Cause), wort
     };
     let (place, label) = match cause {
         Cause::Call(stack) => (Place::of_stack(facts, Some(stack)), "the cache is emptied here"),
-        Cause::Retry(_) | Cause::Unknown => {
-            (Place::of_guilty(facts, &requests(facts, turnover), false), "what was given back is asked of the driver again here")
-        }
+        Cause::Retry(_) | Cause::Unknown => (
+            Place::of_guilty(facts, &requests(facts, turnover), false),
+            "what was given back is asked of the driver again here",
+        ),
     };
     let again = matches!(cause, Cause::Call(_)).then(|| got_again(facts, turnover, &place)).flatten();
     let share = percent(each.share_of(facts.timeline.peak_reserved.bytes));

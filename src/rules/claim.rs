@@ -232,7 +232,12 @@ impl Telling {
 }
 
 /// A frame that helps to understand a finding; none where the recording has no text for it, or it is the finding's own.
-pub(super) fn related(facts: &Facts, frame: Option<FrameId>, own: &Place, message: impl Into<String>) -> Option<Related> {
+pub(super) fn related(
+    facts: &Facts,
+    frame: Option<FrameId>,
+    own: &Place,
+    message: impl Into<String>,
+) -> Option<Related> {
     let frame = frame.filter(|frame| Some(*frame) != own.frame())?;
     let location: Location = place(facts, frame)?;
     Some(Related { location, message: message.into() })

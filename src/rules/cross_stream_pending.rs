@@ -37,9 +37,10 @@ fn tell(facts: &Facts, pending: &Pending, worth: &Worth) -> Finding {
     let place = Place::responsible(facts, &pending.waiting, true);
     let telling = Telling {
         message: format!("{} already freed waits for another stream", pending.peak),
-        help: "let the other stream finish first: keep the tensor until `event.synchronize()`, then drop it, \
+        help:
+            "let the other stream finish first: keep the tensor until `event.synchronize()`, then drop it, \
                instead of `tensor.record_stream(stream)`"
-            .to_owned(),
+                .to_owned(),
         label: format!("{} of what is made here waited at once", count(pending.waiting.len(), "block")),
         related: given_back(facts, pending, &place).into_iter().collect(),
         evidence: evidence(facts, pending, share),

@@ -70,12 +70,7 @@ fn moments(bursts: &[&Burst]) -> Vec<(usize, Bytes)> {
     found
 }
 
-fn tell(
-    facts: &Facts,
-    bursts: &[&Burst],
-    (past, held): (&[AllocationId], Bytes),
-    worth: &Worth,
-) -> Finding {
+fn tell(facts: &Facts, bursts: &[&Burst], (past, held): (&[AllocationId], Bytes), worth: &Worth) -> Finding {
     let iterations = bursts.iter().map(|burst| burst.iterations).max().unwrap_or(0);
     let moments = moments(bursts).len();
     let place = Place::responsible(facts, past, true);

@@ -16,7 +16,7 @@ use crate::unit::{AllocationId, Bytes, Confidence, FrameId, Index, StackId, coun
 declare_rule! {
     /// A second copy of the model's weights stays on the device.
     DuplicateWeights = "duplicate-weights", Peak, Warning,
-    needs: [History, Stacks, Iterations],
+    needs: [History, Stacks, Beginning, Iterations],
     summary: "a second copy of the model's weights stays on the device",
 }
 

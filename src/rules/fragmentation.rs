@@ -9,7 +9,7 @@ use crate::unit::{Bytes, Confidence, count, percent};
 declare_rule! {
     /// Reserved memory is far larger than what was ever in use, because free blocks do not fit.
     Fragmentation = "fragmentation", Allocator, Warning,
-    needs: [History],
+    needs: [History, Segments],
     summary: "reserved memory is far larger than what was ever in use",
 }
 

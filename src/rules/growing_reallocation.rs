@@ -29,7 +29,8 @@ fn claim<'f>(facts: &'f Facts<'f>, one: &'f Reallocation) -> Claim<'f> {
     }
     let mending = Mending { reserved: holes(facts, one), ..Mending::lives(mended) };
     let told = move |worth: &Worth| tell(facts, one, worth);
-    let mut claim = Claim::new(&GrowingReallocation::META, one.chains.iter().flatten().copied(), mending, told);
+    let mut claim =
+        Claim::new(&GrowingReallocation::META, one.chains.iter().flatten().copied(), mending, told);
     claim.pace = Some(step(facts, one));
     let sure = if one.joins { Confidence::High } else { Confidence::Medium };
     claim.holding(one.last).sure(sure).at_most(Severity::Warning)

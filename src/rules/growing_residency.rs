@@ -100,7 +100,11 @@ fn evidence(facts: &Facts, growing: &Growing, worth: &Worth, (slope, net): (Byte
         measure(
             "growth",
             Value::Bytes(net),
-            format!("{net} stay, from {} of {}", count(growth.rises, "rise"), count(growth.turns, "iteration")),
+            format!(
+                "{net} stay, from {} of {}",
+                count(growth.rises, "rise"),
+                count(growth.turns, "iteration")
+            ),
         ),
         measure("slope", Value::Bytes(slope), format!("{slope} an iteration ({low} to {high})")),
         measure("rises", Value::Count(growth.rises as u64), String::new()),

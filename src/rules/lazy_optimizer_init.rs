@@ -12,7 +12,7 @@ use crate::unit::{AllocationId, Confidence, Index, count, percent};
 declare_rule! {
     /// Optimizer state appears in the first step.
     LazyOptimizerInit = "lazy-optimizer-init", Peak, Info,
-    needs: [History, Optimizer],
+    needs: [History, Beginning, Optimizer],
     summary: "optimizer state appears in the first step",
 }
 

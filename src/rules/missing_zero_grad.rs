@@ -17,7 +17,7 @@ use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, Index, StackId, c
 declare_rule! {
     /// Gradients are never cleared between iterations.
     MissingZeroGrad = "missing-zero-grad", Leak, Error,
-    needs: [History, Iterations, Optimizer],
+    needs: [History, FirstIteration, Iterations, Optimizer],
     summary: "gradients are never cleared between iterations",
 }
 

@@ -40,9 +40,8 @@ mod varying_shapes;
 pub use claim::{Claim, Mending, Worth};
 pub use regressions::{GROWTH_REGRESSION, PEAK_REGRESSION};
 
-use crate::facts::{Facts, Peer};
-use crate::finding::{Finding, Group, Location, Measure, Severity, StackFrame, Value};
-use crate::program::FoundBy;
+use crate::facts::{Evidence, Facts, Peer};
+use crate::finding::{Finding, Group, Location, Measure, Severity, Silence, StackFrame, Value};
 use crate::unit::{FrameId, StackId};
 
 /// A detection with its description.
@@ -74,6 +73,8 @@ pub struct Meta {
     pub summary: &'static str,
     /// What a recording must have.
     pub needs: &'static [Need],
+    /// Whether it compares the recordings of ranks, and says nothing of one alone.
+    pub between_ranks: bool,
     /// The specification, Markdown.
     pub page: &'static str,
 }
@@ -81,36 +82,52 @@ pub struct Meta {
 /// What a rule asks of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// Events, not only the final segments.
+    /// Events that move memory, and not only the final segments.
+    Events,
+    /// Allocations from their beginning to their end.
     History,
-    /// Stacks of Python frames on the events.
+    /// The same, or the event of a request that failed.
+    Failures,
+    /// Stacks with the user's own lines.
     Stacks,
+    /// When memory came from the driver and went back.
+    Segments,
     /// At least two iterations of a loop.
     Iterations,
+    /// All that was recorded, nothing of it pushed out.
+    Beginning,
+    /// The first iteration, with the first backward pass and the first step.
+    FirstIteration,
     /// At least one optimizer step.
     Optimizer,
 }
 
 impl Need {
-    /// Why a device's recording does not meet the need; `None` if it does.
-    pub fn unmet(self, facts: &Facts) -> Option<&'static str> {
-        let (met, reason) = match self {
-            Need::History => {
-                (facts.trace.has_history(), "the snapshot has no events, only the final segments")
-            }
-            Need::Stacks if facts.trace.has_stacks(&facts.snapshot.stacks) => {
-                let mut stacks = facts.trace.events.iter().filter_map(|event| event.stack);
-                let told = stacks.any(|stack| !facts.frames.python(stack).is_empty());
-                (told, "no event's stack has a Python frame")
-            }
-            Need::Stacks => (false, "no event has a stack (recorded with context=None)"),
-            Need::Iterations => (
-                facts.program.iterations.len() >= 2 && facts.program.found_by != FoundBy::Nothing,
-                "fewer than two iterations were found",
-            ),
-            Need::Optimizer => (!facts.program.steps.is_empty(), "no optimizer step was recorded"),
-        };
-        (!met).then_some(reason)
+    /// Whether a recording meets the need.
+    pub fn met(self, evidence: &Evidence) -> Result<(), Silence> {
+        match self {
+            Need::Events => evidence.events(),
+            Need::History => evidence.history(),
+            Need::Failures => evidence.failures(),
+            Need::Stacks => evidence.stacks(),
+            Need::Segments => evidence.segments(),
+            Need::Iterations => evidence.iterations(),
+            Need::Beginning => evidence.beginning(),
+            Need::FirstIteration => evidence.first_iteration(),
+            Need::Optimizer => return evidence.steps(),
+        }
+        .map_err(Silence::Blind)
+    }
+
+    /// Whether a recording meets all of some needs. That the program does nothing of the kind goes before what is hidden:
+    /// it is known only where enough is seen.
+    pub fn all_met(needs: &[Need], evidence: &Evidence) -> Result<(), Silence> {
+        let unmet = || needs.iter().filter_map(|need| need.met(evidence).err());
+        match unmet().find(|silence| matches!(silence, Silence::NotApplicable(_))).or_else(|| unmet().next())
+        {
+            Some(silence) => Err(silence),
+            None => Ok(()),
+        }
     }
 }
 
@@ -142,7 +159,7 @@ macro_rules! declare_rule {
         summary: $summary:literal $(,)?
     ) => {
         $crate::rules::declare_rule! {
-            @meta $(#[$doc])* $rule = $name, $group, $level, [$($need),*], $summary,
+            @meta $(#[$doc])* $rule = $name, $group, $level, [$($need),*], $summary, false,
             fn claims<'f>(&self, facts: &'f $crate::facts::Facts<'f>) -> Vec<$crate::rules::Claim<'f>> {
                 Self::claims(facts)
             }
@@ -155,7 +172,7 @@ macro_rules! declare_rule {
         summary: $summary:literal $(,)?
     ) => {
         $crate::rules::declare_rule! {
-            @meta $(#[$doc])* $rule = $name, $group, $level, [], $summary,
+            @meta $(#[$doc])* $rule = $name, $group, $level, [History], $summary, true,
             fn compare(&self, ranks: &[$crate::facts::Peer]) -> Vec<$crate::finding::Finding> {
                 Self::detect(ranks)
             }
@@ -163,7 +180,7 @@ macro_rules! declare_rule {
     };
     (
         @meta $(#[$doc:meta])*
-        $rule:ident = $name:literal, $group:ident, $level:ident, [$($need:ident),*], $summary:literal,
+        $rule:ident = $name:literal, $group:ident, $level:ident, [$($need:ident),*], $summary:literal, $between:literal,
         $($detection:tt)*
     ) => {
         $(#[$doc])*
@@ -177,6 +194,7 @@ macro_rules! declare_rule {
                 level: $crate::finding::Severity::$level,
                 summary: $summary,
                 needs: &[$($crate::rules::Need::$need),*],
+                between_ranks: $between,
                 page: include_str!(concat!("../../rules/", $name, ".md")),
             };
         }

@@ -10,7 +10,7 @@ use crate::unit::{Confidence, count};
 declare_rule! {
     /// Nothing in the recording repeats.
     NoIterations = "no-iterations", Input, Info,
-    needs: [History],
+    needs: [Events],
     summary: "nothing in the recording repeats",
 }
 

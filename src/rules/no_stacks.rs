@@ -4,12 +4,13 @@ use super::claim::{Besides, Claim, Mending, Place, Telling, Worth};
 use super::{declare_rule, measure};
 use crate::facts::Facts;
 use crate::finding::{Seek, Severity, Value};
+use crate::snapshot::Action;
 use crate::unit::{Confidence, count};
 
 declare_rule! {
     /// No event has a Python stack.
     NoStacks = "no-stacks", Input, Warning,
-    needs: [History],
+    needs: [Events],
     summary: "no event has a Python stack",
 }
 
@@ -17,7 +18,9 @@ impl NoStacks {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let events = &facts.trace.events;
         let is_told = |stack| !facts.frames.python(stack).is_empty();
-        if events.is_empty() || events.iter().filter_map(|event| event.stack).any(is_told) {
+        // Events of other kinds may have none although stacks were recorded.
+        let allocates = events.iter().any(|event| event.action == Action::Alloc);
+        if !allocates || events.iter().filter_map(|event| event.stack).any(is_told) {
             return Vec::new();
         }
         let (all, native) = (events.len(), events.iter().filter(|event| event.stack.is_some()).count());

@@ -112,11 +112,7 @@ fn evidence(
             Value::Bytes(first.bytes),
             format!("{} of the same sizes", count(first.tensors.len(), "tensor")),
         ),
-        measure(
-            "makings",
-            Value::Count(makings.len() as u64),
-            format!("made in steps {}", steps.join(", ")),
-        ),
+        measure("makings", Value::Count(makings.len() as u64), format!("made in steps {}", steps.join(", "))),
         measure("old-state-alive", Value::Bytes(resident), fate),
     ]
 }
@@ -167,7 +163,13 @@ fn making_place(facts: &Facts, making: &StateMaking) -> Option<(StackId, FrameId
 fn old_goes(facts: &Facts, earlier: &Earlier, place: &Place) -> Option<Related> {
     let kept: BTreeSet<&AllocationId> = earlier.kept.iter().collect();
     let gone = earlier.all.iter().filter(|id| !kept.contains(id));
-    let freed: Option<EventIndex> = gone.filter_map(|id| facts.timeline.allocation(*id)?.free_requested).next();
+    let freed: Option<EventIndex> =
+        gone.filter_map(|id| facts.timeline.allocation(*id)?.free_requested).next();
     let stack = freed.and_then(|event| facts.trace.event(event)?.stack);
-    related(facts, stack.and_then(|stack| facts.user_frame(stack)), place, "the old optimizer's state goes here")
+    related(
+        facts,
+        stack.and_then(|stack| facts.user_frame(stack)),
+        place,
+        "the old optimizer's state goes here",
+    )
 }

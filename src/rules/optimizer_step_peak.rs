@@ -63,7 +63,11 @@ fn tell(facts: &Facts, worth: &Worth) -> Finding {
         label: format!("{} of {bytes} live here at the peak", count(at_peak.len(), "temporary tensor")),
         related: Vec::new(),
         evidence: vec![
-            measure("temporaries", Value::Bytes(bytes), format!("{bytes} of temporaries, {share} of the peak")),
+            measure(
+                "temporaries",
+                Value::Bytes(bytes),
+                format!("{bytes} of temporaries, {share} of the peak"),
+            ),
             measure("tensors", Value::Count(at_peak.len() as u64), count(at_peak.len(), "tensor")),
             measure(
                 "optimizer",

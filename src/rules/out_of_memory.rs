@@ -15,7 +15,7 @@ use crate::unit::{AllocationId, Bytes, Confidence, Index, StackId, count};
 declare_rule! {
     /// A request for memory failed.
     OutOfMemory = "oom", Allocator, Error,
-    needs: [History],
+    needs: [Failures],
     summary: "a request for memory failed",
 }
 

@@ -9,7 +9,7 @@ use crate::unit::{Bytes, Confidence, Index, count, percent};
 declare_rule! {
     /// Several CUDA graphs hold a private pool each where one shared pool would do.
     PrivatePoolWaste = "private-pool-waste", Allocator, Warning,
-    needs: [],
+    needs: [History],
     summary: "several CUDA graphs hold a memory pool each instead of sharing one",
 }
 
@@ -43,9 +43,10 @@ fn tell(facts: &Facts, pools: &[PrivatePool], worth: &Worth) -> Finding {
             "{} of CUDA graphs hold {held}, one shared would hold {shared}",
             count(pools.len(), "pool")
         ),
-        help: "capture every graph into the first one's pool: `with torch.cuda.graph(g, pool=first.pool()):`, \
+        help:
+            "capture every graph into the first one's pool: `with torch.cuda.graph(g, pool=first.pool()):`, \
                largest shape first"
-            .to_owned(),
+                .to_owned(),
         place,
         label: "each capture takes its memory from a new private pool".to_owned(),
         related: Vec::new(),

@@ -4,8 +4,8 @@ use statrs::statistics::{Data, Median};
 
 use super::{declare_rule, measure};
 use crate::facts::Peer;
-use crate::lives::growth::of_levels;
 use crate::finding::{Finding, Impact, Location, Measure, Related, Severity, Value};
+use crate::lives::growth::of_levels;
 use crate::role::Role;
 use crate::unit::{Bytes, Confidence, percent};
 

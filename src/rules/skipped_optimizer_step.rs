@@ -10,7 +10,7 @@ use crate::unit::{Confidence, count, percent};
 declare_rule! {
     /// `GradScaler` found infinite gradients and did not step.
     SkippedOptimizerStep = "skipped-optimizer-step", Amp, Info,
-    needs: [History, Stacks],
+    needs: [History, Stacks, Beginning],
     summary: "the gradient scaler skips optimizer steps",
 }
 
@@ -44,12 +44,7 @@ fn tries(facts: &Facts) -> Vec<Unscaling> {
     tries.into_iter().take(until).collect()
 }
 
-fn tell(
-    facts: &Facts,
-    tries: &[Unscaling],
-    (skipped, first): (usize, &Unscaling),
-    worth: &Worth,
-) -> Finding {
+fn tell(facts: &Facts, tries: &[Unscaling], (skipped, first): (usize, &Unscaling), worth: &Worth) -> Finding {
     let leading = tries.iter().take_while(|one| !one.stepped).count();
     let share = skipped as f64 / tries.len() as f64;
     let never = leading == tries.len();

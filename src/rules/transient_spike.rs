@@ -259,15 +259,17 @@ impl<'f, 'a> Scene<'f, 'a> {
 
 /// One finding for all spikes at one peak: at the heaviest line, the others related.
 fn tell(facts: &Facts, spikes: &[Spike], peak: Bytes, worth: &Worth) -> Finding {
-    let Some(first) = spikes.first() else { return Finding::of(TransientSpike::META.name, TransientSpike::META.group, Severity::Info) };
+    let Some(first) = spikes.first() else {
+        return Finding::of(TransientSpike::META.name, TransientSpike::META.group, Severity::Info);
+    };
     let share = first.bytes.share_of(peak);
     let own = first.all.iter().filter_map(|id| facts.timeline.allocation(*id));
     let stack = own.clone().find_map(|one| one.stack.filter(|stack| facts.site(*stack).is_some()));
     let place = Spot::At(first.frame, stack, own.clone().find_map(|one| one.alloc));
     let inner = related(facts, first.inner, &place, "most of them are made here");
     let others = spikes.iter().skip(1).take(3);
-    let others =
-        others.filter_map(|spike| related(facts, Some(spike.frame), &place, format!("{} more here", spike.bytes)));
+    let others = others
+        .filter_map(|spike| related(facts, Some(spike.frame), &place, format!("{} more here", spike.bytes)));
     let beside: Vec<Related> = inner.into_iter().chain(others).collect();
     let telling = Telling {
         message: format!("{} of short-lived tensors make {} of the peak", first.bytes, percent(share)),

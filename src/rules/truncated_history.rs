@@ -11,7 +11,7 @@ use crate::unit::{Confidence, count};
 declare_rule! {
     /// The recording has lost its beginning.
     TruncatedHistory = "truncated-history", Input, Warning,
-    needs: [History],
+    needs: [Events],
     summary: "the recording has lost its beginning",
 }
 
@@ -19,16 +19,16 @@ impl TruncatedHistory {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let evicted = facts.timeline.agreement.blocks_evicted;
         let events = facts.trace.events.len();
-        // Without any allocation event they were left out on purpose (`skip_actions`).
-        if evicted == 0 || !facts.trace.events.iter().any(|event| event.action == Action::Alloc) {
+        // Allocations that are missing between events, and not before them, were left out on purpose (`skip_actions`).
+        let allocates = facts.trace.events.iter().any(|event| event.action == Action::Alloc);
+        let skipped = !allocates && facts.timeline.agreement.lost_allocations > 0;
+        if evicted == 0 || skipped {
             return Vec::new();
         }
+        let left = if events == 1 { "event is".to_owned() } else { count(events, "event") + " are" };
         let told = move |worth: &Worth| {
             let telling = Telling {
-                message: format!(
-                    "the recording lost its beginning: only the last {} are left",
-                    count(events, "event")
-                ),
+                message: format!("the recording lost its beginning: only the last {left} left"),
                 help: "record with a larger buffer: torch.cuda.memory._record_memory_history(max_entries=1_000_000)"
                     .to_owned(),
                 place: outermost(facts),

@@ -89,7 +89,9 @@ fn tell(facts: &Facts, at_peak: &[AllocationId], segment: usize, worth: &Worth) 
             measure(
                 "segment",
                 Value::Count(segment as u64),
-                format!("estimate: one in {segment} kept, the others made again, for some third more computing"),
+                format!(
+                    "estimate: one in {segment} kept, the others made again, for some third more computing"
+                ),
             ),
         ],
     };

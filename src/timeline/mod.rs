@@ -102,6 +102,9 @@ pub struct Agreement {
     pub lost_frees: usize,
     /// Frees of a block whose allocation is not in the trace: born before the recording.
     pub frees_without_alloc: usize,
+    /// Frees of a block at an address that was given back before in the trace: an allocation in between is missing, and with
+    /// it a life that counts in no level.
+    pub lost_allocations: usize,
     /// Blocks alive in the final segments whose allocation is not in the trace: born before the recording.
     pub blocks_without_alloc: usize,
     /// Of these, blocks that carry a stack: their allocation was recorded and pushed out of the ring buffer.

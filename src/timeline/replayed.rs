@@ -1,6 +1,6 @@
 //! The replay itself: one pass over the events, with a table of what is alive at which address.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Agreement, Allocation, Levels, Peak, Timeline, free_stacks};
 use crate::snapshot::{Action, BlockState, Event, Snapshot};
@@ -57,6 +57,8 @@ pub(super) fn replay(snapshot: &Snapshot, device: DeviceIndex) -> Timeline {
 struct Replay {
     /// What is alive at an address.
     alive: FxHashMap<u64, AllocationId>,
+    /// Addresses that were given back at least once.
+    given_back: FxHashSet<u64>,
     allocations: Vec<Allocation>,
     allocation_of: Vec<Option<AllocationId>>,
     requested: Curve,
@@ -73,6 +75,7 @@ impl Replay {
         let births = events.iter().filter(|event| event.action == Action::Alloc).count();
         Replay {
             alive: FxHashMap::default(),
+            given_back: FxHashSet::default(),
             allocations: Vec::with_capacity(births),
             allocation_of: vec![None; events.len()],
             requested: Curve::default(),
@@ -123,6 +126,7 @@ impl Replay {
         }
         if !self.completes {
             self.alive.remove(&event.address);
+            self.given_back.insert(event.address);
             self.close(id, at);
         }
     }
@@ -131,13 +135,21 @@ impl Replay {
         let Some(id) = self.alive_or_older(event) else { return };
         self.note(at, id);
         self.alive.remove(&event.address);
+        self.given_back.insert(event.address);
         self.close(id, at);
     }
 
-    /// The allocation that a free belongs to: one seen before, or one born before the recording.
+    /// The allocation that a free belongs to: one seen before, or one born before the recording. One whose beginning the
+    /// recording lost has no place in time.
     fn alive_or_older(&mut self, event: &Event) -> Option<AllocationId> {
         if let Some(&id) = self.alive.get(&event.address) {
             return Some(id);
+        }
+        if self.given_back.contains(&event.address) {
+            // A block is given back and completed; it is one all the same.
+            let once = event.action == Action::FreeCompleted || !self.completes;
+            self.agreement.lost_allocations += usize::from(once);
+            return None;
         }
         self.agreement.frees_without_alloc += 1;
         let id = AllocationId::at(self.allocations.len())?;

@@ -249,13 +249,7 @@ pub static TABLE: &[Row] = &[
         error: &[],
         why: "what was lost cannot be judged",
     },
-    Row {
-        rule: "no-stacks",
-        note: &[],
-        warning: &[Bound::Always],
-        error: &[],
-        why: "no line can be named",
-    },
+    Row { rule: "no-stacks", note: &[], warning: &[Bound::Always], error: &[], why: "no line can be named" },
     Row {
         rule: "no-iterations",
         note: &[Bound::Always],

@@ -43,8 +43,10 @@ struct Settled<'c, 'f> {
 /// The findings of all claims about a device. `capacity` is its memory, where somebody said so.
 pub fn settle(facts: &Facts, claims: &[Claim<'_>], capacity: Option<Bytes>) -> Vec<Finding> {
     let left = Left::of(facts, capacity);
-    let mut ranked: Vec<(usize, &'static Row, &Claim<'_>)> =
-        claims.iter().filter_map(|claim| row(claim.rule.name).map(|(rank, row)| (rank, row, claim))).collect();
+    let mut ranked: Vec<(usize, &'static Row, &Claim<'_>)> = claims
+        .iter()
+        .filter_map(|claim| row(claim.rule.name).map(|(rank, row)| (rank, row, claim)))
+        .collect();
     ranked.sort_by_key(|(rank, _, _)| *rank);
     let judged = worth_of_all(facts, &ranked, &left);
     let causes = causes(facts, judged.into_iter().flatten().collect());
@@ -196,8 +198,12 @@ fn tell(facts: &Facts, group: &[Settled<'_, '_>], left: &Left) -> Option<Finding
         worth.turns_left = worth.pace.and_then(|pace| left.turns(pace));
         severity = level(facts, first.row, first.claim, &worth).unwrap_or(severity).max(severity);
     }
-    let impact =
-        Impact { peak: worth.peak, resident: worth.held, per_iteration: worth.pace };
+    let impact = Impact {
+        peak: worth.peak,
+        reserved: worth.reserved,
+        resident: worth.held,
+        per_iteration: worth.pace,
+    };
     Some(Finding { severity, impact, ..first.claim.tell(&worth) })
 }
 

@@ -7,11 +7,14 @@ mod bad_input;
 mod baseline;
 mod diff;
 mod formats;
+mod judged;
 mod many;
 mod outputs;
 mod packaging;
 mod profiler;
+mod refused;
 mod settings;
+mod unread;
 mod writing;
 
 use std::path::{Path, PathBuf};

@@ -112,21 +112,6 @@ fn the_report_does_not_depend_on_how_many_are_read_at_a_time() {
 }
 
 #[test]
-fn the_first_error_in_order_is_told_however_many_are_read_at_a_time() {
-    let folder = folder("first_error");
-    copy("seed-many-all", &folder, &["run/a.pickle"]);
-    copy("seed-linear", &folder, &["run/c.pickle", "run/e.pickle"]);
-    fs::write(folder.join("run/b.pickle"), b"\x80\x04}.").unwrap();
-    fs::write(folder.join("run/d.pickle"), b"").unwrap();
-    for jobs in ["1", "2", "4"] {
-        let output = memlint_in(&folder, &["check", "run", "--jobs", jobs]);
-        assert_eq!(output.status.code(), Some(2));
-        assert!(stderr(&output).contains("b.pickle") && !stderr(&output).contains("d.pickle"));
-        assert_eq!(stdout(&output), "");
-    }
-}
-
-#[test]
 fn ranks_and_moments_of_a_job_show_a_fault_once_and_other_programs_their_own() {
     let folder = folder("once");
     let of_job = ["1/rank0_x.pickle", "1/rank1_x.pickle", "20_exit/rank0_x.pickle", "20_exit/rank1_x.pickle"];

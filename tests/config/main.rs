@@ -371,11 +371,11 @@ fn a_broken_file_on_the_way_is_not_passed_by() {
 fn the_schema_is_the_one_in_the_repository() {
     let written = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
     let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/memlint.schema.json");
-    if std::env::var_os("MEMLINT_UPDATE_SCHEMAS").is_some() {
+    if std::env::var_os("UPDATE_SCHEMAS").is_some() {
         fs::write(&committed, &written).unwrap();
     }
     let committed = fs::read_to_string(committed).unwrap();
-    assert_eq!(committed, written, "MEMLINT_UPDATE_SCHEMAS=1 cargo test --test config writes it anew");
+    assert_eq!(committed, written, "UPDATE_SCHEMAS=1 cargo test --test config writes it anew");
 }
 
 #[test]

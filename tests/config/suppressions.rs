@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use memlint::config::{Overrides, Selection, Settings};
 use memlint::engine::{Recording, Report};
-use memlint::finding::{Finding, Group, Location, Notice, Severity, Skipped, Standing};
+use memlint::finding::{Finding, Group, Hidden, Location, Notice, Severity, Silence, Skipped, Standing};
 use memlint::gate::{Gate, Suppressions};
 use memlint::source::SourceMap;
 
@@ -165,9 +165,9 @@ fn what_was_not_judged_is_not_called_unused() {
         recordings: report.recordings,
         skipped: vec![Skipped {
             input: 0,
+            device: None,
             rule: "transient-spike".into(),
-            reason: String::new(),
-            blind: true,
+            silence: Silence::Blind(Hidden::Iterations),
         }],
         ..Report::default()
     };

@@ -36,7 +36,8 @@ fn advice_is_asked_for_and_stays_an_estimate_within_the_peak() {
         assert!(unasked.findings.iter().all(|one| one.group != Group::Advice), "{}", case.name);
         let report = check_with(vec![input], &advice);
         for finding in &report.findings {
-            let peak = report.recordings[0].device(finding.device.unwrap()).unwrap().peak_requested;
+            let device = report.recordings[0].device(finding.device.unwrap()).unwrap();
+            let peak = device.peak_requested.unwrap();
             let saved = finding.impact.peak.unwrap();
             assert!(saved < peak && saved > Bytes::ZERO, "{}: {}", case.name, finding.rule);
             assert_eq!(finding.severity, Severity::Info);

@@ -73,7 +73,7 @@ fn clearing_gradients_saves_what_the_mended_twin_saves() {
             .recordings
             .iter()
             .flat_map(|recording| &recording.devices)
-            .map(|one| one.peak_requested)
+            .filter_map(|one| one.peak_requested)
             .max()
             .unwrap()
     };

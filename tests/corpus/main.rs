@@ -6,6 +6,7 @@
 mod advice;
 mod case;
 mod findings;
+mod judged;
 mod layouts;
 mod programs;
 mod reading;

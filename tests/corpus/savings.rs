@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use memlint::engine::{Input, Report, check};
-use memlint::finding::{Finding, Group};
+use memlint::finding::Finding;
 use memlint::rules;
 use memlint::unit::Bytes;
 
@@ -88,8 +88,8 @@ fn rows() -> Vec<Row> {
         };
         let (mistaken, healthy) = (report(case), report(twin));
         for finding in mistaken.findings.iter().filter(|finding| faults(finding)) {
-            let Some(predicted) = finding.impact.peak else { continue };
-            let peak = |report: &Report| peak(report, finding.group);
+            let Some(predicted) = finding.impact.off_a_peak() else { continue };
+            let peak = |report: &Report| peak(report, finding.impact.reserved.is_some());
             let (real, case) = (peak(&mistaken) - peak(&healthy), case.name.clone());
             let growth = finding.impact.per_iteration.unwrap_or_default();
             rows.push(Row { case, rule: finding.rule.to_string(), predicted, real, growth });
@@ -102,14 +102,11 @@ fn report(case: &Case) -> Report {
     check(vec![Input::of(case.name.clone(), case.snapshot())])
 }
 
-/// What the rules of a group want lower: reserved bytes for the allocator's, requested bytes for the others.
-fn peak(report: &Report, group: Group) -> Bytes {
+/// What a finding wants lower: the peak of reserved bytes, or that of requested ones.
+fn peak(report: &Report, reserved: bool) -> Bytes {
     let devices = report.recordings.iter().flat_map(|recording| &recording.devices);
-    let peaks = devices.map(|device| match group {
-        Group::Allocator => device.peak_reserved,
-        _ => device.peak_requested,
-    });
-    peaks.max().unwrap_or_default()
+    let peaks = devices.map(|device| if reserved { device.peak_reserved } else { device.peak_requested });
+    peaks.flatten().max().unwrap_or_default()
 }
 
 #[test]

@@ -95,7 +95,8 @@ fn run(iterations: usize, habits: &[Beside], seed: u64) -> (Snapshot, usize) {
             if makes {
                 kept.push((until, recorder.alloc(stack, bytes, stream)));
             }
-            let gone: Vec<Held> = kept.iter().filter(|(until, _)| *until <= turn).map(|(_, one)| *one).collect();
+            let gone: Vec<Held> =
+                kept.iter().filter(|(until, _)| *until <= turn).map(|(_, one)| *one).collect();
             kept.retain(|(until, _)| *until > turn);
             for one in gone {
                 recorder.free(one, stack);
@@ -205,7 +206,12 @@ fn nearly_all_leaks_are_found_and_nearly_nothing_else_is_in_many_programs() {
     let wrong = try_all(MANY);
     let share = |wrong: &[String]| wrong.len() as f64 / (2 * MANY * LENGTHS.len() as u64) as f64;
     assert!(share(&wrong.missed) < 0.01, "missed {}:\n{}", wrong.missed.len(), wrong.missed.join("\n"));
-    assert!(share(&wrong.cried) < 0.01, "taken for a leak {}:\n{}", wrong.cried.len(), wrong.cried.join("\n"));
+    assert!(
+        share(&wrong.cried) < 0.01,
+        "taken for a leak {}:\n{}",
+        wrong.cried.len(),
+        wrong.cried.join("\n")
+    );
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! A training program in the making: a loop with forward, backward and step, into which tests put what they like.
 
-use memlint::snapshot::{Action, Annotation, Block, BlockState, DeviceTrace, Event, Frame, Segment, Snapshot};
+use memlint::snapshot::{
+    Action, Annotation, Block, BlockState, DeviceTrace, Event, Frame, Segment, Snapshot,
+};
 use memlint::unit::{Bytes, FrameId, Micros, StackId};
 
 /// `SplitMix64` (Steele, Lea, Flood 2014): the same programs in every run.
@@ -48,7 +50,12 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     pub(crate) fn new() -> Recorder {
-        Recorder { snapshot: Snapshot::default(), events: Vec::new(), held: Vec::new(), next: 0x7f00_0000_0000 }
+        Recorder {
+            snapshot: Snapshot::default(),
+            events: Vec::new(),
+            held: Vec::new(),
+            next: 0x7f00_0000_0000,
+        }
     }
 
     fn frame(&mut self, file: &str, name: &str, line: u32) -> FrameId {
@@ -72,8 +79,12 @@ impl Recorder {
     pub(crate) fn layer(&mut self, line: u32) -> StackId {
         let module = format!("{TORCH}/nn/modules/module.py");
         let linear = format!("{TORCH}/nn/modules/linear.py");
-        let calls: [(&str, &str, u32); 4] =
-            [(&module, "_call_impl", 1790), (MODEL, "forward", line), (&module, "_call_impl", 1790), (&linear, "forward", 134)];
+        let calls: [(&str, &str, u32); 4] = [
+            (&module, "_call_impl", 1790),
+            (MODEL, "forward", line),
+            (&module, "_call_impl", 1790),
+            (&linear, "forward", 134),
+        ];
         self.stack(22, &calls)
     }
 
@@ -124,7 +135,13 @@ impl Recorder {
                 blocks.push(Block { address, size, requested, stack: None, state: BlockState::Inactive });
             }
             let (address, size, requested) = (one.address, Bytes(size), Bytes(one.bytes));
-            blocks.push(Block { address, size, requested, stack: Some(one.stack), state: BlockState::Allocated });
+            blocks.push(Block {
+                address,
+                size,
+                requested,
+                stack: Some(one.stack),
+                state: BlockState::Allocated,
+            });
             end = one.address + size.get();
         }
         self.snapshot.segments =
@@ -144,10 +161,13 @@ pub(crate) fn train(iterations: usize, mut also: impl FnMut(usize, &mut Recorder
     let layers: Vec<StackId> = (0..4).map(|at| recorder.layer(40 + at)).collect();
     let enter = recorder.stack(24, &[(&format!("{TORCH}/_tensor.py"), "backward", 631)]);
     let engine = recorder.snapshot.stacks.intern(&[]).unwrap();
-    let step = recorder.stack(25, &[
-        (&format!("{TORCH}/optim/optimizer.py"), "wrapper", 526),
-        (&format!("{TORCH}/optim/adam.py"), "_init_group", 182),
-    ]);
+    let step = recorder.stack(
+        25,
+        &[
+            (&format!("{TORCH}/optim/optimizer.py"), "wrapper", 526),
+            (&format!("{TORCH}/optim/adam.py"), "_init_group", 182),
+        ],
+    );
     let zero = recorder.stack(26, &[(&format!("{TORCH}/optim/optimizer.py"), "zero_grad", 1066)]);
     for iteration in 0..iterations {
         let batch = recorder.alloc(input, 4 * MIB, 0);

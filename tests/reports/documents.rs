@@ -5,15 +5,16 @@ use std::path::Path;
 
 use jsonschema::Validator;
 use memlint::engine::Report;
-use memlint::report::{Format, json};
+use memlint::finding::Severity;
+use memlint::report::{Detail, Format, Look, json};
 use memlint::source::{Checkout, SourceMap};
 use serde_json::{Value, json};
 
-use crate::fixture::{HOSTILE, PLAIN, findings, hostile, none, nowhere, sources, suppressed};
+use crate::fixture::{HOSTILE, PLAIN, blind, findings, hostile, none, nowhere, sources, suppressed};
 use crate::matrix::{written, written_failure};
 
 /// Set to anything, it makes the test below write the schema instead of comparing it.
-const UPDATE: &str = "MEMLINT_UPDATE_SCHEMAS";
+const UPDATE: &str = "UPDATE_SCHEMAS";
 
 fn in_repository(path: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -113,7 +114,12 @@ fn json_counts_what_is_open_apart_from_what_is_not() {
     let document = parsed(&written(Format::Json, &findings(), &sources(), &PLAIN));
     let counts = ["errors", "warnings", "infos", "ignored", "baselined", "skipped"];
     assert_eq!(counts.map(|key| document["summary"][key].as_u64().unwrap()), [1, 2, 1, 1, 1, 1]);
-    assert_eq!(document["verdict"], json!({"fails": true, "fail_on": "error", "failing": 1, "blind": 0}));
+    let verdict = &document["verdict"];
+    assert_eq!((&verdict["fails"], &verdict["outcome"]), (&json!(true), &json!("closed")));
+    assert_eq!(
+        (&verdict["fail_on"], &verdict["failing"], &verdict["blind"]),
+        (&json!("error"), &json!(1), &json!(0))
+    );
     let standing = |name: &str| {
         let of = |one: &&Value| one["name"] == name;
         document["findings"].as_array().unwrap().iter().find(of).unwrap()["standing"].clone()
@@ -187,19 +193,64 @@ fn sarif_says_where_and_what_counts() {
 }
 
 #[test]
+fn sarif_holds_what_code_scanning_asks_for() {
+    let of = |report: &Report, look: &Look| {
+        parsed(&written(Format::Sarif, report, &sources(), look))["runs"][0].clone()
+    };
+    let mut report = findings();
+    report.findings.push(report.findings[0].clone());
+    let run = of(&report, &PLAIN);
+    let driver = &run["tool"]["driver"];
+    assert_eq!(driver["version"], env!("CARGO_PKG_VERSION"));
+    assert!(driver["informationUri"].as_str().unwrap().starts_with("https://"));
+    let rules = driver["rules"].as_array().unwrap();
+    let known = rules.iter().find(|rule| rule["id"] == "missing-zero-grad").unwrap();
+    assert_eq!(
+        (&known["name"], &known["properties"]["precision"]),
+        (&json!("MissingZeroGrad"), &json!("high"))
+    );
+    let described = known["fullDescription"]["text"].as_str().unwrap();
+    assert!(described.len() > 20 && !described.contains(['#', '\n']), "{described}");
+    let results = run["results"].as_array().unwrap();
+    assert!(results.iter().all(|one| one["level"] != "note"), "notes are left out");
+    let hashes: Vec<&str> = results
+        .iter()
+        .map(|one| {
+            let [own, hash] = ["memlint/v1", "primaryLocationLineHash"]
+                .map(|key| one["partialFingerprints"][key].as_str().unwrap());
+            assert!(hash.strip_prefix(own).is_some_and(|number| number.starts_with(':')));
+            hash
+        })
+        .collect();
+    let distinct: std::collections::BTreeSet<&&str> = hashes.iter().collect();
+    assert_eq!(distinct.len(), hashes.len(), "findings that are alike are told apart");
+    let verbose = of(&report, &Look { detail: Detail::Verbose, ..PLAIN });
+    assert!(verbose["results"].as_array().unwrap().iter().any(|one| one["level"] == "note"));
+    report.verdict.fail_on = Some(Severity::Info);
+    let closing = of(&report, &PLAIN);
+    assert!(closing["results"].as_array().unwrap().iter().any(|one| one["level"] == "note"));
+}
+
+#[test]
 fn sarif_has_a_word_for_everything_that_is_no_result() {
     let run = run(&findings(), &sources());
     assert_eq!(run["invocations"][0]["executionSuccessful"], true);
     let told = run["invocations"][0]["toolExecutionNotifications"].as_array().unwrap();
     let of = |kind: &str| told.iter().find(|one| one["descriptor"]["id"] == kind).unwrap();
     assert_eq!(of("rule-skipped")["associatedRule"]["id"], "oom");
-    assert_eq!(of("rule-skipped")["level"], "warning", "a rule that could not see");
+    assert_eq!(of("rule-skipped")["level"], "note", "a rule that is not applicable");
     let place = &of("unused-ignore")["locations"][0]["physicalLocation"];
     let artifact = json!({"uri": "memlint.toml", "uriBaseId": "%SRCROOT%"});
     assert_eq!((&place["artifactLocation"], &place["region"]["startLine"]), (&artifact, &json!(9)));
     assert!(of("no-times")["message"]["text"].as_str().unwrap().contains("rank1.pickle"));
 
-    let mut blind = none();
+    let mut blind = blind();
+    let told = &self::run(&blind, &sources())["invocations"][0]["toolExecutionNotifications"];
+    assert_eq!(told[0]["descriptor"]["id"], "not-judged");
+    assert_eq!(
+        (&told[1]["descriptor"]["id"], &told[1]["level"]),
+        (&json!("rule-skipped"), &json!("warning"))
+    );
     blind.verdict.blind = 1;
     assert_eq!(self::run(&blind, &sources())["invocations"][0]["executionSuccessful"], false, "--strict");
 

@@ -2,8 +2,8 @@
 
 use memlint::engine::{IterationMemory, Line, MainLoop, Profile, RecordedDevice, Recording, Report, Verdict};
 use memlint::finding::{
-    Finding, Fingerprint, Group, Impact, Location, Measure, Notice, Related, Severity, Sighting, Skipped,
-    StackFrame, Standing, Value,
+    Absent, Finding, Fingerprint, Group, Hidden, Impact, Location, Measure, Notice, Related, Severity,
+    Sighting, Silence, Skipped, StackFrame, Standing, Value,
 };
 use memlint::program::{FoundBy, Phase};
 use memlint::report::{Failure, Look};
@@ -50,9 +50,11 @@ pub(crate) fn recording() -> Recording {
         main_loop: Some(MainLoop { location: at(RECORDED, 16, "run_resnet50"), last_line: 18 }),
         found_by: FoundBy::LoopAndOptimizer,
         confidence: Confidence::High,
-        peak_requested: mib(4484),
-        peak_allocated: mib(4490),
-        peak_reserved: mib(4720),
+        iterations: 5,
+        hidden: None,
+        peak_requested: Some(mib(4484)),
+        peak_allocated: Some(mib(4490)),
+        peak_reserved: Some(mib(4720)),
         requested_at_end: mib(2921),
         reserved_at_end: mib(4720),
         profile: Profile {
@@ -75,6 +77,7 @@ pub(crate) fn recording() -> Recording {
         name: "snapshot.pickle.zst".to_owned(),
         devices: vec![device],
         rules: ["missing-zero-grad", "lazy-optimizer-init", "oom"].map(Into::into).to_vec(),
+        judged: 2,
         ..Recording::default()
     }
 }
@@ -115,7 +118,7 @@ pub(crate) fn missing_zero_grad() -> Finding {
             measure("seen-by-machines-only", ""),
             measure("steps", "5 calls of Optimizer.step and none of zero_grad"),
         ],
-        impact: Impact { peak: Some(mib(253)), resident: Some(mib(975)), per_iteration: None },
+        impact: Impact { peak: Some(mib(253)), resident: Some(mib(975)), ..Impact::default() },
         help:
             "clear them once per iteration, directly after the step:\n  optimizer.zero_grad(set_to_none=True)"
                 .to_owned(),
@@ -154,9 +157,9 @@ pub(crate) fn note() -> Finding {
 pub(crate) fn report(findings: Vec<Finding>) -> Report {
     let skipped = Skipped {
         input: 0,
+        device: DeviceIndex::at(0),
         rule: "oom".into(),
-        reason: "no event has a stack (recorded with context=None)".to_owned(),
-        blind: true,
+        silence: Silence::NotApplicable(Absent::Training),
     };
     Report { recordings: vec![recording()], findings, skipped: vec![skipped], ..Report::default() }
 }
@@ -179,7 +182,7 @@ pub(crate) fn findings() -> Report {
         input: 1,
         group: Group::Allocator,
         confidence: Confidence::Medium,
-        impact: Impact { peak: Some(mib(512)), ..Impact::default() },
+        impact: Impact { reserved: Some(mib(512)), ..Impact::default() },
         evidence: vec![
             Measure {
                 name: "holes",
@@ -204,13 +207,21 @@ pub(crate) fn findings() -> Report {
     report.findings.sort_by_key(|one| std::cmp::Reverse(one.severity));
     report.notices = vec![unused_ignore()];
     report.skipped = self::report(Vec::new()).skipped;
-    report.verdict = Verdict { fail_on: Some(Severity::Error), failing: 1, blind: 0 };
+    report.verdict = Verdict { fail_on: Some(Severity::Error), failing: 1, ..Verdict::default() };
     with_fingerprints(report)
+}
+
+/// Nothing was found, and a rule could not judge.
+pub(crate) fn blind() -> Report {
+    let mut report = report(Vec::new());
+    report.skipped[0].silence = Silence::Blind(Hidden::Iterations);
+    report.verdict = none().verdict;
+    report
 }
 
 /// A program in order.
 pub(crate) fn none() -> Report {
-    let verdict = Verdict { fail_on: Some(Severity::Error), failing: 0, blind: 0 };
+    let verdict = Verdict { fail_on: Some(Severity::Error), ..Verdict::default() };
     Report { recordings: vec![recording()], verdict, ..Report::default() }
 }
 

@@ -1,11 +1,12 @@
-//! Every format over the same four outcomes: findings, none, all of them suppressed, no verdict.
+//! Every format over the same five outcomes: findings, none, all of them suppressed, none where not all was judged, no
+//! verdict.
 
 use memlint::engine::Report;
 use memlint::report::{Detail, Format, Look};
 use memlint::source::SourceMap;
 use serde_json::Value;
 
-use crate::fixture::{PLAIN, failure, findings, golden, hostile, none, sources, suppressed};
+use crate::fixture::{PLAIN, blind, failure, findings, golden, hostile, none, sources, suppressed};
 
 /// What a format writes of a report.
 pub(crate) fn written(format: Format, report: &Report, sources: &SourceMap, look: &Look) -> String {
@@ -45,7 +46,9 @@ fn settled(format: Format, text: &str) -> String {
 fn every_format_writes_every_outcome() {
     for format in Format::ALL {
         let mut all = String::new();
-        for (name, report) in [("findings", findings()), ("none", none()), ("suppressed", suppressed())] {
+        for (name, report) in
+            [("findings", findings()), ("none", none()), ("suppressed", suppressed()), ("blind", blind())]
+        {
             let text = written(format, &report, &sources(), &PLAIN);
             all.extend(["==== ", name, "\n", &settled(format, &text)]);
         }

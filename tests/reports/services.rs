@@ -9,8 +9,8 @@ use roxmltree::{Document, Node};
 use serde_json::Value;
 
 use crate::fixture::{
-    HOSTILE, PLAIN, at, finding, findings, hostile, missing_zero_grad, none, nowhere, recording, report,
-    sources, suppressed,
+    HOSTILE, PLAIN, at, blind, finding, findings, hostile, missing_zero_grad, none, nowhere, recording,
+    report, sources, suppressed,
 };
 use crate::matrix::{written, written_failure};
 
@@ -198,11 +198,11 @@ fn junit_has_a_case_for_each_rule_and_snapshot() {
 #[test]
 fn junit_fails_where_the_gate_closes() {
     let mut report = findings();
-    report.verdict = Verdict { fail_on: Some(Severity::Warning), failing: 3, blind: 0 };
+    report.verdict = Verdict { fail_on: Some(Severity::Warning), failing: 3, ..Verdict::default() };
     let cases = outcomes(&write(Format::Junit, &report));
     assert_eq!(cases.values().filter(|outcome| outcome.contains("failure")).count(), 4);
     assert!(cases.values().any(|outcome| outcome == "system-out"), "the note");
-    report.verdict = Verdict { fail_on: None, failing: 0, blind: 0 };
+    report.verdict = Verdict::default();
     assert!(!outcomes(&write(Format::Junit, &report)).values().any(|outcome| outcome.contains("failure")));
     assert!(outcomes(&written_failure(Format::Junit)).values().any(|outcome| outcome == "error"));
     assert_eq!(outcomes(&write(Format::Junit, &none())).values().filter(|one| one.is_empty()).count(), 3);
@@ -269,7 +269,12 @@ fn markdown_says_what_the_gate_does() {
     assert!(text.contains("| error | missing-zero-grad |") && text.contains("25.3 MiB of the peak"));
     assert!(text.contains("█") && text.contains("░"), "memory of the iterations is drawn");
     assert!(write(Format::Markdown, &none()).contains("**The gate is open**"));
-    let mut blind = none();
+    let mut blind = blind();
+    let text = write(Format::Markdown, &blind);
+    assert!(
+        text.starts_with("## memlint: no findings, but 1 of 3 rules could not judge: record 5"),
+        "{text}"
+    );
     blind.verdict.blind = 1;
     assert!(write(Format::Markdown, &blind).contains("**There is no verdict**"), "--strict");
     let mut unnamed = none();

@@ -59,7 +59,7 @@ fn several_snapshots_and_what_they_lack() {
         input: 1,
         group: Group::Allocator,
         confidence: Confidence::Low,
-        impact: Impact { peak: Some(Bytes::ZERO), resident: None, per_iteration: Some(mib(160)) },
+        impact: Impact { reserved: Some(Bytes::ZERO), per_iteration: Some(mib(160)), ..Impact::default() },
         help: "release it".to_owned(),
         ..finding("fragmentation", Severity::Warning, "holes grow by 16 MiB in each of 12 iterations")
     };

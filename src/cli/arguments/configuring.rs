@@ -20,7 +20,7 @@ pub(in crate::cli) struct Locating {
     /// The configuration [default: memlint.toml, .memlint.toml or [tool.memlint] of pyproject.toml, in the current folder
     /// or the nearest above it within the repository].
     #[arg(long, value_name = "FILE", env = "MEMLINT_CONFIG")]
-    config: Option<PathBuf>,
+    pub(in crate::cli) config: Option<PathBuf>,
 
     /// Look for no configuration.
     #[arg(long)]
@@ -32,7 +32,7 @@ pub(in crate::cli) struct Locating {
 #[command(next_help_heading = "Configuration")]
 pub(in crate::cli) struct Configuring {
     #[command(flatten)]
-    locating: Locating,
+    pub(in crate::cli) locating: Locating,
 
     /// Run these rules or groups, and no others; `all` is every rule.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]

@@ -5,7 +5,7 @@
 
 use crate::config::{CallSite, Metric, Scope};
 use crate::facts::Facts;
-use crate::finding::Location;
+use crate::finding::{Absent, Location, Silence};
 use crate::lives::growth;
 use crate::program::Phase;
 use crate::role::Role;
@@ -27,25 +27,22 @@ pub(super) struct Measured {
     pub(super) members: Vec<AllocationId>,
 }
 
-/// Why a metric has no value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Unmeasured {
-    /// In words for a person.
-    pub(super) reason: String,
-    /// Whether the recording lacks what is needed, and not the program.
-    pub(super) blind: bool,
-}
-
 /// Measures a metric.
-pub(super) fn measure(metric: &Metric, scope: Scope, facts: &Facts) -> Result<Measured, Unmeasured> {
-    let needs: &[Need] = match (metric, scope) {
-        (Metric::GrowthPerIteration, _) | (_, Scope::Iteration) => &[Need::History, Need::Iterations],
-        (Metric::CallSiteBytes(_), _) => &[Need::History, Need::Stacks],
-        _ => &[Need::History],
+///
+/// # Errors
+/// Where the recording hides it, or the program has nothing of the kind.
+pub(super) fn measure(metric: &Metric, scope: Scope, facts: &Facts) -> Result<Measured, Silence> {
+    let driver: &[Need] = match metric {
+        Metric::PeakReserved | Metric::Fragmentation => &[Need::Segments],
+        _ => &[],
     };
-    if let Some(reason) = needs.iter().find_map(|need| need.unmet(facts)) {
-        return Err(Unmeasured { reason: reason.to_owned(), blind: true });
-    }
+    let more: &[Need] = match (metric, scope) {
+        (Metric::GrowthPerIteration, _) | (_, Scope::Iteration) => &[Need::Iterations],
+        (Metric::CallSiteBytes(_), _) => &[Need::Stacks],
+        _ => &[],
+    };
+    let needs = [&[Need::History], driver, more].concat();
+    Need::all_met(&needs, facts.evidence)?;
     let moments = Moments::of(scope, facts)?;
     Ok(match metric {
         Metric::PeakRequested => requested(facts, &moments, None, |_, _| true),
@@ -66,7 +63,7 @@ enum Moments {
 }
 
 impl Moments {
-    fn of(scope: Scope, facts: &Facts) -> Result<Moments, Unmeasured> {
+    fn of(scope: Scope, facts: &Facts) -> Result<Moments, Silence> {
         match scope {
             Scope::Run => Ok(Moments::All),
             Scope::Iteration => {
@@ -75,8 +72,9 @@ impl Moments {
             }
             Scope::Phase(phase) if facts.program.phases.contains(&phase) => Ok(Moments::In(phase)),
             Scope::Phase(phase) => {
-                let reason = format!("the program was never seen in the phase `{}`", phase.name());
-                Err(Unmeasured { reason, blind: false })
+                // Only stacks of whole iterations show that there is none.
+                Need::all_met(&[Need::Stacks, Need::Iterations], facts.evidence)?;
+                Err(Silence::NotApplicable(Absent::Phase(phase)))
             }
         }
     }
@@ -221,8 +219,7 @@ fn reserved(facts: &Facts, moments: &Moments) -> Measured {
 fn growth(facts: &Facts) -> Measured {
     let ends = facts.iteration_ends();
     let counted = ends.iter().skip(usize::from(ends.len() >= 3));
-    let series: Vec<f64> =
-        counted.map(|end| facts.timeline.levels.before(*end).get() as f64).collect();
+    let series: Vec<f64> = counted.map(|end| facts.timeline.levels.before(*end).get() as f64).collect();
     let slope = match series.as_slice() {
         // Two ends are a difference and no more.
         [first, last] => last - first,

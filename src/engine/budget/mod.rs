@@ -7,41 +7,27 @@ mod measure;
 
 use std::collections::BTreeMap;
 
-use self::measure::{Measured, Unmeasured, measure};
+use self::measure::{Measured, measure};
 use crate::config::{Amount, Budget, Metric, Scope};
 use crate::facts::Facts;
-use crate::finding::{Finding, Group, Impact, Measure, Related, Severity, Skipped, Value};
+use crate::finding::{Finding, Group, Hidden, Impact, Measure, Related, Severity, Silence, Value};
 use crate::rules::{place, shown};
 use crate::unit::{AllocationId, Bytes, Confidence, FrameId, Index, StackId, count, percent};
 
 /// Lines that are named beside the largest.
 const BESIDE: usize = 2;
 
-/// Why a budget was not judged.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Unjudged(Unmeasured);
-
-impl Unjudged {
-    pub(super) fn skipped(self, budget: &Budget) -> Skipped {
-        let Unjudged(Unmeasured { reason, blind }) = self;
-        Skipped { input: 0, rule: budget.rule.clone().into(), reason, blind }
-    }
-}
-
 /// What a budget finds on a device.
 pub(super) fn judge(
     budget: &Budget,
     facts: &Facts,
     capacity: Option<Bytes>,
-) -> Result<Option<Finding>, Unjudged> {
-    let measured = measure(&budget.metric.value, budget.scope.value, facts).map_err(Unjudged)?;
+) -> Result<Option<Finding>, Silence> {
+    let measured = measure(&budget.metric.value, budget.scope.value, facts)?;
     let limit = match (budget.limit.value, measured.whole.or(capacity)) {
         (Amount::Bytes(bytes), _) => bytes,
         (Amount::Share(share), Some(whole)) => Bytes::rounded(share * whole.get() as f64),
-        (Amount::Share(_), None) => {
-            let reason = "the memory of the device is not known".to_owned();
-            return Err(Unjudged(Unmeasured { reason, blind: true }));
-        }
+        (Amount::Share(_), None) => return Err(Silence::Blind(Hidden::Capacity)),
     };
     Ok((measured.bytes > limit).then(|| finding(budget, facts, &measured, limit)))
 }

@@ -74,6 +74,8 @@ struct Measure {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     peak_bytes: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    reserved_bytes: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     resident_bytes: Option<u64>,
 }
 
@@ -129,6 +131,7 @@ fn entry(read: EntryDocument, line: usize) -> Result<Entry, &'static str> {
         message: message.into_owned(),
         measure: Impact {
             peak: bytes(measure.peak_bytes),
+            reserved: bytes(measure.reserved_bytes),
             resident: bytes(measure.resident_bytes),
             per_iteration: bytes(measure.bytes_per_iteration),
         },
@@ -173,6 +176,7 @@ fn written(entry: &Entry) -> EntryDocument<'_> {
         measure: Measure {
             bytes_per_iteration: bytes(entry.measure.per_iteration),
             peak_bytes: bytes(entry.measure.peak),
+            reserved_bytes: bytes(entry.measure.reserved),
             resident_bytes: bytes(entry.measure.resident),
         },
         fingerprint: entry.fingerprint.to_string(),

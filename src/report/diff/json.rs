@@ -99,6 +99,7 @@ struct Finding {
 #[derive(Serialize)]
 struct Size {
     peak_bytes: Option<u64>,
+    reserved_bytes: Option<u64>,
     resident_bytes: Option<u64>,
     bytes_per_iteration: Option<u64>,
 }
@@ -214,6 +215,7 @@ impl Size {
         let bytes = |bytes: Option<Bytes>| bytes.map(Bytes::get);
         Size {
             peak_bytes: bytes(impact.peak),
+            reserved_bytes: bytes(impact.reserved),
             resident_bytes: bytes(impact.resident),
             bytes_per_iteration: bytes(impact.per_iteration),
         }

@@ -7,13 +7,13 @@ use serde::Serialize;
 
 use super::finding::{Found, Spot};
 use super::{Gap, Loop, SCHEMA, TOOL, Tool};
-use crate::engine::{RecordedDevice, Recording, Report};
+use crate::engine::{self, Outcome, RecordedDevice, Recording, Report};
 use crate::finding;
 use crate::report::Failure;
 use crate::report::place::Place;
 use crate::report::tally::Tally;
 use crate::source::SourceMap;
-use crate::unit::Index;
+use crate::unit::{Bytes, Index};
 
 /// What a check found.
 #[derive(Serialize, JsonSchema)]
@@ -29,10 +29,12 @@ pub(super) struct Check {
     findings: Vec<Found>,
     /// What a person should know of the judging itself; counts for the verdict, too.
     notices: Vec<Noted>,
-    /// Rules that could not run.
+    /// Rules that did not judge a device.
     skipped: Vec<Skipped>,
     /// What the snapshots do not tell.
     gaps: Vec<Gap>,
+    /// Files that could not be read.
+    unread: Vec<Unread>,
     summary: Summary,
     verdict: Verdict,
 }
@@ -56,11 +58,21 @@ pub(super) struct Closing {
     inputs: Vec<CheckedInput>,
     skipped: Vec<Skipped>,
     gaps: Vec<Gap>,
+    unread: Vec<Unread>,
     summary: Summary,
     verdict: Verdict,
 }
 
-/// What a file given with `--output-file` holds where memlint exits with 2.
+/// A file that could not be read.
+#[derive(Serialize, JsonSchema)]
+struct Unread {
+    path: String,
+    rank: Option<u32>,
+    message: String,
+    help: Option<String>,
+}
+
+/// What a file given with `--output-file` holds where there is no report.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct NoVerdict {
     #[schemars(extend("const" = SCHEMA))]
@@ -97,9 +109,12 @@ struct CheckedDevice {
     iterations_confidence: &'static str,
     #[serde(rename = "loop")]
     main_loop: Option<Loop>,
-    peak_requested_bytes: u64,
-    peak_allocated_bytes: u64,
-    peak_reserved_bytes: u64,
+    /// Null where the recording hides it (`skipped` says what it hides).
+    peak_requested_bytes: Option<u64>,
+    /// Null where the recording hides it.
+    peak_allocated_bytes: Option<u64>,
+    /// Null where the recording hides it.
+    peak_reserved_bytes: Option<u64>,
     peak_phase: &'static str,
     /// Bytes by role; they add up to the peak of requested bytes.
     roles_at_peak: BTreeMap<&'static str, u64>,
@@ -117,14 +132,19 @@ pub(super) struct Noted {
     location: Option<Spot>,
 }
 
-/// A rule that could not run.
+/// A rule that did not judge a device.
 #[derive(Serialize, JsonSchema)]
 struct Skipped {
     input: Option<String>,
     rule: String,
+    /// The ordinal of the device; null for a rule that compares recordings.
+    device: Option<usize>,
     reason: String,
-    /// Whether the recording lacks what the rule needs to see, so that its silence means nothing.
+    /// Whether the recording hides what the rule needs to see, so that its silence means nothing. Otherwise the program does
+    /// nothing that the rule is about.
     blind: bool,
+    /// How to record so that the rule can judge; null where it is not blind.
+    help: Option<&'static str>,
 }
 
 /// Counts. Findings that do not count for the verdict are not among the first three.
@@ -149,23 +169,33 @@ struct Summary {
 /// Whether the gate closes.
 #[derive(Serialize, JsonSchema)]
 struct Verdict {
-    /// Whether it does; `--exit-zero` changes nothing here.
+    /// Whether findings close it; `--exit-zero` changes nothing here.
     fails: bool,
     /// The least severity that closes it; null where nothing does.
     #[schemars(extend("enum" = ["info", "warning", "error", null]))]
     fail_on: Option<&'static str>,
     /// How many findings and notices close it.
     failing: usize,
+    /// What comes of it: `no-verdict` is exit status 2.
+    #[schemars(extend("enum" = ["open", "closed", "no-verdict"]))]
+    outcome: &'static str,
+    /// How many files could not be read: any of them leaves no verdict.
+    unread: usize,
+    /// How many recordings no rule could judge: any of them leaves no verdict.
+    unjudged: usize,
     /// With `--strict` the rules that could not judge a recording: any of them makes the exit status 2 instead of 0.
     blind: usize,
+    /// With `--strict` the notices that something was not looked at: any of them makes the exit status 2 instead of 0.
+    left_out: usize,
 }
 
 impl Check {
     pub(super) fn of(report: &Report, sources: &SourceMap) -> Check {
-        let Closing { schema, tool, inputs, skipped, gaps, summary, verdict } = Closing::of(report, sources);
+        let Closing { schema, tool, inputs, skipped, gaps, unread, summary, verdict } =
+            Closing::of(report, sources);
         let findings = report.findings.iter().map(|finding| Found::of(finding, report, sources)).collect();
         let notices = report.notices.iter().map(Noted::of).collect();
-        Check { schema, tool, inputs, findings, notices, skipped, gaps, summary, verdict }
+        Check { schema, tool, inputs, findings, notices, skipped, gaps, unread, summary, verdict }
     }
 }
 
@@ -188,6 +218,7 @@ impl Closing {
             inputs: report.recordings.iter().map(|one| CheckedInput::of(one, sources)).collect(),
             skipped: report.skipped.iter().map(|one| Skipped::of(one, report)).collect(),
             gaps: report.recordings.iter().flat_map(Gap::all).collect(),
+            unread: report.unread.iter().map(Unread::of).collect(),
             summary: Summary {
                 errors: tally.errors,
                 warnings: tally.warnings,
@@ -202,9 +233,24 @@ impl Closing {
                 fails: report.verdict.fails(),
                 fail_on: report.verdict.fail_on.map(finding::Severity::name),
                 failing: report.verdict.failing,
+                outcome: match report.verdict.outcome() {
+                    Outcome::Open => "open",
+                    Outcome::Closed => "closed",
+                    Outcome::NoVerdict(_) => "no-verdict",
+                },
+                unread: report.verdict.unread,
+                unjudged: report.verdict.unjudged,
                 blind: report.verdict.blind,
+                left_out: report.verdict.left_out,
             },
         }
+    }
+}
+
+impl Unread {
+    fn of(unread: &engine::Unread) -> Unread {
+        let engine::Unread { name, rank, message, help, .. } = unread.clone();
+        Unread { path: name, rank, message, help }
     }
 }
 
@@ -232,8 +278,10 @@ impl Skipped {
         Skipped {
             input: report.recordings.get(skipped.input).map(|one| one.name.clone()),
             rule: skipped.rule.to_string(),
-            reason: skipped.reason.clone(),
-            blind: skipped.blind,
+            device: skipped.device.map(Index::position),
+            reason: skipped.silence.reason(),
+            blind: skipped.blind().is_some(),
+            help: skipped.blind().map(finding::Hidden::remedy),
         }
     }
 }
@@ -249,13 +297,13 @@ impl CheckedDevice {
     fn of(device: &RecordedDevice, sources: &SourceMap) -> CheckedDevice {
         CheckedDevice {
             device: device.device.position(),
-            iterations: device.profile.iterations.len(),
+            iterations: device.iterations,
             iterations_found_by: device.found_by.name(),
             iterations_confidence: device.confidence.name(),
             main_loop: Loop::of(device, sources),
-            peak_requested_bytes: device.peak_requested.get(),
-            peak_allocated_bytes: device.peak_allocated.get(),
-            peak_reserved_bytes: device.peak_reserved.get(),
+            peak_requested_bytes: device.peak_requested.map(Bytes::get),
+            peak_allocated_bytes: device.peak_allocated.map(Bytes::get),
+            peak_reserved_bytes: device.peak_reserved.map(Bytes::get),
             peak_phase: device.profile.peak_phase.name(),
             roles_at_peak: by_role(device),
         }

@@ -96,8 +96,10 @@ struct Beside {
 /// What mending a finding would save; null where that is not known.
 #[derive(Serialize, JsonSchema)]
 struct Impact {
-    /// Off the peak of requested bytes; of reserved bytes for rules of the group `allocator`.
+    /// Off the peak of requested bytes.
     peak_bytes: Option<u64>,
+    /// Off the peak of reserved bytes, where the program asks for as much as before.
+    reserved_bytes: Option<u64>,
     /// Off what stays at the end of an iteration.
     resident_bytes: Option<u64>,
     /// By which every iteration grows.
@@ -171,6 +173,7 @@ impl Impact {
         let bytes = |bytes: Option<Bytes>| bytes.map(Bytes::get);
         Impact {
             peak_bytes: bytes(impact.peak),
+            reserved_bytes: bytes(impact.reserved),
             resident_bytes: bytes(impact.resident),
             bytes_per_iteration: bytes(impact.per_iteration),
         }

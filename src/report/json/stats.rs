@@ -10,7 +10,7 @@ use crate::engine::{Device, Input, RecordedDevice};
 use crate::snapshot;
 use crate::source::SourceMap;
 use crate::timeline::Allocation;
-use crate::unit::{AllocationId, EventIndex, Index};
+use crate::unit::{AllocationId, Bytes, EventIndex, Index};
 
 /// What a snapshot holds.
 #[derive(Serialize, JsonSchema)]
@@ -54,9 +54,12 @@ impl HostMemory {
 struct DeviceStats {
     device: usize,
     events: usize,
-    peak_requested_bytes: u64,
-    peak_allocated_bytes: u64,
-    peak_reserved_bytes: u64,
+    /// Null where the recording hides it.
+    peak_requested_bytes: Option<u64>,
+    /// Null where the recording hides it.
+    peak_allocated_bytes: Option<u64>,
+    /// Null where the recording hides it.
+    peak_reserved_bytes: Option<u64>,
     requested_bytes_at_end: u64,
     reserved_bytes_at_end: u64,
     #[serde(rename = "loop")]
@@ -79,8 +82,10 @@ struct IterationStats {
     start_us: i64,
     end_us: i64,
     complete: bool,
-    peak_requested_bytes: u64,
-    resident_bytes: u64,
+    /// Null where the recording hides it.
+    peak_requested_bytes: Option<u64>,
+    /// Null where the recording hides it.
+    resident_bytes: Option<u64>,
 }
 
 /// An allocation; what it was born with is null where it is older than the recording, `free_*` where it is alive at the end.
@@ -124,32 +129,36 @@ impl Stats {
 
 impl DeviceStats {
     fn of(device: &Device, recorded: &RecordedDevice, sources: &SourceMap) -> DeviceStats {
-        let (timeline, program, profile) = (&device.timeline, &device.program, &device.profile);
-        let iterations = program.iterations.iter().zip(&profile.iterations).enumerate();
+        let (timeline, program, profile) = (&device.timeline, &device.program, &recorded.profile);
+        let memory = |index: usize| profile.iterations.get(index);
+        let bytes = |bytes: Option<Bytes>| bytes.map(Bytes::get);
         DeviceStats {
             device: device.device.position(),
             events: timeline.allocation_of.len(),
-            peak_requested_bytes: timeline.peak_requested.bytes.get(),
-            peak_allocated_bytes: device.replay.peak_allocated.bytes.get(),
-            peak_reserved_bytes: timeline.peak_reserved.bytes.get(),
+            peak_requested_bytes: bytes(recorded.peak_requested),
+            peak_allocated_bytes: bytes(recorded.peak_allocated),
+            peak_reserved_bytes: bytes(recorded.peak_reserved),
             requested_bytes_at_end: timeline.requested_at_end.get(),
             reserved_bytes_at_end: timeline.reserved_at_end.get(),
             main_loop: Loop::of(recorded, sources),
             iterations_found_by: program.found_by.name(),
             iterations_confidence: program.confidence.name(),
-            iterations: iterations
-                .map(|(index, (iteration, memory))| IterationStats {
+            iterations: program
+                .iterations
+                .iter()
+                .enumerate()
+                .map(|(index, iteration)| IterationStats {
                     index,
                     start_event: iteration.start.position(),
                     end_event: iteration.end.position(),
                     start_us: iteration.start_time.0,
                     end_us: iteration.end_time.0,
                     complete: iteration.complete,
-                    peak_requested_bytes: memory.peak.get(),
-                    resident_bytes: memory.resident.get(),
+                    peak_requested_bytes: memory(index).map(|memory| memory.peak.get()),
+                    resident_bytes: memory(index).map(|memory| memory.resident.get()),
                 })
                 .collect(),
-            peak_event: timeline.peak_requested.event.map(Index::position),
+            peak_event: recorded.peak_requested.and(timeline.peak_requested.event).map(Index::position),
             peak_phase: profile.peak_phase.name(),
             peak_iteration: profile.peak_iteration.map(Index::position),
             roles_at_peak: check::by_role(recorded),

@@ -35,14 +35,19 @@ objects! {
     Tool { driver: Driver, }
     Driver {
         name: &'static str,
+        version: &'static str,
         semantic_version: &'static str,
+        information_uri: &'static str,
         rules: Vec<Rule>,
     }
     /// A `reportingDescriptor`.
     Rule {
         id: String,
+        name: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         short_description: Option<Message>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        full_description: Option<Message>,
         #[serde(skip_serializing_if = "Option::is_none")]
         help: Option<Help>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,7 +57,11 @@ objects! {
     /// A `multiformatMessageString`.
     Help { text: String, markdown: String, }
     Configuration { level: &'static str, }
-    Tags { tags: Vec<&'static str>, }
+    Tags {
+        tags: Vec<&'static str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        precision: Option<&'static str>,
+    }
     AutomationDetails { id: &'static str, }
     /// An `artifactLocation` without a place: the reader knows it.
     BaseId { description: Message, }
@@ -132,6 +141,8 @@ objects! {
         seen_on: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
         peak_bytes: Option<u64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reserved_bytes: Option<u64>,
         #[serde(skip_serializing_if = "Option::is_none")]
         resident_bytes: Option<u64>,
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,7 +1,7 @@
 //! SARIF 2.1.0, as code scanning services read it.
 //!
 //! A finding that points at no line is a result at the program's main loop, and a notification where the stacks show none:
-//! GitHub refuses results without a place. What was ignored is a suppressed result, what the baseline knows an unchanged one;
+//! GitHub refuses results without a place. Notes are left out unless they are asked for. What was ignored is a suppressed result, what the baseline knows an unchanged one;
 //! skipped rules, gaps and notices are notifications. Files are named from the root of the working copy.
 
 mod log;
@@ -15,10 +15,11 @@ use self::log::{
     LogicalLocation, Message, Notification, PhysicalLocation, Properties, Reference, Region, Rule, Run,
     SarifResult, Spot, Suppression, Tags, ThreadFlow, Tool,
 };
+use super::headline::Headline;
 use super::look::Detail;
 use super::place::Place;
 use super::{Failure, gap, json, words};
-use crate::engine::Report;
+use crate::engine::{Outcome, Report};
 use crate::finding::{self, Finding, Severity, Standing};
 use crate::rules;
 use crate::source::SourceMap;
@@ -27,15 +28,25 @@ use crate::unit::{Bytes, Index};
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 /// The key of our fingerprints; their version follows the name.
 const FINGERPRINT: &str = "memlint/v1";
+/// The key by which code scanning tells findings from one run to the next; it reads no other. It would hash the text around the
+/// line, so that every edit beside it would open a new alert.
+const LINE_HASH: &str = "primaryLocationLineHash";
+/// Where the tool is described.
+const INFORMATION: &str = "https://github.com/memlint/memlint";
 /// Examples of a rule's page are tests, not help.
 const EXAMPLES: &str = "\n## Examples";
 
 /// Writes the report of a check.
-pub(super) fn check(report: &Report, sources: &SourceMap, out: &mut dyn io::Write) -> io::Result<()> {
+pub(super) fn check(
+    report: &Report,
+    sources: &SourceMap,
+    detail: Detail,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
     let rules = rules(report);
-    let writer = Writer { report, sources, rules: &rules };
+    let writer = Writer { report, sources, detail, rules: &rules };
     let invocation = Invocation {
-        execution_successful: report.verdict.fails() || report.verdict.blind == 0,
+        execution_successful: !matches!(report.verdict.outcome(), Outcome::NoVerdict(_)),
         tool_execution_notifications: writer.notifications(),
     };
     json::write(&log(rules.iter().map(|rule| describe(rule)).collect(), invocation, writer.results()), out)
@@ -51,7 +62,13 @@ pub(super) fn failure(failure: &Failure, out: &mut dyn io::Write) -> io::Result<
 
 fn log(rules: Vec<Rule>, invocation: Invocation, results: Vec<SarifResult>) -> Log {
     let root = Message { text: "the root of the repository".to_owned() };
-    let driver = Driver { name: "memlint", semantic_version: env!("CARGO_PKG_VERSION"), rules };
+    let driver = Driver {
+        name: "memlint",
+        version: env!("CARGO_PKG_VERSION"),
+        semantic_version: env!("CARGO_PKG_VERSION"),
+        information_uri: INFORMATION,
+        rules,
+    };
     Log {
         schema: SCHEMA,
         version: "2.1.0",
@@ -82,13 +99,43 @@ fn describe(name: &str) -> Rule {
     let meta = rules::metas().find(|meta| meta.name == name);
     Rule {
         id: name.to_owned(),
+        name: words_joined(name),
         short_description: meta.map(|meta| Message { text: meta.summary.to_owned() }),
+        full_description: meta.map(|meta| Message { text: lead(meta.page).replace('\n', " ") }),
         help: meta.map(|meta| {
             let page = meta.page.split(EXAMPLES).next().unwrap_or_default().trim_end();
             Help { text: page.to_owned(), markdown: page.to_owned() }
         }),
         default_configuration: meta.map(|meta| Configuration { level: level(meta.level) }),
-        properties: Tags { tags: meta.map(|meta| meta.group.name()).into_iter().collect() },
+        properties: Tags {
+            tags: meta.map(|meta| meta.group.name()).into_iter().collect(),
+            precision: meta.map(|meta| precision(meta.level)),
+        },
+    }
+}
+
+/// `missing-zero-grad` as `MissingZeroGrad`, which is how readers of SARIF write names.
+fn words_joined(name: &str) -> String {
+    let capital = |word: &str| {
+        let mut letters = word.chars();
+        letters.next().map(|first| first.to_uppercase().chain(letters).collect::<String>())
+    };
+    name.split(|letter: char| !letter.is_alphanumeric()).filter_map(capital).collect()
+}
+
+/// What a rule's page says first, below its title.
+fn lead(page: &str) -> &str {
+    let below = page.split_once("\n\n").map_or(page, |(_, below)| below);
+    below.split("\n\n").next().unwrap_or_default().trim()
+}
+
+/// How sure the findings of a rule are: a rule stops a merge by itself only where it can tell from what was recorded alone that
+/// memory is wasted.
+const fn precision(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "high",
+        Severity::Warning => "medium",
+        Severity::Info => "low",
     }
 }
 
@@ -120,16 +167,34 @@ fn message(text: &str) -> Message {
 struct Writer<'a> {
     report: &'a Report,
     sources: &'a SourceMap,
+    detail: Detail,
     rules: &'a [&'a str],
 }
 
 impl Writer<'_> {
+    /// The findings that are more than a note or close the gate; all where all is asked for. One that does not count is among
+    /// them: its result says so.
+    fn findings(&self) -> impl Iterator<Item = &Finding> {
+        let least = words::least(self.report, self.detail);
+        self.report.findings.iter().filter(move |finding| finding.severity >= least)
+    }
+
     /// Findings that have a place.
     fn results(&self) -> Vec<SarifResult> {
         let compared = self.report.findings.iter().any(|one| is_known(&one.standing));
         let placed = |finding| Some((finding, words::anchor(self.report, finding)?));
-        let findings = self.report.findings.iter().filter_map(placed);
-        findings.map(|(finding, anchor)| self.result(finding, anchor, compared)).collect()
+        let mut alike: BTreeMap<String, usize> = BTreeMap::new();
+        let mut results = Vec::new();
+        for (finding, anchor) in self.findings().filter_map(placed) {
+            let mut result = self.result(finding, anchor, compared);
+            // As code scanning numbers lines of the same text.
+            let fingerprint = finding.fingerprint.to_string();
+            let number = alike.entry(fingerprint.clone()).or_default();
+            *number += 1;
+            result.partial_fingerprints.insert(LINE_HASH, format!("{fingerprint}:{number}"));
+            results.push(result);
+        }
+        results
     }
 
     fn result(&self, finding: &Finding, anchor: &finding::Location, compared: bool) -> SarifResult {
@@ -177,6 +242,7 @@ impl Writer<'_> {
             device: finding.device.map(Index::position),
             seen_on: words::places(self.report, finding),
             peak_bytes: bytes(finding.impact.peak),
+            reserved_bytes: bytes(finding.impact.reserved),
             resident_bytes: bytes(finding.impact.resident),
             bytes_per_iteration: bytes(finding.impact.per_iteration),
             evidence: json::evidence(finding),
@@ -210,10 +276,15 @@ impl Writer<'_> {
         }
     }
 
-    /// All that is no result: findings without a place, notices, rules that could not run, gaps.
+    /// All that is no result: what could not be judged or read, findings without a place, notices, gaps.
     fn notifications(&self) -> Vec<Notification> {
-        let unplaced =
-            self.report.findings.iter().filter(|finding| words::anchor(self.report, finding).is_none());
+        let headline =
+            Headline::of(self.report).map(|one| notification("not-judged", one.severity, &one.text));
+        let unread =
+            self.report.unread.iter().map(|unread| {
+                notification("unreadable", Severity::Error, &Failure::of_file(unread).sentence())
+            });
+        let unplaced = self.findings().filter(|finding| words::anchor(self.report, finding).is_none());
         let unplaced = unplaced.map(|finding| Notification {
             message: self.message(finding),
             associated_rule: Some(Reference { id: finding.rule.to_string() }),
@@ -227,8 +298,8 @@ impl Writer<'_> {
             associated_rule: Some(Reference { id: skipped.rule.to_string() }),
             ..notification(
                 "rule-skipped",
-                if skipped.blind { Severity::Warning } else { Severity::Info },
-                &format!("{} could not run: {}", skipped.rule, skipped.reason),
+                if skipped.blind().is_some() { Severity::Warning } else { Severity::Info },
+                &format!("{} did not judge: {}", skipped.rule, skipped.silence.reason()),
             )
         });
         let gaps = self.report.recordings.iter().flat_map(|recording| {
@@ -238,7 +309,7 @@ impl Writer<'_> {
                 notification(kind, Severity::Info, &format!("{}: not known: {what}", recording.name))
             })
         });
-        unplaced.chain(notices).chain(skipped).chain(gaps).collect()
+        headline.into_iter().chain(unread).chain(unplaced).chain(notices).chain(skipped).chain(gaps).collect()
     }
 }
 

@@ -5,13 +5,14 @@ mod excerpt;
 use std::fmt::Write;
 
 use self::excerpt::Mark;
+use super::headline::Headline;
 use super::look::{Detail, Ink, Look};
 use super::place::Place;
-use super::{closing, sightings, words};
+use super::{Failure, closing, sightings, words};
 use crate::engine::Report;
 use crate::finding::{Finding, Notice, Related, Severity};
 use crate::source::SourceMap;
-use crate::unit::{Index, count, shown_name};
+use crate::unit::{Index, count, shown_line, shown_name};
 
 /// Lines this far apart are drawn in one frame; others follow the finding's own.
 const NEAR: u32 = 3;
@@ -19,6 +20,7 @@ const NEAR: u32 = 3;
 /// Writes the report of a check.
 pub fn render(report: &Report, sources: &SourceMap, look: &Look) -> String {
     let mut out = String::new();
+    render_headline(&mut out, report, look);
     let mut unknown_files = Vec::new();
     for finding in words::shown(report, look.detail) {
         Entry { report, sources, look, finding }.render(&mut out, &mut unknown_files);
@@ -32,6 +34,21 @@ pub fn render(report: &Report, sources: &SourceMap, look: &Look) -> String {
         closing::render(&mut out, report, sources, look);
     }
     out
+}
+
+/// That not all was judged, and which files could not be read.
+fn render_headline(out: &mut String, report: &Report, look: &Look) {
+    let Some(Headline { severity, text }) = Headline::of(report) else { return };
+    // Not wrapped: whoever looks for it in a log finds it on one line.
+    let _ = writeln!(out, "{}", look.paint(Ink::Severity(severity), &text));
+    for unread in &report.unread {
+        let _ = writeln!(
+            out,
+            "{}",
+            look.wrap(&format!("  {}", shown_line(&Failure::of_file(unread).sentence())), 4)
+        );
+    }
+    out.push('\n');
 }
 
 /// What a person should know of the judging itself.

@@ -26,9 +26,10 @@ fn claim<'f>(facts: &'f Facts<'f>, collection: &'f Collection) -> Claim<'f> {
     }
     let never_ends = never_ends(facts, collection);
     let (slope, held) = largest(collection);
-    let mut claim = Claim::new(&GrowingResidency::META, tensors(collection), Mending::lives(mended), move |worth| {
-        tell(facts, collection, never_ends, worth)
-    });
+    let mut claim =
+        Claim::new(&GrowingResidency::META, tensors(collection), Mending::lives(mended), move |worth| {
+            tell(facts, collection, never_ends, worth)
+        });
     claim.pace = Some(slope).filter(|_| never_ends);
     // A framework's validation holds its predictions until it ends: what goes in time is no more than a temporary.
     claim.held = Some(held).filter(|_| never_ends || outstays(facts, collection));

@@ -1,0 +1,37 @@
+//! Variables of the environment that are meant for memlint and that it does not know: a misspelt `MEMLINT_STRICT` would
+//! leave the gate open.
+
+use std::env;
+
+use clap::{Arg, Command};
+
+use super::error::CliError;
+use crate::unit::suggestion;
+
+/// What the names of all of them begin with.
+const PREFIX: &str = "MEMLINT_";
+
+/// Refuses variables that no option of any command goes by.
+pub(super) fn permit(command: &Command) -> Result<(), CliError> {
+    let known = known(command);
+    let mut given: Vec<String> =
+        env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
+    given.sort_unstable();
+    match given.into_iter().find(|name| name.starts_with(PREFIX) && !known.contains(name)) {
+        None => Ok(()),
+        Some(name) => {
+            let hint = suggestion(&name, "variables", known.iter().map(String::as_str));
+            Err(CliError::UnknownVariable { name, hint })
+        }
+    }
+}
+
+/// The variables of a command and of those below it, each once.
+fn known(command: &Command) -> Vec<String> {
+    let own = command.get_arguments().filter_map(Arg::get_env);
+    let mut names: Vec<String> = own.map(|name| name.to_string_lossy().into_owned()).collect();
+    names.extend(command.get_subcommands().flat_map(known));
+    names.sort_unstable();
+    names.dedup();
+    names
+}

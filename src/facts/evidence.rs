@@ -1,0 +1,255 @@
+//! What a device's recording can show, and what it hides.
+//!
+//! In: the trace with its lifetimes, phases and roles. Out: for each thing that rules ask of a recording whether it is there,
+//! or the [`Hidden`] one. Always: computed once, before any rule runs; every "cannot be judged" of a report comes from here.
+//!
+//! A recording can lack things in part: `skip_actions` leaves whole kinds of events out, stacks may be on the optimizer's
+//! events alone, actions may have names of a later version. What is there for fewer than one in ten does not count as there,
+//! and what is missing for more than one in ten counts as missing. No recording of the corpus is near these limits:
+//! none lacks an event, stacks are on all allocations or on none, and of those outside the optimizer's steps at least 24 %
+//! are made by the user's own code (the rest is the autograd engine's).
+
+use rustc_hash::FxHashSet;
+
+use crate::finding::{Absent, Hidden, Silence};
+use crate::frames::Frames;
+use crate::program::{FoundBy, Phase, Program};
+use crate::role::{Role, Roles};
+use crate::snapshot::{Action, DeviceTrace, Event, Gap, Snapshot};
+use crate::timeline::Timeline;
+use crate::unit::{EventIndex, Index, StackId};
+
+/// One in so many is few.
+const FEW: usize = 10;
+
+/// What a device's recording can show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Evidence {
+    events: Result<(), Hidden>,
+    history: Result<(), Hidden>,
+    stacks: Result<(), Hidden>,
+    segments: Result<(), Hidden>,
+    iterations: Result<(), Hidden>,
+    beginning: Result<(), Hidden>,
+    first_iteration: Result<(), Hidden>,
+    steps: Result<(), Silence>,
+    ran_out: bool,
+}
+
+/// What is looked at.
+struct Recorded<'a> {
+    snapshot: &'a Snapshot,
+    frames: &'a Frames,
+    timeline: &'a Timeline,
+    program: &'a Program,
+    roles: &'a Roles,
+}
+
+impl Evidence {
+    /// Looks at a device.
+    pub fn of(
+        (snapshot, frames): (&Snapshot, &Frames),
+        timeline: &Timeline,
+        program: &Program,
+        roles: &Roles,
+    ) -> Evidence {
+        let none = DeviceTrace::default();
+        let trace = snapshot.devices.get(timeline.device.position()).unwrap_or(&none);
+        let recorded = Recorded { snapshot, frames, timeline, program, roles };
+        let mut evidence = Evidence {
+            events: if trace.has_history() { Ok(()) } else { Err(Hidden::Trace) },
+            history: recorded.history(trace),
+            stacks: recorded.stacks(trace),
+            segments: recorded.segments(trace),
+            iterations: recorded.iterations(),
+            beginning: recorded.beginning(),
+            first_iteration: recorded.first_iteration(trace),
+            steps: Ok(()),
+            ran_out: trace.events.iter().any(|event| event.action == Action::OutOfMemory),
+        };
+        evidence.steps = recorded.steps(trace, &evidence);
+        evidence
+    }
+
+    /// Whether anything was recorded that moves memory.
+    pub fn events(&self) -> Result<(), Hidden> {
+        self.events
+    }
+
+    /// Whether allocations are seen from their beginning to their end, and no events are missing in between.
+    pub fn history(&self) -> Result<(), Hidden> {
+        self.history
+    }
+
+    /// Whether it is known how much was in use when. (That nothing was freed hides no bytes.)
+    pub fn levels(&self) -> Result<(), Hidden> {
+        match self.history {
+            Err(Hidden::Lives) => Ok(()),
+            known => known,
+        }
+    }
+
+    /// Whether it would be seen that memory ran out.
+    pub fn failures(&self) -> Result<(), Hidden> {
+        if self.ran_out { Ok(()) } else { self.history }
+    }
+
+    /// Whether the stacks of allocations tell the user's lines.
+    pub fn stacks(&self) -> Result<(), Hidden> {
+        self.stacks
+    }
+
+    /// Whether it is seen when memory came from the driver and went back.
+    pub fn segments(&self) -> Result<(), Hidden> {
+        self.segments
+    }
+
+    /// Whether there are at least two iterations.
+    pub fn iterations(&self) -> Result<(), Hidden> {
+        self.iterations
+    }
+
+    /// Whether all that was recorded is still there.
+    pub fn beginning(&self) -> Result<(), Hidden> {
+        self.beginning
+    }
+
+    /// Whether the first iteration of the loop is in the recording, and with it the first backward pass and step.
+    pub fn first_iteration(&self) -> Result<(), Hidden> {
+        self.first_iteration
+    }
+
+    /// Whether steps of an optimizer are seen; where they are not, whether there are none.
+    pub fn steps(&self) -> Result<(), Silence> {
+        self.steps
+    }
+}
+
+impl Recorded<'_> {
+    fn history(&self, trace: &DeviceTrace) -> Result<(), Hidden> {
+        let agreement = self.timeline.agreement;
+        let lists_blocks = self.snapshot.segments_of(self.timeline.device.position()).next().is_some();
+        let without_block = if lists_blocks { agreement.allocations_without_block } else { 0 };
+        let lost = agreement.lost_frees + agreement.lost_allocations + without_block;
+        let lives = self.timeline.allocations.len() + agreement.lost_allocations;
+        let whole = |life: &crate::timeline::Allocation| life.alloc.is_some() && life.free.is_some();
+        if !trace.has_history() && !self.has_strange(trace) {
+            Err(Hidden::Trace)
+        } else if self.strange(trace).count() * FEW > trace.events.len() {
+            Err(Hidden::Kinds)
+        } else if !trace.events.iter().any(|event| event.action == Action::Alloc) {
+            Err(Hidden::Allocations)
+        } else if !self.timeline.allocations.iter().any(whole) {
+            Err(Hidden::Lives)
+        } else if lost * FEW > lives {
+            Err(Hidden::Events)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn has_strange(&self, trace: &DeviceTrace) -> bool {
+        self.strange(trace).next().is_some()
+    }
+
+    /// The events of kinds that memlint does not know.
+    fn strange<'t>(&self, trace: &'t DeviceTrace) -> impl Iterator<Item = &'t Event> {
+        let unknown = self.snapshot.gaps.iter().filter_map(|gap| match gap {
+            Gap::UnknownActions(names) => Some(names),
+            _ => None,
+        });
+        let find = |(name, _): &(String, usize)| self.snapshot.strings.find(name);
+        let names: FxHashSet<_> = unknown.flatten().filter_map(find).collect();
+        let snapshot = self.snapshot;
+        let is_strange = move |event: &&Event| {
+            let name = || snapshot.particulars_of(event).action;
+            event.action == Action::Other && name().is_some_and(|name| names.contains(&name))
+        };
+        trace.events.iter().filter(is_strange)
+    }
+
+    fn stacks(&self, trace: &DeviceTrace) -> Result<(), Hidden> {
+        let (mut all, mut bare, mut outside, mut python, mut own) = (0, 0, 0, 0, 0);
+        for (at, event) in trace.events.iter().enumerate() {
+            if event.action != Action::Alloc {
+                continue;
+            }
+            all += 1;
+            bare += usize::from(event.stack.is_none());
+            let phase = EventIndex::at(at).map(|at| self.program.phase(at));
+            if matches!(phase, Some(Phase::OptimizerStep | Phase::ZeroGrad)) {
+                continue;
+            }
+            let tells = |by: &dyn Fn(StackId) -> bool| usize::from(event.stack.is_some_and(by));
+            outside += 1;
+            python += tells(&|stack| !self.frames.python(stack).is_empty());
+            own += tells(&|stack| self.frames.user(stack).next().is_some());
+        }
+        if bare * FEW > all || python == 0 || python * FEW < outside {
+            Err(Hidden::Stacks)
+        } else if own == 0 || own * FEW < outside {
+            Err(Hidden::OwnFrames)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Where nothing was there before the recording, the first allocation needed memory from the driver; no event of that
+    /// kind means that they were left out. Where there are no allocations, whole kinds are.
+    fn segments(&self, trace: &DeviceTrace) -> Result<(), Hidden> {
+        let is_drivers = |event: &Event| {
+            use Action::{SegmentAlloc, SegmentFree, SegmentMap, SegmentUnmap};
+            matches!(event.action, SegmentAlloc | SegmentFree | SegmentMap | SegmentUnmap)
+        };
+        let seen = trace.events.iter().any(is_drivers);
+        let allocates = trace.events.iter().any(|event| event.action == Action::Alloc);
+        let older = self.timeline.allocations.iter().any(|life| life.alloc.is_none());
+        if seen || (older && allocates) { Ok(()) } else { Err(Hidden::Segments) }
+    }
+
+    fn iterations(&self) -> Result<(), Hidden> {
+        let found = self.program.iterations.len() >= 2 && self.program.found_by != FoundBy::Nothing;
+        if found { Ok(()) } else { Err(Hidden::Iterations) }
+    }
+
+    fn beginning(&self) -> Result<(), Hidden> {
+        if self.timeline.agreement.blocks_evicted == 0 { Ok(()) } else { Err(Hidden::Beginning) }
+    }
+
+    /// An iteration that ran before leaves things behind which the next one lets go of: its loss, its batch, its gradients;
+    /// and a step leaves optimizer state. (A model that was built before the recording stays.)
+    fn first_iteration(&self, trace: &DeviceTrace) -> Result<(), Hidden> {
+        self.beginning()?;
+        let first = self.program.iterations.first().map(|one| (one.start, one.end));
+        let step = || self.program.steps.first().map(|step| step.end.position());
+        let (start, end) = match first {
+            Some((start, end)) => (start.position(), end.position()),
+            None => (0, step().unwrap_or(trace.events.len())),
+        };
+        let left_behind =
+            self.timeline.iter().take_while(|(_, life)| life.alloc.is_none()).any(|(id, life)| {
+                let given_back = life.given_back().map(Index::position);
+                let of_step = matches!(self.roles.get(id), Role::Gradient | Role::OptimizerState);
+                given_back.is_some_and(|at| (start..end).contains(&at)) || of_step
+            });
+        if left_behind { Err(Hidden::FirstIteration) } else { Ok(()) }
+    }
+
+    /// That a program does not train is shown by iterations, of which all is seen, without a backward pass.
+    fn steps(&self, trace: &DeviceTrace, evidence: &Evidence) -> Result<(), Silence> {
+        if !self.program.steps.is_empty() {
+            return Ok(());
+        }
+        let seen = [evidence.history, evidence.stacks, evidence.iterations, evidence.beginning];
+        if let Some(hidden) = seen.into_iter().find_map(Result::err) {
+            return Err(Silence::Blind(hidden));
+        }
+        let trains = self
+            .program
+            .phases
+            .iter()
+            .zip(&trace.events)
+            .any(|(phase, event)| *phase == Phase::Backward && event.action == Action::Alloc);
+        Err(if trains { Silence::Blind(Hidden::Steps) } else { Silence::NotApplicable(Absent::Training) })
+    }
+}

@@ -1,0 +1,61 @@
+//! The first line of every format that people read, where not all was judged: that nothing was found would mean little.
+
+use super::tally::Tally;
+use crate::engine::{Outcome, Report};
+use crate::finding::Severity;
+use crate::unit::count;
+
+/// What stands before everything else.
+pub(super) struct Headline {
+    /// How bad it is: an error where there is no verdict.
+    pub(super) severity: Severity,
+    /// One line: lower-case start, no final stop.
+    pub(super) text: String,
+}
+
+impl Headline {
+    /// `no findings, but 12 of 25 rules could not judge: record 5 to 10 iterations`; nothing where all was judged.
+    pub(super) fn of(report: &Report) -> Option<Headline> {
+        let unread = unread(report);
+        let unseen: Vec<String> =
+            unread.iter().cloned().chain(unjudged(report)).chain(left_out(report)).collect();
+        if unseen.is_empty() {
+            return None;
+        }
+        let unseen = unseen.join(", and ");
+        let remedy = report.most_hidden().map(|hidden| format!(": {}", hidden.remedy())).unwrap_or_default();
+        let found = if unread.is_some() || report.verdict.unjudged > 0 {
+            "no verdict: ".to_owned()
+        } else {
+            format!("{}, but ", Tally::of(report).found())
+        };
+        let severity = match report.verdict.outcome() {
+            Outcome::NoVerdict(_) => Severity::Error,
+            Outcome::Open | Outcome::Closed => Severity::Warning,
+        };
+        Some(Headline { severity, text: format!("{found}{unseen}{remedy}") })
+    }
+}
+
+/// `1 of 8 files could not be read`.
+fn unread(report: &Report) -> Option<String> {
+    let (unread, read) = (report.unread.len(), report.recordings.len());
+    (unread > 0).then(|| format!("{unread} of {} could not be read", count(unread + read, "file")))
+}
+
+/// `12 of 25 rules could not judge`.
+fn unjudged(report: &Report) -> Option<String> {
+    let (unjudged, recordings) = (report.verdict.unjudged, report.recordings.len());
+    let blind = report.blind_rules().len();
+    match (unjudged, blind) {
+        (0, 0) => None,
+        (0, _) => Some(format!("{blind} of {} could not judge", count(report.asked(), "rule"))),
+        _ if recordings == 1 => Some("no rule could judge the program".to_owned()),
+        _ => Some(format!("no rule could judge {unjudged} of {}", count(recordings, "recording"))),
+    }
+}
+
+fn left_out(report: &Report) -> Option<String> {
+    let left_out = report.notices.iter().any(crate::finding::Notice::is_of_unseen);
+    left_out.then(|| "not all snapshots were looked at".to_owned())
+}
