@@ -9,7 +9,6 @@ mod native;
 mod public;
 mod slice;
 mod standard;
-mod state;
 
 pub use anonymize::anonymize;
 pub use error::SliceError;

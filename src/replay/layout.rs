@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::rounding;
-use crate::snapshot::Settings;
+use super::tuning::Tuning;
 use crate::unit::Bytes;
 
 /// Where a hole lies. Holes of different segments never merge, even where the addresses touch.
@@ -71,12 +71,12 @@ impl Layout {
     }
 
     /// Cuts a block for a request out of the hole at its address, as the allocator splits.
-    pub(super) fn take(&mut self, address: u64, requested: Bytes, settings: &Settings) -> Extent {
-        let rounded = rounding::round(requested, settings);
+    pub(super) fn take(&mut self, address: u64, requested: Bytes, tuning: &Tuning) -> Extent {
+        let rounded = rounding::round(requested, tuning);
         let Some((before, hole)) = self.hole_at(address) else { return Extent { size: rounded, home: None } };
         let room = hole.end - address;
         let remainder = room.saturating_sub(rounded);
-        let split = rounding::splits(rounded, remainder, hole.home.is_fine(), settings);
+        let split = rounding::splits(rounded, remainder, hole.home.is_fine(), tuning);
         self.cut(before, hole, address, if split { rounded } else { room })
     }
 
@@ -141,11 +141,11 @@ mod tests {
 
     #[test]
     fn freed_blocks_merge_with_the_holes_beside_them() {
-        let settings = Settings::default();
+        let tuning = Tuning::default();
         let mut layout = Layout::default();
         layout.release(0, 20 * MIB, LARGE);
-        let first = layout.take(0, Bytes(3 * MIB), &settings);
-        let second = layout.take(3 * MIB, Bytes(4 * MIB), &settings);
+        let first = layout.take(0, Bytes(3 * MIB), &tuning);
+        let second = layout.take(3 * MIB, Bytes(4 * MIB), &tuning);
         assert_eq!((first.size, second.size), (3 * MIB, 4 * MIB));
         layout.give_back(0, first);
         layout.give_back(3 * MIB, second);
@@ -156,7 +156,7 @@ mod tests {
     fn a_remainder_that_is_too_small_stays_with_the_block() {
         let mut layout = Layout::default();
         layout.release(0, 20 * MIB, LARGE);
-        let block = layout.take(0, Bytes(19 * MIB + MIB / 2), &Settings::default());
+        let block = layout.take(0, Bytes(19 * MIB + MIB / 2), &Tuning::default());
         assert_eq!((block.size, holes(layout)), (20 * MIB, vec![]));
     }
 
