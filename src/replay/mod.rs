@@ -116,7 +116,7 @@ impl<'a> Machine<'a> {
         let mut machine = Machine {
             snapshot,
             timeline,
-            tuning: Tuning::recorded(&snapshot.settings),
+            tuning: Tuning::recorded(snapshot),
             layout: Layout::default(),
             extents: vec![None; count],
             block_sizes: vec![Bytes::ZERO; count],

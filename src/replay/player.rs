@@ -73,12 +73,15 @@ impl<'a, D: Driver> Player<'a, D> {
     /// first counts.
     fn set_up(&mut self) {
         let mut end = 0;
+        let apart = |(segment, _): &&(Segment, u16)| {
+            let starts = segment.address >= end;
+            end = end.max(segment.address.saturating_add(segment.total_size.get()));
+            starts
+        };
+        let held: Vec<&(Segment, u16)> = self.recorded.script.at_start.iter().filter(apart).collect();
         let mut pages: BTreeMap<(u16, bool, u64), Vec<&Segment>> = BTreeMap::new();
-        for (segment, pool) in &self.recorded.script.at_start {
-            if segment.address < end {
-                continue;
-            }
-            end = segment.address.saturating_add(segment.total_size.get());
+        // How old they are, nothing tells; but the driver hands addresses out from high to low for the most part.
+        for (segment, pool) in held.into_iter().rev() {
             let stream = self.stream(segment.stream);
             if segment.expandable {
                 pages.entry((*pool, segment.small_pool, stream)).or_default().push(segment);
@@ -87,7 +90,8 @@ impl<'a, D: Driver> Player<'a, D> {
                 self.settle(&in_use);
             }
         }
-        for ((pool, _, stream), pages) in pages {
+        for ((pool, _, stream), mut pages) in pages {
+            pages.reverse();
             let in_use = self.allocator.hold_pages(&pages, usize::from(pool), stream);
             self.settle(&in_use);
         }

@@ -101,7 +101,7 @@ impl Proof {
 }
 
 fn first_difference(recorded: Recorded, order: FitOrder) -> Option<Difference> {
-    let tuning = Tuning::recorded(&recorded.snapshot.settings);
+    let tuning = Tuning::recorded(recorded.snapshot);
     let mut player = Player::new(recorded, tuning, order, Oracle::of(recorded));
     for (at, step) in &recorded.script.steps {
         player.allocator.driver.now = Some(*at);

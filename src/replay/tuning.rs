@@ -7,7 +7,7 @@
 use std::fmt;
 
 use super::error::TuningError;
-use crate::snapshot::Settings;
+use crate::snapshot::{Action, DeviceTrace, Snapshot};
 use crate::unit::{Bytes, suggestion};
 
 /// The size of a large segment where nothing else is set (`kLargeBuffer`).
@@ -84,13 +84,17 @@ impl fmt::Display for Change {
 
 impl Tuning {
     /// What a snapshot was recorded with. What it does not list, its configuration string may say; where that is not
-    /// understood, the default holds.
-    pub fn recorded(settings: &Settings) -> Tuning {
+    /// understood, the default holds. Before PyTorch 2.3 no settings are in the file: that segments grow in place, its
+    /// events show.
+    pub fn recorded(snapshot: &Snapshot) -> Tuning {
+        let settings = &snapshot.settings;
+        let grows = |trace: &DeviceTrace| trace.events.iter().any(|event| event.action == Action::SegmentMap);
+        let expandable = || settings.conf.is_none() && snapshot.devices.iter().any(grows);
         let mut tuning = Tuning {
             max_split_size: settings.max_split_size,
             roundup_power2_divisions: settings.roundup_power2_divisions,
             garbage_collection_threshold: settings.garbage_collection_threshold,
-            expandable_segments: settings.expandable_segments,
+            expandable_segments: settings.expandable_segments || expandable(),
             ..Tuning::default()
         };
         let unlisted = ["max_non_split_rounding_mb", "large_segment_size_mb", "per_process_memory_fraction"];
@@ -225,6 +229,7 @@ fn divisions(value: &str) -> Option<[u32; 16]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::snapshot::Settings;
 
     fn tuned(text: &str) -> Result<Tuning, TuningError> {
         changes(text)?.iter().try_fold(Tuning::default(), |tuning, change| tuning.with(change))
@@ -276,7 +281,7 @@ mod tests {
     fn what_a_snapshot_does_not_list_its_configuration_may_say() {
         let conf = "large_segment_size_mb:12,expandable_segments:True,nonsense:1";
         let settings = Settings { conf: Some(conf.to_owned()), ..Settings::default() };
-        let tuning = Tuning::recorded(&settings);
+        let tuning = Tuning::recorded(&Snapshot { settings, ..Snapshot::default() });
         assert_eq!(tuning.large_segment, Bytes(12 << 20));
         assert!(!tuning.expandable_segments, "the list says so, and it is younger than the string");
     }

@@ -7,8 +7,8 @@ use crate::replay::driver::Driver;
 use crate::snapshot::{BlockState, Segment};
 
 impl<D: Driver> Allocator<D> {
-    /// Takes over a segment of its own driver call; its blocks in use come back with their addresses. Segments are as old as
-    /// the order in which they are taken over: how old they really are, nothing tells.
+    /// Takes over a segment of its own driver call; its blocks in use come back with their addresses. The first that is
+    /// taken over is the oldest.
     pub(in crate::replay) fn hold_segment(
         &mut self,
         segment: &Segment,
