@@ -14,11 +14,13 @@ mod allocator;
 mod driver;
 mod error;
 mod held;
+mod imagined;
 mod layout;
 mod level;
 mod player;
 mod proof;
 mod rounding;
+mod scenario;
 mod script;
 mod tuning;
 
@@ -27,6 +29,7 @@ pub use error::TuningError;
 pub use held::{Homeless, segments_at};
 pub use player::Recorded;
 pub use proof::{Call, Difference, DifferenceKind, Proof};
+pub use scenario::{Forecast, Scenario};
 pub use script::Script;
 pub use tuning::{Change, Tuning, changes};
 
