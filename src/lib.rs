@@ -11,7 +11,7 @@
 //! | [`pickle`] | the bounded pickle machine; nothing is ever run |
 //! | [`snapshot`] | the typed snapshot, the same for every PyTorch version |
 //! | [`timeline`] | allocations with lifetimes, requested and reserved bytes, peaks |
-//! | [`replay`] | the caching allocator at the recorded addresses: block sizes |
+//! | [`replay`] | the caching allocator: block sizes, a model of it, and the model's proof |
 //! | [`program`] | loops, iterations and phases |
 //! | [`edit`] | a few iterations of a snapshot, or one without its owner's names |
 //! | [`role`] | what each allocation holds |

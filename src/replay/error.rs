@@ -31,7 +31,9 @@ pub enum TuningError {
     },
     /// Another allocator altogether.
     #[error("memlint knows PyTorch's own allocator only, not `backend:{backend}`")]
-    #[diagnostic(help("CUDA's asynchronous allocator is a part of the driver, whose workings are not public"))]
+    #[diagnostic(help(
+        "CUDA's asynchronous allocator is a part of the driver, whose workings are not public"
+    ))]
     Backend {
         /// Which one.
         backend: String,

@@ -1,15 +1,21 @@
-//! The caching allocator replayed at the recorded addresses: how large every block really was, and when the driver was
-//! asked for more although enough lay free.
+//! The caching allocator replayed, twice.
+//!
+//! [`Replay`] goes by the recorded addresses: how large every block really was, and when the driver was asked for more although
+//! enough lay free. A [`Scenario`] goes by the recorded requests and frees alone (a [`Script`]), on a model of the allocator under any
+//! settings; a [`Proof`] says whether that model, under the recorded settings, does what was recorded.
+//!
+//! Of [`Replay`]:
 //!
 //! In: the snapshot and the timeline. Out: the block size of every allocation, the peaks of allocated and active bytes,
-//! the misses, and how the allocator stood when a request failed. The addresses are known, so no search for a fit is needed: a block ends where rounding and splitting
-//! say (`c10/cuda/CUDACachingAllocator.cpp`, PyTorch 2.11). Allocated bytes end when the program gives a block back,
+//! the misses, and how the allocator stood when a request failed. The addresses are known, so no search for a fit is
+//! needed: a block ends where rounding and splitting say (`c10/cuda/CUDACachingAllocator.cpp`, PyTorch 2.11). Allocated bytes end when the program gives a block back,
 //! active bytes when it returns to the pool; on every recording of the corpus made from the start both peaks equal
 //! PyTorch's `allocated_bytes.all.peak` and `active_bytes.all.peak` to the byte.
 //!
 //! Where it can fail: blocks born before the recording and freed in it have no known block size; they count as their
 //! rounded request.
 
+mod addresses;
 mod allocator;
 mod driver;
 mod error;
@@ -23,6 +29,7 @@ mod rounding;
 mod scenario;
 mod script;
 mod tuning;
+mod worth_trying;
 
 pub use allocator::FitOrder;
 pub use error::TuningError;
@@ -32,6 +39,7 @@ pub use proof::{Call, Difference, DifferenceKind, Proof};
 pub use scenario::{Forecast, Scenario};
 pub use script::Script;
 pub use tuning::{Change, Tuning, changes};
+pub use worth_trying::worth_trying;
 
 use layout::{Extent, Home, Layout};
 use level::Level;

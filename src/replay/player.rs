@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
+use super::Replay;
 use super::allocator::{Allocator, BlockId, FitOrder, Request};
 use super::driver::Driver;
 use super::script::{Script, Step};
 use super::tuning::Tuning;
-use super::Replay;
 use crate::snapshot::{Event, Segment, Snapshot};
 use crate::timeline::{Allocation, Timeline};
 use crate::unit::{AllocationId, Bytes, EventIndex, Index};

@@ -12,7 +12,7 @@ use super::driver::Driver;
 use super::player::{Outcome, Player, Recorded};
 use super::script::Step;
 use super::tuning::Tuning;
-use crate::snapshot::{Action, Block, BlockState, Event};
+use crate::snapshot::{Action, Block, BlockState, Event, Snapshot};
 use crate::unit::{Bytes, EventIndex, Index};
 
 /// How the model of the allocator agrees with the recorded one.
@@ -88,7 +88,7 @@ impl Proof {
         let order = match reach(by_age).cmp(&reach(by_address)) {
             Ordering::Greater => FitOrder::Age,
             Ordering::Less => FitOrder::Address,
-            Ordering::Equal => FitOrder::Address,
+            Ordering::Equal => order_of_version(recorded.snapshot),
         };
         let difference = if order == FitOrder::Age { by_age } else { by_address };
         Proof { order, difference }
@@ -98,6 +98,12 @@ impl Proof {
     pub fn is_exact(&self) -> bool {
         self.difference.is_none()
     }
+}
+
+/// Recordings of 2.8 have the one order, those of 2.13 the other; events name their pool from 2.12 on.
+fn order_of_version(snapshot: &Snapshot) -> FitOrder {
+    let names_pools = snapshot.particulars.iter().any(|one| one.pool.is_some());
+    if names_pools { FitOrder::Age } else { FitOrder::Address }
 }
 
 fn first_difference(recorded: Recorded, order: FitOrder) -> Option<Difference> {
@@ -114,7 +120,10 @@ fn first_difference(recorded: Recorded, order: FitOrder) -> Option<Difference> {
     }
     let driver = &player.allocator.driver;
     if let Some((event, recorded)) = driver.calls.get(driver.next) {
-        return Some(Difference { event: Some(*event), kind: DifferenceKind::NoCall { recorded: *recorded } });
+        return Some(Difference {
+            event: Some(*event),
+            kind: DifferenceKind::NoCall { recorded: *recorded },
+        });
     }
     let ends_alike = ends_alike(&player.allocator, recorded);
     (!ends_alike).then_some(Difference { event: None, kind: DifferenceKind::End })
@@ -150,9 +159,7 @@ fn ends_alike(allocator: &Allocator<Oracle>, recorded: Recorded) -> bool {
     let ordinal = recorded.timeline.device.position();
     let mut expected: Vec<(u64, u64, bool)> = Vec::new();
     for segment in recorded.snapshot.segments_of(ordinal) {
-        let tile = |block: &Block| {
-            (block.address, block.size.get(), block.state != BlockState::Inactive)
-        };
+        let tile = |block: &Block| (block.address, block.size.get(), block.state != BlockState::Inactive);
         expected.extend(segment.blocks.iter().map(tile));
     }
     expected.sort_unstable();
@@ -249,9 +256,11 @@ impl Driver for Oracle {
 
     /// What was collected is known, and not by how much it had to be.
     fn excess(&mut self, _: u64, _: f64) -> u64 {
-        let due = self.calls.iter().skip(self.next).take_while(|(event, call)| {
-            Some(*event) <= self.now && gives_back(call.action)
-        });
+        let due = self
+            .calls
+            .iter()
+            .skip(self.next)
+            .take_while(|(event, call)| Some(*event) <= self.now && gives_back(call.action));
         due.map(|(_, call)| call.size.get()).sum()
     }
 }

@@ -45,8 +45,8 @@ fn round_to_division(size: u64, divisions: u64) -> u64 {
 /// The segment that the driver is asked for where no free block holds `rounded` bytes.
 pub(super) fn segment(rounded: u64, tuning: &Tuning) -> u64 {
     match rounded {
-        0..=SMALL_REQUEST => SMALL_SEGMENT,
-        ..OWN_SEGMENT => tuning.large_segment.get(),
+        ..=SMALL_REQUEST => SMALL_SEGMENT,
+        _ if rounded < OWN_SEGMENT => tuning.large_segment.get(),
         _ => rounded.checked_next_multiple_of(SEGMENT_UNIT).unwrap_or(rounded),
     }
 }

@@ -6,7 +6,7 @@ use super::player::{Outcome, Player, Recorded};
 use super::script::Step;
 use super::tuning::Tuning;
 use crate::timeline::{Allocation, Peak};
-use crate::unit::{AllocationId, Bytes, EventIndex};
+use crate::unit::{AllocationId, Bytes, EventIndex, Index};
 
 /// What is imagined.
 #[derive(Debug, Clone)]
@@ -48,10 +48,11 @@ impl Scenario {
         recorded: Recorded,
         bytes: impl Fn(AllocationId, &Allocation) -> Option<Bytes>,
     ) -> Forecast {
-        let driver = Imagined::new(self.capacity, &self.tuning);
+        let driver = Imagined::new(self.capacity, &self.tuning, &recorded.script.habits);
         let mut player = Player::new(recorded, self.tuning.clone(), self.order, driver);
         let mut out_of_memory = None;
         for (at, step) in &recorded.script.steps {
+            player.allocator.driver.position = at.position();
             if let Outcome::Failed(wanted) = player.step(*at, *step, &bytes) {
                 out_of_memory = out_of_memory.or(Some((*at, wanted)));
                 if *step != Step::Refused {

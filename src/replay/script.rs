@@ -13,13 +13,14 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::Replay;
+use super::addresses::Habits;
 use super::held::tiled_segments_at;
 use crate::snapshot::{Action, Event, Segment, Snapshot};
 use crate::timeline::Timeline;
 use crate::unit::{AllocationId, EventIndex, Index};
 
 /// Private pools beyond this many are taken for the last of them: no program has so many, but a file may say so.
-const MOST_POOLS: usize = 4096;
+const MOST_POOLS: u16 = 4096;
 
 /// One thing that the program did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +52,8 @@ pub struct Script {
     pub(super) pool_of: Vec<u16>,
     /// The segments that were held before the first event, with their blocks and the numbers of their pools.
     pub(super) at_start: Vec<(Segment, u16)>,
+    /// What the driver's calls show of it.
+    pub(super) habits: Habits,
 }
 
 impl Script {
@@ -113,10 +116,7 @@ impl<'a> Writer<'a> {
             Action::Alloc | Action::FreeRequested | Action::FreeCompleted => self.write_block(at, event),
             Action::OutOfMemory => self.steps.push((at, Step::Refused)),
             Action::SegmentAlloc | Action::SegmentMap => self.pools.got(self.snapshot, at, event),
-            Action::SegmentFree
-            | Action::SegmentUnmap
-            | Action::Snapshot
-            | Action::Other => {}
+            Action::SegmentFree | Action::SegmentUnmap | Action::Snapshot | Action::Other => {}
         }
     }
 
@@ -155,7 +155,7 @@ impl<'a> Writer<'a> {
         let (freed, next) = rest.split_at(length);
         let mut pools: Vec<u16> = freed.iter().map(|event| self.pools.lost(self.snapshot, event)).collect();
         let Some(at) = EventIndex::at(from + length - 1) else { return from + length };
-        if self.is_retry(freed, next) {
+        if is_retry(freed, next) {
             return from + length;
         }
         pools.dedup();
@@ -172,29 +172,28 @@ impl<'a> Writer<'a> {
         from + length
     }
 
-    /// Whether memory was given back by a request that got none at first, and not by the program: then the request's own
-    /// stack stands at what it gave back (`maybeGatherContext` is called once a request).
-    fn is_retry(&self, freed: &[Event], next: &[Event]) -> bool {
-        let got = |event: &&Event| matches!(event.action, Action::SegmentAlloc | Action::SegmentMap);
-        let mut next = next.iter().skip_while(got);
-        let Some(request) = next.next() else { return false };
-        match request.action {
-            Action::OutOfMemory => true,
-            Action::Alloc => {
-                request.stack.is_some() && freed.iter().all(|event| event.stack == request.stack)
-            }
-            _ => false,
-        }
-    }
-
     fn finish(self) -> Script {
         let mut pools = self.pools;
         let at_start = self.at_start.into_iter().map(|segment| {
             let pool = pools.number(segment.pool);
             (segment, pool)
         });
-        let at_start = at_start.collect();
-        Script { steps: self.steps, pools: pools.known, pool_of: self.pool_of, at_start }
+        let at_start: Vec<(Segment, u16)> = at_start.collect();
+        let habits = Habits::of(self.events, &at_start);
+        Script { habits, steps: self.steps, pools: pools.known, pool_of: self.pool_of, at_start }
+    }
+}
+
+/// Whether memory was given back by a request that got none at first, and not by the program: then the request's own
+/// stack stands at what it gave back (`maybeGatherContext` is called once a request).
+fn is_retry(freed: &[Event], next: &[Event]) -> bool {
+    let got = |event: &&Event| matches!(event.action, Action::SegmentAlloc | Action::SegmentMap);
+    let mut next = next.iter().skip_while(got);
+    let Some(request) = next.next() else { return false };
+    match request.action {
+        Action::OutOfMemory => true,
+        Action::Alloc => request.stack.is_some() && freed.iter().all(|event| event.stack == request.stack),
+        _ => false,
     }
 }
 
@@ -225,9 +224,10 @@ impl Pools {
         let private: Vec<&Segment> = segments.filter(|segment| segment.pool != (0, 0)).collect();
         // Where a segment was got, given back and got again, the last time counts.
         let got = events.iter().enumerate().filter(|(_, event)| event.action == Action::SegmentAlloc);
-        let last: FxHashMap<u64, usize> = match private.is_empty() {
-            true => FxHashMap::default(),
-            false => got.map(|(position, event)| (event.address, position)).collect(),
+        let last: FxHashMap<u64, usize> = if private.is_empty() {
+            FxHashMap::default()
+        } else {
+            got.map(|(position, event)| (event.address, position)).collect()
         };
         for segment in private {
             // Pages are got one by one, and never given to another pool: their range may be known from the start.
@@ -246,7 +246,9 @@ impl Pools {
         if let Some(known) = self.numbers.get(&pool) {
             return *known;
         }
-        let Some(number) = u16::try_from(next).ok().filter(|_| next < MOST_POOLS) else { return (MOST_POOLS - 1) as u16 };
+        let Some(number) = u16::try_from(next).ok().filter(|number| *number < MOST_POOLS) else {
+            return MOST_POOLS - 1;
+        };
         self.known.push(pool);
         self.numbers.insert(pool, number);
         number

@@ -114,11 +114,8 @@ impl Tuning {
     /// Where PyTorch has no such setting, or refuses the value, or nothing here depends on it.
     pub fn with(&self, change: &Change) -> Result<Tuning, TuningError> {
         let mut tuning = self.clone();
-        let refused = |wanted| TuningError::Value {
-            name: change.name.clone(),
-            value: change.value.clone(),
-            wanted,
-        };
+        let refused =
+            |wanted| TuningError::Value { name: change.name.clone(), value: change.value.clone(), wanted };
         let value = change.value.as_str();
         let mebibytes = |least: u64, wanted| {
             let number = value.parse::<u64>().ok().filter(|number| (least..=MOST_MIB).contains(number));
@@ -204,7 +201,8 @@ pub fn changes(text: &str) -> Result<Vec<Change>, TuningError> {
 /// The divisions of each interval. Of a list, the first value also holds for what is smaller, and `>` for what is larger
 /// than the last; intervals between two that are named stay as they are: off.
 fn divisions(value: &str) -> Option<[u32; 16]> {
-    let count = |text: &str| text.trim().parse::<u32>().ok().filter(|count| *count == 0 || count.is_power_of_two());
+    let count =
+        |text: &str| text.trim().parse::<u32>().ok().filter(|count| *count == 0 || count.is_power_of_two());
     let Some(list) = value.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) else {
         return count(value).filter(|count| *count > 0).map(|count| [count; 16]);
     };

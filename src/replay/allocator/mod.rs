@@ -260,8 +260,7 @@ impl<D: Driver> Allocator<D> {
         let fine = self.pools[block.pool].small || self.tuning.expandable_segments;
         let remainder = block.size - size;
         if rounding::splits(size, remainder, fine, &self.tuning) {
-            let rest =
-                Block { address: block.address + size, size: remainder, state: State::Free, ..block };
+            let rest = Block { address: block.address + size, size: remainder, state: State::Free, ..block };
             let rest = self.blocks.add_after(id, rest);
             self.blocks[id].size = size;
             self.insert(rest);
