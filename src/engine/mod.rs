@@ -24,7 +24,7 @@ use crate::facts::{Code, Facts, Inputs};
 use crate::finding::{Finding, Fingerprint, Skipped};
 use crate::input::Origin;
 use crate::program::Program;
-use crate::replay::Replay;
+use crate::replay::{Proof, Recorded, Replay, Script};
 use crate::role::Roles;
 use crate::rules::{self, Need, Rule};
 use crate::snapshot::Snapshot;
@@ -186,6 +186,15 @@ impl Device {
             },
         );
         Device { device, timeline, replay, program, roles, profile }
+    }
+
+    /// Whether a model of the allocator does what the recorded one did; `snapshot` is the one that it was made from. Nothing
+    /// where there is no history to hold it against.
+    pub fn proof(&self, snapshot: &Snapshot) -> Option<Proof> {
+        let Device { timeline, replay, .. } = self;
+        snapshot.devices.get(self.device.position()).filter(|trace| trace.has_history())?;
+        let script = Script::of(snapshot, timeline, replay);
+        Some(Proof::of(Recorded { snapshot, timeline, replay, script: &script }))
     }
 
     /// What rules may ask of this device; `snapshot` is the one that it was made from, `code` its table.

@@ -19,6 +19,7 @@ mod look;
 mod markdown;
 mod place;
 pub mod profiler;
+mod replayed;
 mod sarif;
 pub mod settings;
 mod sightings;
