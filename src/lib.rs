@@ -23,6 +23,7 @@
 //! | [`engine`] | runs the rules over the snapshots and sorts what they find |
 //! | [`source`] | from recorded paths to local files; the expression to underline |
 //! | [`comparison`] | two recordings of one program, side by side |
+//! | [`whatif`] | what a recorded program would need under other settings |
 //! | [`gate`] | which findings count, and the verdict |
 //! | [`report`] | one file a format |
 //! | [`cli`] | arguments, exit codes, errors |
@@ -47,3 +48,4 @@ pub mod snapshot;
 pub mod source;
 pub mod timeline;
 pub mod unit;
+pub mod whatif;

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The pipeline, from the bytes to the command line.
-const PIPELINE: [&str; 20] = [
+const PIPELINE: [&str; 21] = [
     "unit",
     "input",
     "pickle",
@@ -24,6 +24,7 @@ const PIPELINE: [&str; 20] = [
     "engine",
     "source",
     "comparison",
+    "whatif",
     "gate",
     "report",
     "cli",

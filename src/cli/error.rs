@@ -11,6 +11,7 @@ use crate::gate::BaselineError;
 use crate::input::InputError;
 use crate::profiler::ProfilerError;
 use crate::snapshot::SnapshotError;
+use crate::whatif::WhatIfError;
 
 /// Why there is no verdict.
 #[derive(Debug, Error, Diagnostic)]
@@ -134,6 +135,15 @@ pub(super) enum CliError {
         name: String,
         /// Why not.
         error: SliceError,
+    },
+    /// A question about a recording that has no answer.
+    #[error("`{name}`: {error}")]
+    #[diagnostic(forward(error))]
+    WhatIf {
+        /// The path as given.
+        name: String,
+        /// Why not.
+        error: WhatIfError,
     },
     /// A file that would be lost.
     #[error("`{name}` exists")]

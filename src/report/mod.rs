@@ -26,6 +26,7 @@ mod sightings;
 pub mod stats;
 mod tally;
 pub mod text;
+pub mod whatif;
 mod words;
 
 pub use failure::Failure;

@@ -8,6 +8,7 @@ mod case;
 mod findings;
 mod programs;
 mod reading;
+mod replayed;
 mod roles;
 mod savings;
 mod writing;

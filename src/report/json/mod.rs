@@ -8,6 +8,7 @@ mod finding;
 mod profiler;
 mod schema;
 mod stats;
+mod whatif;
 
 pub(super) use finding::evidence;
 pub use schema::schema;
@@ -25,6 +26,7 @@ use crate::report::place::MainLoop;
 use crate::report::{Detail, Failure, gap};
 use crate::source::SourceMap;
 use crate::unit::Index;
+use crate::whatif::{Answer, Question};
 
 /// The version of these formats.
 pub const SCHEMA: &str = "memlint/1";
@@ -87,6 +89,19 @@ pub fn profiler(
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
     write(&profiler::Profiled::of(name, rank, timeline), out)
+}
+
+/// Writes what a recorded program would need.
+///
+/// # Errors
+/// Where the output cannot be written.
+pub fn whatif(
+    name: &str,
+    question: &Question,
+    answers: &[Answer],
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
+    write(&whatif::WhatIf::of(name, question, answers), out)
 }
 
 fn write_line(line: &Line, out: &mut dyn io::Write) -> io::Result<()> {
