@@ -1,8 +1,8 @@
 //! Reserved memory far above what was ever in use.
 
 use super::{declare_rule, growing_reallocation, measure, place, shown};
-use crate::facts::{Facts, Guilty, PoolPeaks};
-use crate::finding::{Finding, Impact, Related, Severity, Value};
+use crate::facts::{BestSetting, Facts, Guilty, PoolPeaks};
+use crate::finding::{Finding, Impact, Measure, Related, Severity, Value};
 use crate::unit::{Bytes, Confidence, count, percent};
 
 declare_rule! {
@@ -30,12 +30,8 @@ impl Fragmentation {
             return Vec::new();
         }
         let message = format!("{unused} of {reserved} reserved are holes ({})", percent(share));
-        let help = if facts.snapshot.settings.expandable_segments {
-            "make the requests alike: pad to a few fixed lengths, or allocate a growing buffer once at its final size"
-        } else {
-            "let segments grow: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
-        };
-        let mut finding = Self::META.finding(facts, message, help);
+        let best = facts.best_setting();
+        let mut finding = Self::META.finding(facts, message, &help(facts, best));
         finding.severity = if unused >= WARNED { Severity::Warning } else { Severity::Info };
         finding.confidence = Confidence::High;
         finding.impact = Impact { peak: Some(unused), ..Impact::default() };
@@ -51,8 +47,39 @@ impl Fragmentation {
         }
         finding.related = outgrown(facts);
         finding.evidence = evidence(facts, pool, unused);
+        finding.evidence.extend(best.into_iter().flat_map(|best| replayed(facts, best)));
         vec![finding]
     }
+}
+
+/// The setting that the replay shows to help most; where it cannot tell, the one that helps most programs.
+fn help(facts: &Facts, best: Option<&BestSetting>) -> String {
+    const ALIKE: &str = "make the requests alike: pad to a few fixed lengths, or allocate a growing buffer once at its final size";
+    const GROW: &str = "expandable_segments:True";
+    let conf = match best {
+        Some(best) => best.conf(),
+        None if facts.snapshot.settings.expandable_segments => String::new(),
+        None => GROW.to_owned(),
+    };
+    match conf.as_str() {
+        "" => ALIKE.to_owned(),
+        GROW => format!("let segments grow: PYTORCH_CUDA_ALLOC_CONF={GROW}"),
+        other => format!("set PYTORCH_CUDA_ALLOC_CONF={other}, or {ALIKE}"),
+    }
+}
+
+/// What the best setting comes to.
+fn replayed(facts: &Facts, best: &BestSetting) -> [Measure; 2] {
+    let saved = facts.timeline.peak_reserved.bytes - best.peak_reserved;
+    let text = if best.set.is_empty() {
+        format!("replayed under {}: none reserves less", count(best.tried, "other setting"))
+    } else {
+        format!("replayed with {}: {} reserved, {saved} less", best.conf(), best.peak_reserved)
+    };
+    [
+        measure("best-setting", Value::Text(best.conf()), text),
+        measure("best-setting-saves", Value::Bytes(saved), String::new()),
+    ]
 }
 
 /// The buffers that leave holes because they are re-allocated ever larger.
@@ -73,7 +100,7 @@ fn misses(facts: &Facts) -> Vec<Guilty> {
     facts.replay.misses.iter().filter_map(one).collect()
 }
 
-fn evidence(facts: &Facts, pool: PoolPeaks, unused: Bytes) -> Vec<crate::finding::Measure> {
+fn evidence(facts: &Facts, pool: PoolPeaks, unused: Bytes) -> Vec<Measure> {
     let PoolPeaks { reserved, active, .. } = pool;
     let misses = facts.replay.misses.len();
     vec![

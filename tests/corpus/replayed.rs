@@ -4,7 +4,8 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use memlint::engine::Input;
+use memlint::engine::{self, Input};
+use memlint::finding::Value;
 use memlint::input::{Limits, Source};
 use memlint::pickle;
 use memlint::replay::changes;
@@ -102,6 +103,20 @@ fn larger_batches_need_what_they_needed() {
     let allocated = own.forecast.peak_allocated.bytes.share_of(measured.peak_allocated);
     assert!((allocated - 1.0).abs() < 0.001, "{allocated}");
     assert!(foretold.grown.iter().any(|line| line.location.is_some()));
+}
+
+/// What `fragmentation` advises is what the replay shows to save most.
+#[test]
+fn advice_is_what_saves_most() {
+    let input = of_case("seed-fragmentation");
+    let answer = answer(&input, &Question::default());
+    let best = &answer.scenarios[0];
+    let saved = answer.recorded.peak_reserved - best.forecast.peak_reserved.bytes;
+    let report = engine::check(vec![of_case("seed-fragmentation")]);
+    let finding = report.findings.iter().find(|finding| finding.rule == "fragmentation").unwrap();
+    let told = finding.evidence.iter().find(|one| one.name == "best-setting-saves").unwrap();
+    assert_eq!(told.value, Value::Bytes(saved));
+    assert!(finding.help.contains(&best.set[0].to_string()), "{}", finding.help);
 }
 
 /// A program that ran out of memory does so again with what it had, at the same request, and not with much more.
