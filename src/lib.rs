@@ -11,7 +11,7 @@
 //! | [`pickle`] | the bounded pickle machine; nothing is ever run |
 //! | [`snapshot`] | the typed snapshot, the same for every PyTorch version |
 //! | [`timeline`] | allocations with lifetimes, requested and reserved bytes, peaks |
-//! | [`replay`] | the caching allocator at the recorded addresses: block sizes |
+//! | [`replay`] | the caching allocator: block sizes, a model of it, and the model's proof |
 //! | [`frames`] | whose code a stack shows, and what it means |
 //! | [`program`] | loops, iterations and phases |
 //! | [`edit`] | a few iterations of a snapshot, or one without its owner's names |
@@ -26,6 +26,7 @@
 //! | [`engine`] | runs the rules over the snapshots and sorts what they find |
 //! | [`source`] | from recorded paths to local files; the expression to underline |
 //! | [`comparison`] | two recordings of one program, side by side |
+//! | [`whatif`] | what a recorded program would need under other settings |
 //! | [`gate`] | which findings count, and the verdict |
 //! | [`report`] | one file a format |
 //! | [`cli`] | arguments, exit codes, errors |
@@ -53,3 +54,4 @@ pub mod source;
 pub mod timeline;
 pub mod unit;
 pub mod verdict;
+pub mod whatif;

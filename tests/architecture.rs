@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The pipeline, from the bytes to the command line.
-const PIPELINE: [&str; 23] = [
+const PIPELINE: [&str; 24] = [
     "unit",
     "input",
     "pickle",
@@ -27,6 +27,7 @@ const PIPELINE: [&str; 23] = [
     "engine",
     "source",
     "comparison",
+    "whatif",
     "gate",
     "report",
     "cli",

@@ -12,6 +12,7 @@ use crate::gate::BaselineError;
 use crate::input::InputError;
 use crate::profiler::ProfilerError;
 use crate::snapshot::SnapshotError;
+use crate::whatif::WhatIfError;
 
 /// Why there is no verdict.
 #[derive(Debug, Error, Diagnostic)]
@@ -91,7 +92,7 @@ pub(super) enum CliError {
         name: String,
     },
     /// A recording that does not show how much was in use.
-    #[error("`{name}` cannot be compared: {}", hidden.reason())]
+    #[error("`{name}` does not show how much memory was in use: {}", hidden.reason())]
     #[diagnostic(help("{}", hidden.remedy()))]
     Incomparable {
         /// The path as given.
@@ -175,6 +176,15 @@ pub(super) enum CliError {
         name: String,
         /// Why not.
         error: SliceError,
+    },
+    /// A question about a recording that has no answer.
+    #[error("`{name}`: {error}")]
+    #[diagnostic(forward(error))]
+    WhatIf {
+        /// The path as given.
+        name: String,
+        /// Why not.
+        error: WhatIfError,
     },
     /// A file that would be lost.
     #[error("`{name}` exists")]

@@ -24,6 +24,7 @@ mod reading;
 mod schema;
 mod stats;
 mod terminal;
+mod whatif;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -56,6 +57,7 @@ pub fn run() -> ExitCode {
             Command::Check(check) => check::run(check, matches, arguments.color),
             Command::Stats(stats) => stats::run(stats, matches, arguments.color),
             Command::Diff(diff) => diff::run(diff, matches, arguments.color),
+            Command::Whatif(whatif) => whatif::run(whatif, arguments.color),
             Command::Explain(explain) => explain::run(explain, matches),
             Command::Config(config) => config::run(config, matches),
             Command::Slice(slice) => edit::run_slice(slice),

@@ -9,7 +9,6 @@ mod methods;
 mod native;
 mod public;
 mod slice;
-mod state;
 
 pub use anonymize::anonymize;
 pub use error::SliceError;

@@ -15,9 +15,9 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use super::error::SliceError;
-use super::state;
 use crate::frames::Frames;
 use crate::program::{Iteration, Program};
+use crate::replay::{Homeless, Replay, segments_at};
 use crate::snapshot::{Event, Gap, Snapshot};
 use crate::timeline::Timeline;
 use crate::unit::{DeviceIndex, Index, Micros};
@@ -97,7 +97,9 @@ pub fn slice(mut snapshot: Snapshot, iterations: Iterations) -> Result<Snapshot,
         let position = timeline.device.position();
         let events = snapshot.devices.get(position).map_or(&[][..], |trace| &trace.events);
         let span = window.on(timeline.device, events);
-        segments.extend(state::segments_at(&snapshot, timeline, span.end)?);
+        let replay = Replay::of(&snapshot, timeline);
+        let at_end = segments_at(&snapshot, timeline, &replay, span.end);
+        segments.extend(at_end.map_err(|Homeless(homeless)| SliceError::Inconsistent { homeless })?);
         if let Some(place) = kept.get_mut(position) {
             *place = events.get(span).unwrap_or_default().to_vec();
         }

@@ -25,12 +25,12 @@ use crate::finding::{Finding, Fingerprint};
 use crate::frames::Frames;
 use crate::input::Origin;
 use crate::program::Program;
-use crate::replay::Replay;
+use crate::replay::{Proof, Recorded, Replay, Script};
 use crate::role::Roles;
 use crate::rules::{self, Rule};
 use crate::snapshot::Snapshot;
 use crate::timeline::Timeline;
-use crate::unit::DeviceIndex;
+use crate::unit::{DeviceIndex, Index};
 
 /// One snapshot, read and understood.
 #[derive(Debug)]
@@ -136,6 +136,15 @@ impl Device {
             },
         );
         Device { device, timeline, replay, program, roles, evidence, profile }
+    }
+
+    /// Whether a model of the allocator does what the recorded one did; `snapshot` is the one that it was made from. Nothing
+    /// where there is no history to hold it against.
+    pub fn proof(&self, snapshot: &Snapshot) -> Option<Proof> {
+        let Device { timeline, replay, .. } = self;
+        snapshot.devices.get(self.device.position()).filter(|trace| trace.has_history())?;
+        let script = Script::of(snapshot, timeline, replay);
+        Some(Proof::of(Recorded { snapshot, timeline, replay, script: &script }))
     }
 
     /// What rules may ask of this device; `snapshot` is the one that it was made from, `frames` its table.

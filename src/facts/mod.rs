@@ -21,6 +21,7 @@ mod reallocation;
 mod regrowth;
 mod releases;
 mod savers;
+mod settings;
 mod shapes;
 mod siblings;
 mod steady;
@@ -45,6 +46,7 @@ pub use pools::{PoolPeaks, PrivatePool};
 pub use reallocation::Reallocation;
 pub use regrowth::StateMaking;
 pub use releases::{Cause, Release};
+pub use settings::BestSetting;
 pub use shapes::{Shapes, VaryingSite};
 pub use steady::Steady;
 pub use unscalings::Unscaling;
@@ -111,6 +113,7 @@ pub struct Facts<'a> {
     steady: OnceLock<Steady>,
     module_calls: OnceLock<Vec<ModuleCall>>,
     unused_graphs: OnceLock<Vec<UnusedGraph>>,
+    best_setting: OnceLock<Option<BestSetting>>,
 }
 
 impl<'a> Facts<'a> {
@@ -141,6 +144,7 @@ impl<'a> Facts<'a> {
             steady: OnceLock::new(),
             module_calls: OnceLock::new(),
             unused_graphs: OnceLock::new(),
+            best_setting: OnceLock::new(),
         })
     }
 
@@ -269,6 +273,11 @@ impl<'a> Facts<'a> {
     /// The lines whose forward passes keep what no backward pass ever used, heaviest first.
     pub fn unused_graphs(&self) -> &[UnusedGraph] {
         self.unused_graphs.get_or_init(|| unused_graphs::unused_graphs(self))
+    }
+
+    /// The settings under which the allocator would have reserved least; nothing where the replay is not exact.
+    pub fn best_setting(&self) -> Option<&BestSetting> {
+        self.best_setting.get_or_init(|| settings::best_setting(self)).as_ref()
     }
 
     /// The memory that went back to the driver, in order.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::rounding;
-use crate::snapshot::Settings;
+use super::tuning::Tuning;
 use crate::unit::Bytes;
 
 /// Where a hole lies. Holes of different segments never merge, even where the addresses touch.
@@ -71,12 +71,12 @@ impl Layout {
     }
 
     /// Cuts a block for a request out of the hole at its address, as the allocator splits.
-    pub(super) fn take(&mut self, address: u64, requested: Bytes, settings: &Settings) -> Extent {
-        let rounded = rounding::round(requested, settings);
+    pub(super) fn take(&mut self, address: u64, requested: Bytes, tuning: &Tuning) -> Extent {
+        let rounded = rounding::round(requested, tuning);
         let Some((before, hole)) = self.hole_at(address) else { return Extent { size: rounded, home: None } };
         let room = hole.end - address;
         let remainder = room.saturating_sub(rounded);
-        let split = rounding::splits(rounded, remainder, hole.home.is_fine(), settings);
+        let split = rounding::splits(rounded, remainder, hole.home.is_fine(), tuning);
         self.cut(before, hole, address, if split { rounded } else { room })
     }
 
@@ -99,11 +99,6 @@ impl Layout {
     pub(super) fn census(&self) -> (usize, u64) {
         let sizes = self.holes.iter().map(|(start, hole)| hole.end - start);
         (self.holes.len(), sizes.max().unwrap_or(0))
-    }
-
-    /// All holes, by address, with their sizes.
-    pub(super) fn into_ranges(self) -> impl Iterator<Item = (u64, u64, Home)> {
-        self.holes.into_iter().map(|(start, hole)| (start, hole.end - start, hole.home))
     }
 
     fn cut(&mut self, before: u64, hole: Hole, address: u64, size: u64) -> Extent {
@@ -135,29 +130,29 @@ mod tests {
     const LARGE: Home = Home::Segment { base: 0, small: false };
     const MIB: u64 = 1 << 20;
 
-    fn holes(layout: Layout) -> Vec<(u64, u64)> {
-        layout.into_ranges().map(|(start, size, _)| (start / MIB, size / MIB)).collect()
+    fn holes(layout: &Layout) -> Vec<(u64, u64)> {
+        layout.holes.iter().map(|(start, hole)| (start / MIB, (hole.end - start) / MIB)).collect()
     }
 
     #[test]
     fn freed_blocks_merge_with_the_holes_beside_them() {
-        let settings = Settings::default();
+        let tuning = Tuning::default();
         let mut layout = Layout::default();
         layout.release(0, 20 * MIB, LARGE);
-        let first = layout.take(0, Bytes(3 * MIB), &settings);
-        let second = layout.take(3 * MIB, Bytes(4 * MIB), &settings);
+        let first = layout.take(0, Bytes(3 * MIB), &tuning);
+        let second = layout.take(3 * MIB, Bytes(4 * MIB), &tuning);
         assert_eq!((first.size, second.size), (3 * MIB, 4 * MIB));
         layout.give_back(0, first);
         layout.give_back(3 * MIB, second);
-        assert_eq!(holes(layout), [(0, 20)]);
+        assert_eq!(holes(&layout), [(0, 20)]);
     }
 
     #[test]
     fn a_remainder_that_is_too_small_stays_with_the_block() {
         let mut layout = Layout::default();
         layout.release(0, 20 * MIB, LARGE);
-        let block = layout.take(0, Bytes(19 * MIB + MIB / 2), &Settings::default());
-        assert_eq!((block.size, holes(layout)), (20 * MIB, vec![]));
+        let block = layout.take(0, Bytes(19 * MIB + MIB / 2), &Tuning::default());
+        assert_eq!((block.size, holes(&layout)), (20 * MIB, vec![]));
     }
 
     #[test]
@@ -166,6 +161,6 @@ mod tests {
         layout.release(0, 2 * MIB, LARGE);
         layout.release(2 * MIB, 2 * MIB, Home::Segment { base: 2 * MIB, small: false });
         layout.withdraw(2 * MIB, MIB);
-        assert_eq!(holes(layout), [(0, 2), (3, 1)]);
+        assert_eq!(holes(&layout), [(0, 2), (3, 1)]);
     }
 }

@@ -1,19 +1,48 @@
-//! The caching allocator replayed at the recorded addresses: how large every block really was, and when the driver was
-//! asked for more although enough lay free.
+//! The caching allocator replayed, twice.
+//!
+//! [`Replay`] goes by the recorded addresses: how large every block really was, and when the driver was asked for more although
+//! enough lay free. A [`Scenario`] goes by the recorded requests and frees alone (a [`Script`]), on a model of the allocator under any
+//! settings; a [`Proof`] says whether that model, under the recorded settings, does what was recorded.
+//!
+//! Of [`Replay`]:
 //!
 //! In: the snapshot and the timeline. Out: the block size of every allocation, the peaks of allocated and active bytes,
-//! the misses, and how the allocator stood when a request failed. The addresses are known, so no search for a fit is needed: a block ends where rounding and splitting
-//! say (`c10/cuda/CUDACachingAllocator.cpp`, PyTorch 2.11). Allocated bytes end when the program gives a block back,
+//! the misses, and how the allocator stood when a request failed. The addresses are known, so no search for a fit is
+//! needed: a block ends where rounding and splitting say (`c10/cuda/CUDACachingAllocator.cpp`, PyTorch 2.11). Allocated bytes end when the program gives a block back,
 //! active bytes when it returns to the pool; on every recording of the corpus made from the start both peaks equal
 //! PyTorch's `allocated_bytes.all.peak` and `active_bytes.all.peak` to the byte.
 //!
 //! Where it can fail: blocks born before the recording and freed in it have no known block size; they count as their
 //! rounded request.
 
+mod addresses;
+mod allocator;
+mod driver;
+mod error;
+mod held;
+mod imagined;
 mod layout;
+mod level;
+mod player;
+mod proof;
 mod rounding;
+mod scenario;
+mod script;
+mod tuning;
+mod worth_trying;
+
+pub use allocator::FitOrder;
+pub use error::TuningError;
+pub use held::{Homeless, segments_at};
+pub use player::Recorded;
+pub use proof::{Call, Difference, DifferenceKind, Proof};
+pub use scenario::{Forecast, Scenario};
+pub use script::Script;
+pub use tuning::{Change, Tuning, changes};
+pub use worth_trying::worth_trying;
 
 use layout::{Extent, Home, Layout};
+use level::Level;
 use rustc_hash::FxHashMap;
 
 use crate::snapshot::{Action, BlockState, Event, Segment, Snapshot};
@@ -69,7 +98,7 @@ impl Replay {
     pub fn of(snapshot: &Snapshot, timeline: &Timeline) -> Replay {
         let events =
             snapshot.devices.get(timeline.device.position()).map_or(&[][..], |trace| trace.events.as_slice());
-        let mut machine = Machine::new(snapshot, timeline, events);
+        let mut machine = Machine::new(snapshot, timeline);
         for (position, event) in events.iter().enumerate() {
             let Some(at) = EventIndex::at(position) else { break };
             machine.step(at, event);
@@ -81,6 +110,7 @@ impl Replay {
 struct Machine<'a> {
     snapshot: &'a Snapshot,
     timeline: &'a Timeline,
+    tuning: Tuning,
     layout: Layout,
     extents: Vec<Option<Extent>>,
     block_sizes: Vec<Bytes>,
@@ -91,36 +121,13 @@ struct Machine<'a> {
     failure: Option<Failure>,
 }
 
-/// A level and the highest that it reached.
-#[derive(Debug, Default)]
-struct Level {
-    now: Bytes,
-    peak: Peak,
-}
-
-impl Level {
-    fn start(now: Bytes) -> Level {
-        Level { now, peak: Peak { bytes: now, event: None } }
-    }
-
-    fn rise(&mut self, by: u64, at: EventIndex) {
-        self.now += Bytes(by);
-        if self.now > self.peak.bytes {
-            self.peak = Peak { bytes: self.now, event: Some(at) };
-        }
-    }
-
-    fn fall(&mut self, by: u64) {
-        self.now -= Bytes(by);
-    }
-}
-
 impl<'a> Machine<'a> {
-    fn new(snapshot: &'a Snapshot, timeline: &'a Timeline, events: &[Event]) -> Self {
+    fn new(snapshot: &'a Snapshot, timeline: &'a Timeline) -> Self {
         let count = timeline.allocations.len();
         let mut machine = Machine {
             snapshot,
             timeline,
+            tuning: Tuning::recorded(snapshot),
             layout: Layout::default(),
             extents: vec![None; count],
             block_sizes: vec![Bytes::ZERO; count],
@@ -130,8 +137,8 @@ impl<'a> Machine<'a> {
             misses: Vec::new(),
             failure: None,
         };
-        for (start, size, home) in ranges_at_start(snapshot, timeline, events) {
-            machine.layout.release(start, size, home);
+        for segment in held::bare_segments_at(snapshot, timeline, 0) {
+            machine.layout.release(segment.address, segment.total_size.get(), home_of(&segment));
         }
         machine.place_older_blocks();
         machine
@@ -147,7 +154,7 @@ impl<'a> Machine<'a> {
         let mut total = Bytes::ZERO;
         for (id, allocation) in self.timeline.iter().take_while(|(_, one)| one.alloc.is_none()) {
             let size = known.get(&allocation.address).filter(|_| allocation.free.is_none()).copied();
-            let rounded = rounding::round(allocation.bytes, &self.snapshot.settings);
+            let rounded = rounding::round(allocation.bytes, &self.tuning);
             let extent = self.layout.take_exactly(allocation.address, size.map_or(rounded, Bytes::get));
             total += Bytes(extent.size);
             self.settle(id, extent);
@@ -193,9 +200,9 @@ impl<'a> Machine<'a> {
         let Some(id) = self.timeline.allocation_of.get(at.position()).copied().flatten() else { return };
         let Some(allocation) = self.timeline.allocation(id) else { return };
         if allocation.alloc == Some(at) {
-            let extent = self.layout.take(event.address, event.size, &self.snapshot.settings);
-            self.allocated.rise(extent.size, at);
-            self.active.rise(extent.size, at);
+            let extent = self.layout.take(event.address, event.size, &self.tuning);
+            self.allocated.rise(extent.size, Some(at));
+            self.active.rise(extent.size, Some(at));
             self.settle(id, extent);
             return;
         }
@@ -242,42 +249,6 @@ impl<'a> Machine<'a> {
             failure: self.failure,
         }
     }
-}
-
-/// The ranges that the allocator held before the first event: the final segments, with the segment events undone from
-/// the last to the first.
-fn ranges_at_start(snapshot: &Snapshot, timeline: &Timeline, events: &[Event]) -> Vec<(u64, u64, Home)> {
-    let mut ranges: FxHashMap<u64, (u64, Home)> = FxHashMap::default();
-    let mut pages = Layout::default();
-    for segment in snapshot.segments_of(timeline.device.position()) {
-        let (address, size) = (segment.address, segment.total_size.get());
-        match home_of(segment) {
-            Home::Expandable => pages.release(address, size, Home::Expandable),
-            home @ Home::Segment { .. } => {
-                ranges.insert(address, (size, home));
-            }
-        }
-    }
-    for event in events.iter().rev() {
-        let (address, size) = (event.address, event.size.get());
-        match event.action {
-            Action::SegmentAlloc => {
-                ranges.remove(&address);
-            }
-            Action::SegmentFree => {
-                let home = Home::Segment { base: address, small: size == rounding::SMALL_SEGMENT };
-                ranges.insert(address, (size, home));
-            }
-            Action::SegmentMap => pages.withdraw(address, size),
-            Action::SegmentUnmap => pages.release(address, size, Home::Expandable),
-            _ => {}
-        }
-    }
-    let mut all: Vec<(u64, u64, Home)> =
-        ranges.into_iter().map(|(address, (size, home))| (address, size, home)).collect();
-    all.extend(pages.into_ranges());
-    all.sort_unstable_by_key(|&(address, ..)| address);
-    all
 }
 
 fn home_of(segment: &Segment) -> Home {

@@ -20,12 +20,14 @@ mod look;
 mod markdown;
 mod place;
 pub mod profiler;
+mod replayed;
 mod sarif;
 pub mod settings;
 mod sightings;
 pub mod stats;
 mod tally;
 pub mod text;
+pub mod whatif;
 mod words;
 
 pub use failure::Failure;

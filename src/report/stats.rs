@@ -4,8 +4,9 @@ use std::fmt::Write;
 
 use super::look::{Ink, Look};
 use super::place::{MainLoop, Place};
-use super::{chart, closing, gap};
+use super::{chart, closing, gap, replayed};
 use crate::engine::{RecordedDevice, Recording};
+use crate::replay::Proof;
 use crate::source::{SourceMap, ZeroGrad};
 use crate::unit::{Index, count, percent, shown_name};
 
@@ -14,8 +15,8 @@ const MOST_LINES: usize = 5;
 /// The most rows that the chart of iterations may take.
 const MOST_ROWS: usize = 16;
 
-/// Writes what is known of one snapshot.
-pub fn render(recording: &Recording, sources: &SourceMap, look: &Look) -> String {
+/// Writes what is known of one snapshot; `proofs` are those of its devices, in their order.
+pub fn render(recording: &Recording, proofs: &[Option<Proof>], sources: &SourceMap, look: &Look) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{}", look.paint(Ink::Strong, &shown_name(&recording.name)));
     if recording.devices.is_empty() {
@@ -24,8 +25,9 @@ pub fn render(recording: &Recording, sources: &SourceMap, look: &Look) -> String
     for (_, words) in gap::all(recording, look.detail) {
         look.attribute(&mut out, "not known", &words);
     }
-    for device in &recording.devices {
-        render_device(&mut out, recording, device, sources, look);
+    for (position, device) in recording.devices.iter().enumerate() {
+        let proof = proofs.get(position).copied().flatten();
+        render_device(&mut out, recording, device, proof, sources, look);
     }
     out.push('\n');
     let unmanaged =
@@ -38,6 +40,7 @@ fn render_device(
     out: &mut String,
     recording: &Recording,
     device: &RecordedDevice,
+    proof: Option<Proof>,
     sources: &SourceMap,
     look: &Look,
 ) {
@@ -57,6 +60,9 @@ fn render_device(
         "at the end",
         &format!("{} requested, {} reserved", device.requested_at_end, device.reserved_at_end),
     );
+    if let Some(proof) = proof {
+        look.attribute(out, "replay", &replayed::proof(&proof));
+    }
     for (_, words) in gap::disagreements(&device.agreement) {
         look.attribute(out, "not known", &words);
     }

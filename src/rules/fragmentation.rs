@@ -2,8 +2,8 @@
 
 use super::claim::{Claim, Mending, Place, Telling, Worth, related};
 use super::{declare_rule, measure};
-use crate::facts::{Facts, Guilty, PoolPeaks};
-use crate::finding::{Finding, Related, Severity, Value};
+use crate::facts::{BestSetting, Facts, Guilty, PoolPeaks};
+use crate::finding::{Finding, Measure, Related, Severity, Value};
 use crate::unit::{Bytes, Confidence, count, percent};
 
 declare_rule! {
@@ -26,21 +26,58 @@ impl Fragmentation {
 
 fn tell(facts: &Facts, pool: PoolPeaks, unused: Bytes, worth: &Worth) -> Finding {
     let share = percent(unused.share_of(pool.reserved));
-    let help = if facts.snapshot.settings.expandable_segments {
-        "make the requests alike: pad to a few fixed lengths, or allocate a growing buffer once at its final size"
-    } else {
-        "let segments grow: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
-    };
+    let best = facts.best_setting();
     let place = Place::of_guilty(facts, &misses(facts), false);
     let telling = Telling {
         message: format!("{unused} of {} reserved are holes ({share})", pool.reserved),
-        help: help.to_owned(),
+        help: help(facts, best),
         label: "these requests fit into none of the free blocks".to_owned(),
         related: outgrown(facts, &place),
-        evidence: evidence(facts, pool, unused),
+        evidence: evidence(facts, pool, unused)
+            .into_iter()
+            .chain(best.into_iter().flat_map(|best| replayed(facts, best)))
+            .collect(),
         place,
     };
-    telling.told(facts, &Fragmentation::META, worth)
+    let mut finding = telling.told(facts, &Fragmentation::META, worth);
+    // No more than the best setting was seen to save; where none helps, requests that are alike may still fill the holes.
+    let saved = best.map(|best| saved_by(facts, best)).filter(|saved| *saved > Bytes::ZERO);
+    finding.impact.reserved = saved;
+    finding
+}
+
+/// The setting that the replay shows to help most; where it cannot tell, the one that helps most programs.
+fn help(facts: &Facts, best: Option<&BestSetting>) -> String {
+    const ALIKE: &str = "make the requests alike: pad to a few fixed lengths, or allocate a growing buffer once at its final size";
+    const GROW: &str = "expandable_segments:True";
+    let conf = match best {
+        Some(best) => best.conf(),
+        None if facts.snapshot.settings.expandable_segments => String::new(),
+        None => GROW.to_owned(),
+    };
+    match conf.as_str() {
+        "" => ALIKE.to_owned(),
+        GROW => format!("let segments grow: PYTORCH_CUDA_ALLOC_CONF={GROW}"),
+        other => format!("set PYTORCH_CUDA_ALLOC_CONF={other}, or {ALIKE}"),
+    }
+}
+
+/// What the best setting comes to.
+fn replayed(facts: &Facts, best: &BestSetting) -> [Measure; 2] {
+    let saved = saved_by(facts, best);
+    let text = if best.set.is_empty() {
+        format!("replayed under {}: none reserves less", count(best.tried, "other setting"))
+    } else {
+        format!("replayed with {}: {} reserved, {saved} less", best.conf(), best.peak_reserved)
+    };
+    [
+        measure("best-setting", Value::Text(best.conf()), text),
+        measure("best-setting-saves", Value::Bytes(saved), String::new()),
+    ]
+}
+
+fn saved_by(facts: &Facts, best: &BestSetting) -> Bytes {
+    facts.timeline.peak_reserved.bytes - best.peak_reserved
 }
 
 /// The buffers that leave holes because they are re-allocated ever larger.
@@ -59,7 +96,7 @@ fn misses(facts: &Facts) -> Vec<Guilty> {
     facts.replay.misses.iter().filter_map(one).collect()
 }
 
-fn evidence(facts: &Facts, pool: PoolPeaks, unused: Bytes) -> Vec<crate::finding::Measure> {
+fn evidence(facts: &Facts, pool: PoolPeaks, unused: Bytes) -> Vec<Measure> {
     let PoolPeaks { reserved, active, .. } = pool;
     let misses = facts.replay.misses.len();
     vec![

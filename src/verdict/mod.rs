@@ -198,13 +198,15 @@ fn tell(facts: &Facts, group: &[Settled<'_, '_>], left: &Left) -> Option<Finding
         worth.turns_left = worth.pace.and_then(|pace| left.turns(pace));
         severity = level(facts, first.row, first.claim, &worth).unwrap_or(severity).max(severity);
     }
+    let told = first.claim.tell(&worth);
     let impact = Impact {
         peak: worth.peak,
-        reserved: worth.reserved,
+        // A replay may have shown what the rule could only bound.
+        reserved: told.impact.reserved.or(worth.reserved),
         resident: worth.held,
         per_iteration: worth.pace,
     };
-    Some(Finding { severity, impact, ..first.claim.tell(&worth) })
+    Some(Finding { severity, impact, ..told })
 }
 
 /// The worth of two claims about different allocations.

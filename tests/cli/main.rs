@@ -15,6 +15,7 @@ mod profiler;
 mod refused;
 mod settings;
 mod unread;
+mod whatif;
 mod writing;
 
 use std::path::{Path, PathBuf};

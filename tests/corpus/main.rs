@@ -10,6 +10,7 @@ mod judged;
 mod layouts;
 mod programs;
 mod reading;
+mod replayed;
 mod roles;
 mod savings;
 mod writing;

@@ -67,7 +67,7 @@ fn pinned_host_memory_is_counted_apart() {
     assert_eq!((timeline.peak_requested.bytes, timeline.peak_reserved.bytes), (Bytes(1024), Bytes(1024)));
     assert_eq!(snapshot.devices[0].events.len(), 1, "host events are no device's");
     let (mut out, files) = (Vec::new(), SourceMap::new(Vec::new(), Vec::new()));
-    json::stats(&Input::of("pinned".to_owned(), snapshot), &files, false, &mut out).unwrap();
+    json::stats(&Input::of("pinned".to_owned(), snapshot), &[], &files, false, &mut out).unwrap();
     let host = &serde_json::from_slice::<Value>(&out).unwrap()["host_memory"];
     assert_eq!((host["held_bytes"].as_u64(), host["used_bytes"].as_u64()), (Some(4608), Some(4096)));
     assert_eq!((host["blocks"].as_u64(), host["events"].as_u64()), (Some(2), Some(2)));

@@ -4,10 +4,15 @@ use std::fs;
 use std::path::Path;
 
 use jsonschema::Validator;
-use memlint::engine::Report;
+use memlint::engine::{Input, Report};
 use memlint::finding::Severity;
+use memlint::input::{Limits, Source};
+use memlint::pickle;
+use memlint::replay::changes;
 use memlint::report::{Detail, Format, Look, json};
+use memlint::snapshot::Snapshot;
 use memlint::source::{Checkout, SourceMap};
+use memlint::whatif::{Question, ask};
 use serde_json::{Value, json};
 
 use crate::fixture::{HOSTILE, PLAIN, blind, findings, hostile, none, nowhere, sources, suppressed};
@@ -303,4 +308,21 @@ fn sarif_makes_no_links_out_of_names() {
         assert!(text.contains("\\[d\\](e)") && !text.contains("[d](e)"), "{text}");
     }
     assert!(HOSTILE.contains("[d](e)"));
+}
+
+#[test]
+fn answers_are_as_their_schema_says() {
+    let path = in_repository("snapshots/seed-oom/snapshot.pickle.zst");
+    let stream = Source::File(path).open(&Limits::default()).unwrap();
+    let snapshot = Snapshot::read(stream, &pickle::Limits::default()).unwrap();
+    let input = Input::of("seed-oom".to_owned(), snapshot);
+    let scale = Some("0.5".parse().unwrap());
+    let question =
+        Question { set: changes("max_split_size_mb:64").unwrap(), batch_scale: scale, ..Question::default() };
+    let mut out = Vec::new();
+    json::whatif("seed-oom", &question, &ask(&input, &question).unwrap(), &mut out).unwrap();
+    let document = serde_json::from_slice::<Value>(&out).unwrap();
+    assert_valid(&part("WhatIf"), &document);
+    assert_eq!(document["devices"][0]["scenarios"][0]["set"], json!({"max_split_size_mb": "64"}));
+    assert!(document["devices"][0]["recorded"]["out_of_memory"]["wanted_bytes"].is_u64());
 }

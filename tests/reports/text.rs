@@ -120,7 +120,7 @@ fn names_out_of_a_file_do_not_command_the_terminal() {
     ugly.gaps =
         vec![Gap::UnknownKeys(vec![(UGLY.to_owned(), 1)]), Gap::UnknownActions(vec![(UGLY.to_owned(), 2)])];
     let look = Look { detail: Detail::Verbose, ..PLAIN };
-    let statistics = stats::render(&ugly, &nowhere(), &look);
+    let statistics = stats::render(&ugly, &[], &nowhere(), &look);
     let mut report = report(vec![hostile]);
     report.recordings.push(ugly);
     let obeyed = |one: char| (one.is_control() && one != '\n') || one == '\u{202e}';
@@ -147,5 +147,5 @@ fn colours_only_add_escapes() {
 #[test]
 fn statistics() {
     let look = Look { unicode: true, ..PLAIN };
-    golden("stats-unicode", &stats::render(&recording(), &sources(), &look));
+    golden("stats-unicode", &stats::render(&recording(), &[], &sources(), &look));
 }

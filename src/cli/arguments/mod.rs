@@ -14,6 +14,7 @@ pub(super) use self::configuring::{Configuring, Locating};
 pub(super) use self::reading::{Limits, Reading, Sources};
 use super::diff::Diff;
 use super::known::{Known, Naming};
+use super::whatif::WhatIf;
 use crate::edit::Iterations;
 use crate::report::Format;
 
@@ -37,6 +38,8 @@ pub(super) enum Command {
     Stats(Stats),
     /// Compare two snapshots: what needs more memory, what needs less, which findings are new.
     Diff(Diff),
+    /// Replay a recording under other settings of the allocator, with less memory or larger batches.
+    Whatif(WhatIf),
     /// Explain a rule.
     Explain(Explain),
     /// Show the settings in effect, and who set each.

@@ -8,6 +8,7 @@ mod finding;
 mod profiler;
 mod schema;
 mod stats;
+mod whatif;
 
 pub(super) use finding::evidence;
 pub use schema::schema;
@@ -20,10 +21,12 @@ use serde::Serialize;
 use self::check::{Line, NoVerdict};
 use crate::engine::{Input, RecordedDevice, Recording, Report};
 use crate::profiler::ProfilerTimeline;
+use crate::replay::Proof;
 use crate::report::place::MainLoop;
 use crate::report::{Detail, Failure, gap};
 use crate::source::SourceMap;
 use crate::unit::Index;
+use crate::whatif::{Answer, Question};
 
 /// The version of these formats.
 pub const SCHEMA: &str = "memlint/1";
@@ -60,17 +63,19 @@ pub fn failure_line(failure: &Failure, out: &mut dyn io::Write) -> io::Result<()
     write_line(&Line::NoVerdict(NoVerdict::of(failure)), out)
 }
 
-/// Writes what is known of one snapshot; with every allocation, if that is asked for.
+/// Writes what is known of one snapshot, with the proofs of its devices, in their order; with every allocation, if that is asked
+/// for.
 ///
 /// # Errors
 /// Where the output cannot be written.
 pub fn stats(
     input: &Input,
+    proofs: &[Option<Proof>],
     sources: &SourceMap,
     allocations: bool,
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
-    write(&stats::Stats::of(input, sources, allocations), out)
+    write(&stats::Stats::of(input, proofs, sources, allocations), out)
 }
 
 /// Writes what is known of one memory timeline of PyTorch's profiler.
@@ -84,6 +89,19 @@ pub fn profiler(
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
     write(&profiler::Profiled::of(name, rank, timeline), out)
+}
+
+/// Writes what a recorded program would need.
+///
+/// # Errors
+/// Where the output cannot be written.
+pub fn whatif(
+    name: &str,
+    question: &Question,
+    answers: &[Answer],
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
+    write(&whatif::WhatIf::of(name, question, answers), out)
 }
 
 fn write_line(line: &Line, out: &mut dyn io::Write) -> io::Result<()> {

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::check::{Check, Line, NoVerdict};
 use super::profiler::Profiled;
 use super::stats::Stats;
+use super::whatif::WhatIf;
 
 /// A document, or a line of one.
 #[derive(Serialize, JsonSchema)]
@@ -24,9 +25,11 @@ enum Output {
     Stats(Stats),
     /// The same of a memory timeline of PyTorch's profiler.
     Profiled(Profiled),
+    /// `memlint whatif --output-format json`.
+    WhatIf(WhatIf),
 }
 
-/// The schema, draft 2020-12. `$defs` names the documents: `Report`, `NoVerdict`, `Line`, `Stats` and `Profiled`.
+/// The schema, draft 2020-12. `$defs` names the documents: `Report`, `NoVerdict`, `Line`, `Stats`, `Profiled` and `WhatIf`.
 pub fn schema() -> Schema {
     SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<Output>()
 }

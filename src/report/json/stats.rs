@@ -7,6 +7,8 @@ use serde::Serialize;
 
 use super::{Gap, Loop, SCHEMA, TOOL, Tool, check};
 use crate::engine::{Device, Input, RecordedDevice};
+use crate::replay::Proof;
+use crate::report::replayed;
 use crate::snapshot;
 use crate::source::SourceMap;
 use crate::timeline::Allocation;
@@ -71,6 +73,10 @@ struct DeviceStats {
     peak_phase: &'static str,
     peak_iteration: Option<usize>,
     roles_at_peak: BTreeMap<&'static str, u64>,
+    /// Whether a model of the allocator does all that the recorded one did; null where there is no history.
+    replay_exact: Option<bool>,
+    /// Where it first does not.
+    replay_first_difference: Option<String>,
 }
 
 /// An iteration of the program: its events from `start_event` up to `end_event`, which is no longer its own.
@@ -104,7 +110,12 @@ struct AllocationStats {
 }
 
 impl Stats {
-    pub(super) fn of(input: &Input, sources: &SourceMap, allocations: bool) -> Stats {
+    pub(super) fn of(
+        input: &Input,
+        proofs: &[Option<Proof>],
+        sources: &SourceMap,
+        allocations: bool,
+    ) -> Stats {
         let every = || {
             let of_device = |device| {
                 let all = Allocations::of(input, device);
@@ -113,13 +124,18 @@ impl Stats {
             input.devices.iter().flat_map(of_device).collect()
         };
         let recording = input.recording();
-        let devices = input.devices.iter().zip(&recording.devices);
+        let devices = input.devices.iter().zip(&recording.devices).enumerate();
+        let proof = |position: usize| proofs.get(position).copied().flatten();
         Stats {
             schema: SCHEMA,
             tool: TOOL,
             input: input.name.clone(),
             rank: input.origin.rank,
-            devices: devices.map(|(device, recorded)| DeviceStats::of(device, recorded, sources)).collect(),
+            devices: devices
+                .map(|(position, (device, recorded))| {
+                    DeviceStats::of(device, recorded, proof(position), sources)
+                })
+                .collect(),
             allocations: allocations.then(every),
             host_memory: HostMemory::of(&recording.gaps),
             gaps: Gap::all(&recording),
@@ -128,7 +144,12 @@ impl Stats {
 }
 
 impl DeviceStats {
-    fn of(device: &Device, recorded: &RecordedDevice, sources: &SourceMap) -> DeviceStats {
+    fn of(
+        device: &Device,
+        recorded: &RecordedDevice,
+        proof: Option<Proof>,
+        sources: &SourceMap,
+    ) -> DeviceStats {
         let (timeline, program, profile) = (&device.timeline, &device.program, &recorded.profile);
         let memory = |index: usize| profile.iterations.get(index);
         let bytes = |bytes: Option<Bytes>| bytes.map(Bytes::get);
@@ -162,6 +183,10 @@ impl DeviceStats {
             peak_phase: profile.peak_phase.name(),
             peak_iteration: profile.peak_iteration.map(Index::position),
             roles_at_peak: check::by_role(recorded),
+            replay_exact: proof.map(|proof| proof.is_exact()),
+            replay_first_difference: proof
+                .and_then(|proof| proof.difference)
+                .map(|one| replayed::difference(&one)),
         }
     }
 }

@@ -11,8 +11,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use super::error::SliceError;
-use crate::replay::Replay;
+use super::Replay;
 use crate::snapshot::{Action, Block, BlockState, Event, Segment, Snapshot};
 use crate::timeline::Timeline;
 use crate::unit::{Bytes, Index, StackId};
@@ -22,12 +21,44 @@ const SMALL_SEGMENT: u64 = 2 << 20;
 /// The pages of the large pool's expandable segments (`kLargeBuffer`).
 const LARGE_PAGE: u64 = 20 << 20;
 
-/// The segments after the first `cut` events.
-pub(super) fn segments_at(
+/// Blocks in use that lie in no segment, counted: the events and the segments do not belong together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Homeless(pub usize);
+
+/// The segments after the first `cut` events, tiled with the blocks in use and the free pieces between them. What lies free
+/// next to free memory is one piece.
+///
+/// # Errors
+/// Where blocks are in use that no segment holds.
+pub fn segments_at(
     snapshot: &Snapshot,
     timeline: &Timeline,
+    replay: &Replay,
     cut: usize,
-) -> Result<Vec<Segment>, SliceError> {
+) -> Result<Vec<Segment>, Homeless> {
+    match tiled_segments_at(snapshot, timeline, replay, cut) {
+        (segments, 0) => Ok(segments),
+        (_, homeless) => Err(Homeless(homeless)),
+    }
+}
+
+/// The same, and how many blocks in use no segment holds.
+pub(super) fn tiled_segments_at(
+    snapshot: &Snapshot,
+    timeline: &Timeline,
+    replay: &Replay,
+    cut: usize,
+) -> (Vec<Segment>, usize) {
+    let mut segments = bare_segments_at(snapshot, timeline, cut);
+    let mut blocks = blocks_at(timeline, replay, cut);
+    for segment in &mut segments {
+        segment.blocks = tile(segment, &mut blocks);
+    }
+    (segments, blocks.len())
+}
+
+/// The segments after the first `cut` events by address, without their blocks.
+pub(super) fn bare_segments_at(snapshot: &Snapshot, timeline: &Timeline, cut: usize) -> Vec<Segment> {
     let position = timeline.device.position();
     let events = snapshot.devices.get(position).map_or(&[][..], |trace| &trace.events);
     let (before, after) = events.split_at_checked(cut).unwrap_or((events, &[]));
@@ -35,16 +66,9 @@ pub(super) fn segments_at(
     for event in after.iter().rev() {
         held.undo(snapshot, event);
     }
-    let mut blocks = blocks_at(timeline, &Replay::of(snapshot, timeline), cut);
     let mut segments: Vec<Segment> = held.fixed.into_values().chain(held.pages.into_values()).collect();
     segments.sort_by_key(|segment| segment.address);
-    for segment in &mut segments {
-        segment.blocks = tile(segment, &mut blocks);
-    }
-    match blocks.len() {
-        0 => Ok(segments),
-        homeless => Err(SliceError::Inconsistent { homeless }),
-    }
+    segments
 }
 
 /// What the allocator holds from the driver, by address.
@@ -225,12 +249,12 @@ mod tests {
     }
 
     /// The segments after each number of events, where none is left at the end.
-    fn segments(events: &[Event], cut: usize) -> Result<Vec<Segment>, SliceError> {
+    fn segments(events: &[Event], cut: usize) -> Result<Vec<Segment>, Homeless> {
         let mut snapshot = Snapshot::default();
         snapshot.particulars.push(Particulars { pool: Some((0, 7)), ..Particulars::default() });
         snapshot.devices.push(DeviceTrace { events: events.to_vec() });
         let timeline = Timeline::of(&snapshot, DeviceIndex::at(0).unwrap());
-        segments_at(&snapshot, &timeline, cut)
+        segments_at(&snapshot, &timeline, &Replay::of(&snapshot, &timeline), cut)
     }
 
     fn tiles(segment: &Segment) -> Vec<(u64, u64, BlockState)> {
@@ -298,6 +322,6 @@ mod tests {
     #[test]
     fn blocks_without_a_segment_are_refused() {
         let homeless = segments(&[event(Action::Alloc, 0, MIB)], 1);
-        assert_eq!(homeless, Err(SliceError::Inconsistent { homeless: 1 }));
+        assert_eq!(homeless, Err(Homeless(1)));
     }
 }

@@ -1,0 +1,75 @@
+//! What a recorded program would have needed under other settings.
+
+use super::allocator::FitOrder;
+use super::imagined::Imagined;
+use super::player::{Outcome, Player, Recorded};
+use super::script::Step;
+use super::tuning::Tuning;
+use crate::timeline::{Allocation, Peak};
+use crate::unit::{AllocationId, Bytes, EventIndex, Index};
+
+/// What is imagined.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    /// The allocator's settings.
+    pub tuning: Tuning,
+    /// The order of free blocks.
+    pub order: FitOrder,
+    /// How much memory there is; `None` is no end of it.
+    pub capacity: Option<Bytes>,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Forecast {
+    /// The most that was held from the driver.
+    pub peak_reserved: Peak,
+    /// The most that was handed out, in whole blocks.
+    pub peak_allocated: Peak,
+    /// The most that was handed out or waited for other streams.
+    pub peak_active: Peak,
+    /// What is held at the end.
+    pub end_reserved: Bytes,
+    /// What of it lies free.
+    pub end_free: Bytes,
+    /// How often the driver was called, to get memory or to give it back.
+    pub driver_calls: usize,
+    /// The first request that got no memory, and how much it wanted.
+    pub out_of_memory: Option<(EventIndex, Bytes)>,
+    /// Whether the replay was given up: then nothing of this holds.
+    pub given_up: bool,
+}
+
+impl Scenario {
+    /// Plays a recording; `bytes` says how large each request is to be, nothing for those that are left out. After a request
+    /// that was recorded and gets no memory, nothing is known of the program, and the replay ends.
+    pub fn play(
+        &self,
+        recorded: Recorded,
+        bytes: impl Fn(AllocationId, &Allocation) -> Option<Bytes>,
+    ) -> Forecast {
+        let driver = Imagined::new(self.capacity, &self.tuning, &recorded.script.habits);
+        let mut player = Player::new(recorded, self.tuning.clone(), self.order, driver);
+        let mut out_of_memory = None;
+        for (at, step) in &recorded.script.steps {
+            player.allocator.driver.position = at.position();
+            if let Outcome::Failed(wanted) = player.step(*at, *step, &bytes) {
+                out_of_memory = out_of_memory.or(Some((*at, wanted)));
+                if *step != Step::Refused {
+                    break;
+                }
+            }
+        }
+        let levels = player.allocator.levels();
+        Forecast {
+            peak_reserved: levels.peak_held,
+            peak_allocated: levels.peak_allocated,
+            peak_active: levels.peak_active,
+            end_reserved: levels.held,
+            end_free: levels.held - levels.active,
+            driver_calls: levels.driver_calls,
+            out_of_memory,
+            given_up: player.allocator.is_exhausted(),
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! `memlint whatif` for people: what was recorded, how far the replay can be trusted, what each scenario would need.
+
+use std::cmp::Ordering;
+use std::fmt::Write;
+
+use super::look::{Detail, Ink, Look};
+use super::place::Place;
+use super::replayed;
+use crate::source::SourceMap;
+use crate::unit::{Bytes, Index, count, percent, shown_name};
+use crate::whatif::{Answer, Estimate, Grown, OutOfMemory, Played, Question};
+
+/// The most lines that grow with the batch that are listed, unless all are asked for.
+const MOST_LINES: usize = 5;
+
+/// Writes the answers about one snapshot.
+pub fn render(
+    name: &str,
+    question: &Question,
+    answers: &[Answer],
+    sources: &SourceMap,
+    look: &Look,
+) -> String {
+    let mut out = String::new();
+    let _ = writeln!(out, "{}", look.paint(Ink::Strong, &shown_name(name)));
+    for answer in answers {
+        out.push('\n');
+        let head = format!("device {}", answer.device.position());
+        let _ = writeln!(out, "{}", look.paint(Ink::Strong, &head));
+        render_device(&mut out, question, answer, sources, look);
+    }
+    out
+}
+
+fn render_device(out: &mut String, question: &Question, answer: &Answer, sources: &SourceMap, look: &Look) {
+    let recorded = &answer.recorded;
+    let holes = recorded.peak_reserved - recorded.peak_active;
+    let mut text = format!(
+        "peak {} reserved ({} of it never in use), {} at the end, {}",
+        recorded.peak_reserved,
+        holes,
+        recorded.end_reserved,
+        count(recorded.driver_calls, "driver call"),
+    );
+    if let Some(failure) = &recorded.out_of_memory {
+        let _ = write!(text, "; {}", out_of_memory(failure, sources));
+    }
+    look.attribute(out, "recorded", &text);
+    look.attribute(out, "replay", &replay(answer));
+    look.attribute(out, "textbook", &estimate(&answer.estimate, recorded.peak_allocated));
+    if let Some(capacity) = answer.capacity {
+        let whose =
+            if question.capacity.is_some() { "as asked" } else { "what the program is known to have had" };
+        look.attribute(out, "memory", &format!("{capacity}, {whose}"));
+    }
+    if let Some(scale) = question.batch_scale {
+        let text = format!(
+            "batches {} times as large: an estimate, for which requests grow is told by their roles",
+            scale.get()
+        );
+        look.attribute(out, "batch", &text);
+        look.listing(out, "by line", &grown(&answer.grown, sources, look.detail));
+    }
+    scenarios(out, answer, sources, look);
+}
+
+/// How far the model can be trusted.
+fn replay(answer: &Answer) -> String {
+    let mut text = replayed::proof(&answer.proof);
+    let (before, after) = (answer.recorded.peak_reserved, answer.rehearsal.peak_reserved.bytes);
+    if before != after {
+        let error = after.share_of(before) - 1.0;
+        let direction = if error < 0.0 { "below" } else { "above" };
+        let _ = write!(
+            text,
+            "; with assumed addresses of segments the recorded settings come out {} {direction} the recorded peak",
+            percent(error.abs()),
+        );
+    }
+    text
+}
+
+/// `parameters 97.5 MiB + optimizer state 195 MiB + activations 208 MiB (...) = 500 MiB, 3 % below the recorded peak`.
+fn estimate(estimate: &Estimate, peak: Bytes) -> String {
+    let backward = estimate.gradients + estimate.step_temporaries;
+    let end = format!("gradients {} and step temporaries {}", estimate.gradients, estimate.step_temporaries);
+    let activations = format!("activations {}", estimate.activations);
+    let (larger, smaller) =
+        if backward > estimate.activations { (end, activations) } else { (activations, end) };
+    let error = estimate.error(peak);
+    let direction = if error < 0.0 { "below" } else { "above" };
+    format!(
+        "parameters {} + optimizer state {} + {larger} (more than {smaller}) = {}: {} {direction} the recorded peak of {peak} in blocks",
+        estimate.parameters,
+        estimate.optimizer_state,
+        estimate.total(),
+        percent(error.abs()),
+    )
+}
+
+/// A row a scenario: the peak, how far it is from the recorded one, what is held in the end, holes, calls, what is set.
+fn scenarios(out: &mut String, answer: &Answer, sources: &SourceMap, look: &Look) {
+    let row = |peak: &str, change: &str, end: &str, holes: &str, calls: &str| {
+        format!("{peak:>11}{change:>12}{end:>11}{holes:>11}{calls:>7}  ")
+    };
+    let header = row("peak", "change", "at the end", "holes", "calls") + "setting";
+    let _ = writeln!(out, "\n{}", look.paint(Ink::Strong, &header));
+    let before = answer.recorded.peak_reserved;
+    for played in &answer.scenarios {
+        let forecast = &played.forecast;
+        let peak = forecast.peak_reserved.bytes;
+        let figures = row(
+            &peak.to_string(),
+            &change(before, peak),
+            &forecast.end_reserved.to_string(),
+            &played.holes().to_string(),
+            &forecast.driver_calls.to_string(),
+        );
+        let _ = writeln!(out, "{figures}{}", name(played));
+        if let Some(failure) = &played.out_of_memory {
+            look.attribute(out, "", &out_of_memory(failure, sources));
+        }
+    }
+    if answer.scenarios.iter().any(|played| !played.exact) {
+        look.attribute(out, "", "figures are approximate");
+    }
+}
+
+fn change(before: Bytes, after: Bytes) -> String {
+    match before.cmp(&after) {
+        Ordering::Equal => "=".to_owned(),
+        Ordering::Greater => format!("-{}", before - after),
+        Ordering::Less => format!("+{}", after - before),
+    }
+}
+
+fn name(played: &Played) -> String {
+    if played.set.is_empty() {
+        return "(as recorded)".to_owned();
+    }
+    played.set.iter().map(|change| shown_name(&change.to_string())).collect::<Vec<_>>().join(",")
+}
+
+fn out_of_memory(failure: &OutOfMemory, sources: &SourceMap) -> String {
+    let mut text = format!("out of memory at a request of {}", failure.wanted);
+    if let Some(iteration) = failure.iteration {
+        let _ = write!(text, " in iteration {}", iteration.position() + 1);
+    }
+    if let Some(location) = &failure.location {
+        let _ = write!(text, ", {}", Place::of(location, sources).line());
+    }
+    text
+}
+
+fn grown(lines: &[Grown], sources: &SourceMap, detail: Detail) -> Vec<String> {
+    let most = if detail == Detail::Verbose { lines.len() } else { MOST_LINES };
+    let one = |line: &Grown| {
+        let place = line
+            .location
+            .as_ref()
+            .map_or_else(|| "no line of the user's".to_owned(), |at| Place::of(at, sources).line());
+        format!("{:>10}  {place}", line.bytes.to_string())
+    };
+    let mut listed: Vec<String> = lines.iter().take(most).map(one).collect();
+    if lines.len() > most {
+        listed.push(format!("{:>10}  in {} more (-v lists them)", "", count(lines.len() - most, "line")));
+    }
+    listed
+}

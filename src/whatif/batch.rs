@@ -1,0 +1,143 @@
+//! Which requests grow with the batch.
+//!
+//! In: roles, phases and sizes. Out: for each allocation whether its size is a multiple of the batch's, and the user's
+//! lines that made them. Inputs and activations grow; so do temporaries of the passes through the model, except those of
+//! exactly a parameter's size in the backward pass (a gradient on its way to its place). What models are made of, what the
+//! optimizer makes, workspaces and collectives do not; what has no known role is left as it is.
+//!
+//! Where it can fail: it is told by roles, not measured. Copies of weights in another type pass for temporaries of the forward
+//! pass and grow; a library may choose another algorithm, with another workspace, for another batch.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use rustc_hash::FxHashSet;
+use thiserror::Error;
+
+use super::estimate::highest;
+use crate::engine::{Device, Input};
+use crate::facts::Facts;
+use crate::finding::Location;
+use crate::program::Phase;
+use crate::role::Role;
+use crate::timeline::Allocation;
+use crate::unit::{AllocationId, Bytes, FrameId, Index};
+
+/// By what batches are multiplied: above 0, finite.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scale(f64);
+
+/// Why a text is no scale.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("write a number above 0 and up to 1000000, such as 2 or 0.5")]
+pub struct ScaleError;
+
+/// Batches a million times as large are no question that anybody has.
+const MOST: f64 = 1e6;
+
+impl FromStr for Scale {
+    type Err = ScaleError;
+
+    fn from_str(text: &str) -> Result<Scale, ScaleError> {
+        let number = text.parse::<f64>().ok().filter(|number| 0.0 < *number && *number <= MOST);
+        number.map(Scale).ok_or(ScaleError)
+    }
+}
+
+impl Scale {
+    /// The number.
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+
+    fn of(self, bytes: Bytes) -> Bytes {
+        Bytes::rounded((bytes.get() as f64 * self.0).ceil())
+    }
+}
+
+/// A user's line whose requests were taken to grow with the batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grown {
+    /// The line; nothing where the stack shows none of the user's.
+    pub location: Option<Location>,
+    /// What its requests hold at the moment at which all that grows holds most.
+    pub bytes: Bytes,
+}
+
+/// The allocations of a device that grow.
+pub(super) struct Batch {
+    scale: Scale,
+    grows: Vec<bool>,
+}
+
+impl Batch {
+    pub(super) fn of(device: &Device, scale: Scale) -> Batch {
+        let of_role = |role| device.timeline.iter().filter(move |(id, _)| device.roles.get(*id) == role);
+        let parameters: FxHashSet<Bytes> = of_role(Role::Parameter).map(|(_, one)| one.bytes).collect();
+        let grows = |(id, one): (AllocationId, &Allocation)| {
+            let phase = one.alloc.map(|event| device.program.phase(event));
+            match device.roles.get(id) {
+                Role::Input | Role::Activation => true,
+                Role::Temporary => match phase {
+                    Some(Phase::Input | Phase::Forward | Phase::Recomputation | Phase::Evaluation) => true,
+                    Some(Phase::Backward) => !parameters.contains(&one.bytes),
+                    _ => false,
+                },
+                _ => false,
+            }
+        };
+        Batch { scale, grows: device.timeline.iter().map(grows).collect() }
+    }
+
+    /// How large a request is with these batches.
+    pub(super) fn size(&self, id: AllocationId, one: &Allocation) -> Bytes {
+        let grows = self.grows.get(id.position()).copied().unwrap_or_default();
+        if grows { self.scale.of(one.bytes) } else { one.bytes }
+    }
+
+    /// The lines whose requests grow, by what they hold where all of them hold most; those that hold nothing then are left
+    /// out.
+    pub(super) fn lines(&self, input: &Input, facts: &Facts) -> Vec<Grown> {
+        let growing = || facts.timeline.iter().zip(&self.grows).filter(|(_, grows)| **grows);
+        let (_, moment) = highest(growing().map(|((_, one), _)| one));
+        let alive = |one: &Allocation| {
+            one.alloc.is_none_or(|born| born.position() < moment)
+                && one.free.is_none_or(|died| died.position() >= moment)
+        };
+        let mut sums: BTreeMap<Option<FrameId>, Bytes> = BTreeMap::new();
+        for ((_, one), _) in growing().filter(|((_, one), _)| alive(one)) {
+            let stack = one.alloc.map_or(one.stack, |event| facts.seen_stack(event));
+            let frame = stack.and_then(|stack| facts.user_frame(stack));
+            *sums.entry(frame).or_default() += one.bytes;
+        }
+        let line = |(frame, bytes): (Option<FrameId>, Bytes)| {
+            let location = frame.and_then(|frame| location(input, frame));
+            Grown { location, bytes }
+        };
+        let mut lines: Vec<Grown> = sums.into_iter().map(line).collect();
+        lines.sort_by_key(|one| (Reverse(one.bytes), one.location.clone()));
+        lines
+    }
+}
+
+/// Where a frame stands.
+pub(super) fn location(input: &Input, frame: FrameId) -> Option<Location> {
+    let frame = input.snapshot.stacks.frame(frame)?;
+    let text = |id| input.snapshot.text(id).to_owned();
+    Some(Location { file: text(frame.file), line: frame.line, function: text(frame.name) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scales_are_above_zero_and_finite() {
+        for wrong in ["0", "-1", "nan", "inf", "1e7", "", "two"] {
+            assert_eq!(wrong.parse::<Scale>(), Err(ScaleError), "{wrong}");
+        }
+        let half: Scale = "0.5".parse().unwrap();
+        assert_eq!(half.of(Bytes(5)), Bytes(3), "a part of a byte is a byte");
+    }
+}
