@@ -60,14 +60,17 @@ impl Blame<'_> {
         narrow.filter(|frame| !self.is_above_the_loop(*frame, guilty)).or_else(|| self.heaviest(guilty))
     }
 
-    /// Whether a frame stands outside the function that holds the main loop, in every stack that shows both.
+    /// Whether a frame stands outside the function that holds the main loop, in every stack that shows both. A loop inside a
+    /// module's forward is the model's own, and whoever calls the model is no bystander.
     fn is_above_the_loop(&self, frame: FrameId, guilty: &[Guilty]) -> bool {
         let function = |frame: FrameId| self.frames.function(frame);
         let Some(looping) = self.looping.and_then(function) else { return false };
         let mut inside = guilty.iter().filter_map(|one| {
             let python = self.frames.python(one.stack);
             let at = python.iter().rposition(|other| *other == frame)?;
-            Some((at, python.iter().position(|other| function(*other) == Some(looping))?))
+            let body = python.iter().position(|other| function(*other) == Some(looping))?;
+            let model = python.iter().position(|other| self.is_module_call(*other));
+            Some((at, body)).filter(|_| model.is_none_or(|model| body < model))
         });
         let mut any = false;
         inside.all(|(at, body)| {
@@ -278,5 +281,20 @@ mod tests {
         let blame = Blame { snapshot: &snapshot, trace: &trace, frames: &meanings, looping: None };
         // The path of all lines contains all others.
         assert_eq!(blame.narrowest(&guilty), Some(frames[16]));
+    }
+
+    #[test]
+    fn functions_that_call_each_other_in_turns_have_their_caller_as_dominator() {
+        let mut snapshot = Snapshot::default();
+        let mut frame = |line: u32| {
+            let name = snapshot.strings.intern("call").unwrap();
+            let file = snapshot.strings.intern("/home/me/train.py").unwrap();
+            snapshot.stacks.intern_frame(Frame { name, file, line }).unwrap()
+        };
+        let (caller, tree, node) = (frame(1), frame(2), frame(3));
+        let stack = snapshot.stacks.intern(&[tree, node, tree, node, caller]).unwrap();
+        let (trace, meanings) = (DeviceTrace::default(), Frames::of(&snapshot));
+        let blame = Blame { snapshot: &snapshot, trace: &trace, frames: &meanings, looping: None };
+        assert_eq!(blame.narrowest(&[Guilty { stack, event: None, weight: 1 }]), Some(caller));
     }
 }

@@ -92,6 +92,12 @@ pub struct Growth {
 }
 
 impl Growth {
+    /// What arrived, but no more than steady growth explains, in bytes: one large piece among small ones (a workspace that the
+    /// first turn makes at the same line) does not grow.
+    pub fn steadily(&self) -> f64 {
+        self.net.min(self.bounds.1 * self.turns as f64)
+    }
+
     /// How sure it is that it goes on: beyond doubt from many rises on; fewer convince if there was one from the first turns on
     /// and nothing ever went.
     pub fn confidence(&self) -> Confidence {

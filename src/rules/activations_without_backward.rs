@@ -25,7 +25,7 @@ fn claim<'f>(facts: &'f Facts<'f>, graph: &'f UnusedGraph) -> Claim<'f> {
     let told = move |worth: &Worth| tell(facts, graph, worth);
     let claim = Claim::new(&ActivationsWithoutBackward::META, about, mending, told);
     let sure = if graph.calls >= 2 { Confidence::High } else { Confidence::Medium };
-    claim.holding(graph.most).sure(sure).at_most(Severity::Warning)
+    claim.holding(graph.most).sure(sure).at_most(Severity::Warning).by_itself()
 }
 
 fn tell(facts: &Facts, graph: &UnusedGraph, worth: &Worth) -> Finding {

@@ -59,6 +59,8 @@ pub struct Claim<'f> {
     pub whole: Option<Bytes>,
     /// The most that it may count for, whatever it is worth: a note where no line of the user's can mend it.
     pub at_most: Severity,
+    /// Whether it is a fault whatever else is wrong with its allocations, with a remedy of its own.
+    pub by_itself: bool,
     /// Claims of one rule with the same key have one cause and are told together.
     pub together: Option<FrameId>,
     tell: Tell<'f>,
@@ -105,6 +107,7 @@ impl<'f> Claim<'f> {
             held: None,
             whole: None,
             at_most: Severity::Error,
+            by_itself: false,
             together: None,
             tell: Box::new(tell),
         }
@@ -126,6 +129,12 @@ impl<'f> Claim<'f> {
     #[must_use]
     pub fn out_of(self, whole: Bytes) -> Claim<'f> {
         Claim { whole: Some(whole), ..self }
+    }
+
+    /// A fault whatever else is wrong with its allocations.
+    #[must_use]
+    pub fn by_itself(self) -> Claim<'f> {
+        Claim { by_itself: true, ..self }
     }
 
     /// Never more than this, whatever it is worth.

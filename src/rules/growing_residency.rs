@@ -36,7 +36,7 @@ fn claim<'f>(facts: &'f Facts<'f>, growing: &'f Growing) -> Claim<'f> {
         tell(facts, growing, worth)
     });
     claim.pace = Some(Bytes::rounded(growing.growth.slope));
-    claim.held = Some(Bytes::rounded(growing.growth.net));
+    claim.held = Some(Bytes::rounded(growing.growth.steadily()));
     claim.together = Some(statement(facts, growing));
     let sure = growing.growth.confidence();
     // A few rises may be the first of a cache.

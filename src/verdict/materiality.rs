@@ -113,8 +113,9 @@ pub static TABLE: &[Row] = &[
         rule: "retained-graph",
         note: &[EVER, Bound::Peak(0.01, MIB)],
         warning: &[SERVICE, Bound::Peak(0.02, MIB)],
-        error: &[TRAINING],
-        why: "a graph that is kept is meant by nobody, so little is enough; where it is kept for good, time tells",
+        error: &[TRAINING, Bound::Peak(0.1, NONE)],
+        why: "a graph that is kept is meant by nobody, so little is enough; where it is kept for good, time tells; with \
+              a tenth of the peak one longer loop fills the device",
     },
     Row {
         rule: "activations-without-backward",

@@ -9,7 +9,8 @@
 //!    large fault does not hide a small one ([`worlds`]).
 //! 2. *Levels.* One table says from which worth on a claim is a note, a warning, an error ([`materiality`]).
 //! 3. *Causes.* Where claims are about the same allocations, the one that stands first in the table has them, if it is at
-//!    least as severe; what is left of the others is told if it is most of what they claimed.
+//!    least as severe; what is left of the others is told if it is most of what they claimed. Passes that no backward follows
+//!    are a fault by themselves, whoever keeps their results: `no_grad` mends them, and dropping the results does not.
 
 mod materiality;
 mod worlds;
@@ -112,7 +113,11 @@ fn judged<'c, 'f>(
         let (peak, share) = match claim.mending.estimate {
             Some(saved) => (Some(saved), saved.share_of(facts.peak())),
             None if claim.mending.lives.is_empty() => (None, 0.0),
-            None => (Some(claim.mending.lives.saving(facts.timeline)), worlds.share(at)),
+            None => {
+                let saved = claim.mending.lives.saving(facts.timeline);
+                let alone = if claim.by_itself { saved.share_of(facts.peak()) } else { 0.0 };
+                (Some(saved), worlds.share(at).max(alone))
+            }
         };
         let worth = Worth {
             about: claim.about.clone(),
@@ -149,15 +154,17 @@ fn causes<'c, 'f>(facts: &Facts, judged: Vec<Settled<'c, 'f>>) -> Vec<Settled<'c
         let is_free = |id: &AllocationId| taken.get(id).is_none_or(|by| *by < one.severity);
         let free: Vec<AllocationId> = one.worth.about.iter().copied().filter(is_free).collect();
         let (all, rest) = (facts.bytes(&one.worth.about), facts.bytes(&free));
-        let explained = !one.worth.about.is_empty() && rest.share_of(all) < MOST;
-        if explained {
-            continue;
+        if !one.claim.by_itself {
+            let explained = !one.worth.about.is_empty() && rest.share_of(all) < MOST;
+            if explained {
+                continue;
+            }
+            one.worth.about = free;
         }
-        for id in &free {
+        for id in &one.worth.about {
             let by = taken.entry(*id).or_insert(one.severity);
             *by = one.severity.max(*by);
         }
-        one.worth.about = free;
         causes.push(one);
     }
     causes

@@ -2,7 +2,7 @@
 
 use std::cmp::{Ordering, Reverse};
 
-use super::batch::{Batch, Grown, location};
+use super::batch::{Batch, Grown};
 use super::{Estimate, Question, WhatIfError};
 use crate::engine::{Device, Input};
 use crate::facts::Facts;
@@ -207,7 +207,7 @@ impl Stage<'_> {
             event,
             wanted,
             iteration: self.facts.iteration_of(event),
-            location: frame.and_then(|frame| location(self.input, frame)),
+            location: frame.and_then(|frame| Location::of(&self.input.snapshot, frame)),
         }
     }
 }

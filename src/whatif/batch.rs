@@ -112,20 +112,13 @@ impl Batch {
             *sums.entry(frame).or_default() += one.bytes;
         }
         let line = |(frame, bytes): (Option<FrameId>, Bytes)| {
-            let location = frame.and_then(|frame| location(input, frame));
+            let location = frame.and_then(|frame| Location::of(&input.snapshot, frame));
             Grown { location, bytes }
         };
         let mut lines: Vec<Grown> = sums.into_iter().map(line).collect();
         lines.sort_by_key(|one| (Reverse(one.bytes), one.location.clone()));
         lines
     }
-}
-
-/// Where a frame stands.
-pub(super) fn location(input: &Input, frame: FrameId) -> Option<Location> {
-    let frame = input.snapshot.stacks.frame(frame)?;
-    let text = |id| input.snapshot.text(id).to_owned();
-    Some(Location { file: text(frame.file), line: frame.line, function: text(frame.name) })
 }
 
 #[cfg(test)]

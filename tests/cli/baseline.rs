@@ -179,7 +179,7 @@ fn the_tolerance_decides_what_has_grown() {
     };
     let (code, _, report) = with("10%");
     assert_eq!(code, 1, "a quarter more than known");
-    assert!(report.contains("22 MiB per iteration in"), "{report}");
+    assert!(report.contains("22.1 MiB per iteration in"), "{report}");
     assert_eq!(with("30%").0, 0);
     assert_eq!((with("10MB").0, with("-5%").0), (2, 2));
 }
