@@ -14,7 +14,7 @@ use crate::engine::Report;
 use crate::finding::Tolerance;
 use crate::gate::{Baseline, Changes, Terms};
 use crate::input::Source;
-use crate::unit::{count, shown_name};
+use crate::unit::{count, shown_name, shown_page};
 
 /// Which baseline, and how it is read.
 #[derive(Debug, Args)]
@@ -145,7 +145,7 @@ fn tell(name: &str, changes: Changes) {
     let parts = if parts.is_empty() { "as before".to_owned() } else { parts.join(", ") };
     let line = format!("{}: {} ({parts})", shown_name(name), count(changes.entries, "entry"));
     // Where even standard error is gone, there is nobody left to tell.
-    let _ = writeln!(io::stderr().lock(), "{line}");
+    let _ = writeln!(io::stderr().lock(), "{}", shown_page(&line, false));
 }
 
 /// By how much a finding may grow.

@@ -7,7 +7,7 @@ use super::place::{MainLoop, Place};
 use super::{chart, closing, gap};
 use crate::engine::{RecordedDevice, Recording};
 use crate::source::{SourceMap, ZeroGrad};
-use crate::unit::{Index, count, percent, shown_name};
+use crate::unit::{Index, count, percent, shown_name, shown_page};
 
 /// The most lines that are listed.
 const MOST_LINES: usize = 5;
@@ -31,7 +31,7 @@ pub fn render(recording: &Recording, sources: &SourceMap, look: &Look) -> String
     let unmanaged =
         "memory that PyTorch's allocator does not manage: the CUDA context, NCCL, other libraries";
     look.attribute(&mut out, "left out", unmanaged);
-    out
+    shown_page(&out, look.color)
 }
 
 fn render_device(

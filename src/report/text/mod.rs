@@ -11,7 +11,7 @@ use super::{closing, sightings, words};
 use crate::engine::Report;
 use crate::finding::{Finding, Notice, Related, Severity};
 use crate::source::SourceMap;
-use crate::unit::{Index, count, shown_name};
+use crate::unit::{Index, count, shown_name, shown_page};
 
 /// Lines this far apart are drawn in one frame; others follow the finding's own.
 const NEAR: u32 = 3;
@@ -31,7 +31,7 @@ pub fn render(report: &Report, sources: &SourceMap, look: &Look) -> String {
     if look.detail > Detail::Quiet {
         closing::render(&mut out, report, sources, look);
     }
-    out
+    shown_page(&out, look.color)
 }
 
 /// What a person should know of the judging itself.
