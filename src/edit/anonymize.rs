@@ -24,6 +24,7 @@ pub fn anonymize(snapshot: Snapshot) -> Snapshot {
     let (stacks, moved) = rename_stacks(&snapshot, &vocabulary, &mut names);
     let stack = |old: Option<StackId>| old.and_then(|old| moved.get(old.position()).copied().flatten());
     let mut anonymous = Snapshot { stacks, settings: snapshot.settings.clone(), ..Snapshot::default() };
+    anonymous.settings.conf = snapshot.settings.conf.as_deref().map(|conf| names.conf(conf));
     anonymous.particulars =
         snapshot.particulars.iter().map(|one| names.particulars(&snapshot, *one)).collect();
     for trace in &snapshot.devices {
@@ -198,10 +199,12 @@ impl Names {
     }
 
     fn particulars(&mut self, snapshot: &Snapshot, old: Particulars) -> Particulars {
-        // The names of actions and `internal_metadata` are PyTorch's own.
-        let mut kept =
-            |text: Option<StringId>| text.and_then(|text| self.strings.intern(snapshot.text(text)));
-        let (action, internal_metadata) = (kept(old.action), kept(old.internal_metadata));
+        let mut kept = |kind, text: Option<StringId>, is_public: fn(&str) -> bool| {
+            let text = snapshot.text(text?);
+            if is_public(text) { self.strings.intern(text) } else { self.numbered(kind, text) }
+        };
+        let action = kept("action", old.action, public::is_action);
+        let internal_metadata = kept("internal", old.internal_metadata, public::is_internal);
         let compile_context = old.compile_context.and_then(|text| {
             let text = snapshot.text(text);
             let region = text.strip_prefix("Torch-Compiled Region").unwrap_or("own");
@@ -212,6 +215,18 @@ impl Names {
             }
         });
         Particulars { action, compile_context, internal_metadata, ..old }
+    }
+
+    /// The allocator's settings: PyTorch's own words and their values, whatever else somebody passed.
+    fn conf(&mut self, conf: &str) -> String {
+        let mut renamed = String::with_capacity(conf.len());
+        for part in conf.split_inclusive(|one: char| ",:[]>= ".contains(one)) {
+            let word = part.trim_end_matches(|one: char| ",:[]>= ".contains(one));
+            let known = word.is_empty() || public::is_setting(word);
+            renamed.push_str(&if known { word.to_owned() } else { self.replacement("setting", word) });
+            renamed.push_str(part.get(word.len()..).unwrap_or_default());
+        }
+        renamed
     }
 
     /// An annotation's name: PyTorch's own stay but for the user's classes and modules in them.
@@ -229,11 +244,8 @@ impl Names {
         }
         let (head, rest) = name.split_once(' ').map_or((name, None), |(head, rest)| (head, Some(rest)));
         let counted = head.strip_prefix("ProfilerStep#");
-        let known = counted.is_some_and(|number| number.parse::<u64>().is_ok())
-            || head == "DistributedDataParallel.forward"
-            || head.starts_with("FullyShardedDataParallel.")
-            || head.starts_with("FSDP::");
-        match (known, rest) {
+        let counted = counted.is_some_and(|number| number.parse::<u64>().is_ok());
+        match (counted || public::is_range(head), rest) {
             (true, None) => name.to_owned(),
             (true, Some(rest)) => format!("{head} ({})", self.lettered(rest)),
             (false, _) => self.lettered(name),
@@ -308,6 +320,28 @@ mod tests {
         assert_eq!(name("acme eval"), "annotation-b");
         assert_eq!(name("acme step 8"), "annotation-a 8");
         assert_eq!(name("FSDP::all_gather (acme.layer)"), "FSDP::all_gather (annotation-c)");
+        assert_eq!(name("FSDP::backward_prefetch for acme.layer"), "FSDP::backward_prefetch (annotation-d)");
+        assert_eq!(name("FSDP::acme_secret"), "annotation-e");
+        let own = "FullyShardedDataParallel._pre_forward";
+        assert_eq!(name(own), own);
+        assert_eq!(name("FullyShardedDataParallel.acme_secret"), "annotation-f");
+        assert_eq!(name("DistributedDataParallel.forward#acme"), "annotation-g");
+    }
+
+    #[test]
+    fn settings_keep_what_the_allocator_knows() {
+        let mut names = Names::default();
+        let mut conf = |conf: &str| names.conf(conf);
+        for known in [
+            "",
+            "expandable_segments:True,max_split_size_mb:128",
+            "roundup_power2_divisions:[256:1,512:2,>:8], garbage_collection_threshold:0.8",
+            "backend:cudaMallocAsync",
+        ] {
+            assert_eq!(conf(known), known);
+        }
+        assert_eq!(conf("acme_pool:True,backend:/home/ann/alloc.so"), "setting1:True,backend:setting2");
+        assert_eq!(conf("expandable_segments:True;acme"), "expandable_segments:setting3");
     }
 
     #[test]

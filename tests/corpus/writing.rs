@@ -10,9 +10,9 @@ use memlint::engine::{Input, check};
 use memlint::pickle::Limits;
 use memlint::program::Program;
 use memlint::replay::Replay;
-use memlint::snapshot::{Action, BlockState, DeviceTrace, Gap, Snapshot};
+use memlint::snapshot::{Action, Annotation, BlockState, DeviceTrace, Gap, Particulars, Snapshot};
 use memlint::timeline::Timeline;
-use memlint::unit::{Bytes, Index, StackId};
+use memlint::unit::{Bytes, Index, StackId, StringId};
 
 use crate::case::{self, Case};
 
@@ -269,6 +269,44 @@ fn without_names_the_findings_are_the_same_and_the_names_are_gone() {
         assert_eq!(findings(anonymous), before, "{}", case.name);
     }
     assert!(names_seen >= 60 && found >= 10, "{names_seen} names and {found} findings were compared");
+}
+
+/// Plants a word wherever a program or a PyTorch of its own can put text.
+fn planted(mut snapshot: Snapshot, word: &str) -> Snapshot {
+    let mut text = |text: &str| snapshot.strings.intern(&text.replace('@', word)).unwrap();
+    let ranges = [
+        "@",
+        "FSDP::@",
+        "FSDP::all_gather (@.layer)",
+        "FullyShardedDataParallel.@",
+        "Optimizer.step#@.step",
+        "## @ ##",
+    ];
+    let ranges: Vec<StringId> = ranges.iter().map(|name| text(name)).collect();
+    let (metadata, internal, action, context) =
+        (text("{\"run\":\"@\"}"), text("@"), text("segment_@"), text("Torch-Compiled Region: @"));
+    let first = snapshot.annotations[0];
+    snapshot.annotations.extend(ranges.iter().map(|&name| Annotation { name, ..first }));
+    snapshot.settings.conf = Some(format!("expandable_segments:False,{word}:1,backend:{word}"));
+    snapshot.particulars.push(Particulars {
+        action: Some(action),
+        compile_context: Some(context),
+        internal_metadata: Some(internal),
+        ..snapshot.particulars[0]
+    });
+    let particulars = u16::try_from(snapshot.particulars.len() - 1).unwrap();
+    let event = &mut snapshot.devices[0].events[0];
+    (event.action, event.metadata, event.particulars) = (Action::Other, Some(metadata), particulars);
+    snapshot
+}
+
+#[test]
+fn without_names_no_text_of_the_users_is_left_anywhere() {
+    let case = case::all().into_iter().find(|case| case.name == "mzg-gan-disc-bug").unwrap();
+    let planted = planted(case.snapshot(), "acmesecret");
+    let holds = |pickle: &[u8]| pickle.windows(10).filter(|bytes| bytes == b"acmesecret").count();
+    assert!(holds(&written(&planted)) >= 10, "it is planted");
+    assert_eq!(holds(&written(&anonymize(planted))), 0);
 }
 
 /// Counts what `pickle.load` finds: events, their frames, blocks, bytes reserved, annotations.
