@@ -40,7 +40,8 @@ pub(super) fn run(check: &Check, matches: &ArgMatches, color: Color) -> Result<E
     })?;
     let (examinations, measured): (Vec<_>, Vec<_>) = seen.into_iter().unzip();
     let mut report = engine::conclude(examinations, &plan);
-    source::settle(&mut report.findings, &files);
+    let files = files.seen_by(&report.recordings);
+    source::settle(&mut report, &files);
     if let Some(memory) = &settings.device_memory {
         report.forecast(memory.value);
     }

@@ -141,5 +141,5 @@ pub(super) fn source_map(
         Source::File(path) => path.parent().map(Path::to_owned),
         Source::Stdin => None,
     });
-    SourceMap::unasked(folders, maps).within(checkout)
+    SourceMap::unasked(checkout, folders, maps)
 }

@@ -31,10 +31,12 @@ pub(super) fn run(arguments: &Stats, matches: &ArgMatches, color: Color) -> Resu
 
 fn show_snapshot(arguments: &Stats, color: Color, files: &SourceMap, input: &Input) -> Result<(), CliError> {
     let detail = if arguments.verbose { Detail::Verbose } else { Detail::Normal };
+    let recording = input.recording();
+    let files = &files.seen_by([&recording]);
     match arguments.output_format {
         PlainFormat::Text => {
             let look = terminal::look(color, detail);
-            print(|out| out.write_all(stats::render(&input.recording(), files, &look).as_bytes()))
+            print(|out| out.write_all(stats::render(&recording, files, &look).as_bytes()))
         }
         PlainFormat::Json => print(|out| json::stats(input, files, arguments.allocations, out)),
     }

@@ -12,11 +12,13 @@ mod profile;
 mod recording;
 mod report;
 mod threads;
+mod witness;
 
 pub use plan::Plan;
 pub use profile::{IterationMemory, Line, Profile};
 pub use recording::{MainLoop, RecordedDevice, Recording};
 pub use report::{Report, Verdict};
+pub use witness::{Called, Callee, RecordedFile, RecordedLine};
 
 use std::borrow::Cow;
 

@@ -1,18 +1,14 @@
 //! What a report shows of one snapshot, whatever the rules say: small enough to keep for many.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
+use super::witness::{self, RecordedFile};
 use super::{Device, Input, Profile};
-use crate::facts::Code;
 use crate::finding::Location;
 use crate::program::FoundBy;
-use crate::snapshot::{DeviceTrace, Frame, Gap, Snapshot};
+use crate::snapshot::{DeviceTrace, Gap};
 use crate::timeline::Agreement;
 use crate::unit::{Bytes, Confidence, DeviceIndex, Index, Micros};
-
-/// At most so many of the user's files are kept of a recording: each is looked for on the disk (chosen, not measured).
-const MOST_FILES: usize = 2000;
 
 /// One snapshot.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -29,8 +25,8 @@ pub struct Recording {
     pub excerpt: Option<String>,
     /// What the file lacks.
     pub gaps: Vec<Gap>,
-    /// The user's own files that stand in its stacks, each with one of its lines.
-    pub files: Vec<Location>,
+    /// The user's own files that stand in its stacks.
+    pub files: Vec<RecordedFile>,
     /// Every device that did something, by ordinal.
     pub devices: Vec<RecordedDevice>,
     /// The rules that were asked of it, in their order, whether they could run or not.
@@ -88,7 +84,7 @@ impl Recording {
             moment: input.origin.moment.clone(),
             excerpt: input.snapshot.excerpt.clone(),
             gaps: input.snapshot.gaps.clone(),
-            files: files(&input.snapshot, &input.code),
+            files: witness::files(&input.snapshot, &input.code),
             devices: input.devices.iter().map(|device| RecordedDevice::of(input, device)).collect(),
             rules: Vec::new(),
         }
@@ -141,21 +137,6 @@ impl RecordedDevice {
             agreement: timeline.agreement,
         }
     }
-}
-
-/// The user's own files in the stacks of a snapshot, each with the first of its frames, in the order of their names.
-fn files(snapshot: &Snapshot, code: &Code) -> Vec<Location> {
-    let own = snapshot.stacks.frame_ids().filter(|id| code.is_own(*id));
-    let mut files = BTreeMap::new();
-    for frame in own.filter_map(|id| snapshot.stacks.frame(id)) {
-        files.entry(snapshot.text(frame.file)).or_insert(frame);
-    }
-    let location = |(file, frame): (&str, Frame)| Location {
-        file: file.to_owned(),
-        line: frame.line,
-        function: snapshot.text(frame.name).to_owned(),
-    };
-    files.into_iter().take(MOST_FILES).map(location).collect()
 }
 
 /// From the first event to the last; events without a time do not count.

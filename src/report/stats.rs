@@ -24,6 +24,11 @@ pub fn render(recording: &Recording, sources: &SourceMap, look: &Look) -> String
     for (_, words) in gap::all(recording, look.detail) {
         look.attribute(&mut out, "not known", &words);
     }
+    for changed in
+        recording.files.iter().filter_map(|file| Some(sources.changed(&file.path)?.words(&file.path)))
+    {
+        look.attribute(&mut out, "not known", &format!("lines of the source: {changed}"));
+    }
     for device in &recording.devices {
         render_device(&mut out, recording, device, sources, look);
     }
