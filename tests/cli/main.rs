@@ -12,6 +12,7 @@ mod outputs;
 mod packaging;
 mod profiler;
 mod settings;
+mod sources;
 mod writing;
 
 use std::path::{Path, PathBuf};

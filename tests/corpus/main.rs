@@ -10,4 +10,5 @@ mod programs;
 mod reading;
 mod roles;
 mod savings;
+mod sources;
 mod writing;
