@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 use super::{native, public};
 use crate::program::{Origin, Vocabulary, framework_folders};
-use crate::snapshot::{Frame, Particulars, Snapshot, Stacks};
+use crate::snapshot::{Excerpt, Frame, Particulars, Snapshot, Stacks};
 use crate::unit::{FrameId, Index, StackId, StringId, StringInterner};
 
 /// Replaces every name that says something of the user.
@@ -48,9 +48,9 @@ pub fn anonymize(snapshot: Snapshot) -> Snapshot {
         let name = names.strings.intern(&name);
         anonymous.annotations.extend(name.map(|name| crate::snapshot::Annotation { name, ..*annotation }));
     }
+    anonymous.excerpt = snapshot.excerpt.map(|excerpt| names.excerpt(excerpt));
     anonymous.strings = names.strings;
     anonymous.streams = snapshot.streams;
-    anonymous.excerpt = snapshot.excerpt;
     anonymous.gaps = snapshot.gaps;
     anonymous
 }
@@ -108,8 +108,14 @@ impl Names {
     }
 
     fn frame(&mut self, snapshot: &Snapshot, frame: Frame, origin: Origin) -> Option<Frame> {
-        let (name, file) = (snapshot.text(frame.name), snapshot.text(frame.file));
-        let path = file.replace('\\', "/");
+        let (name, file) = self.place(snapshot.text(frame.name), snapshot.text(frame.file), origin);
+        let (name, file) = (self.strings.intern(&name)?, self.strings.intern(&file)?);
+        Some(Frame { name, file, line: frame.line })
+    }
+
+    /// A function and the file that it stands in.
+    fn place(&mut self, name: &str, recorded: &str, origin: Origin) -> (String, String) {
+        let path = recorded.replace('\\', "/");
         let known = public::tail(&path).is_some();
         let (name, file) = if origin == Origin::Native {
             let known = known || native::is_public(name);
@@ -122,9 +128,18 @@ impl Names {
             (name, self.path(&path, false))
         };
         // Windows is told by its separators.
-        let file = if path == snapshot.text(frame.file) { file } else { file.replace('/', "\\") };
-        let (name, file) = (self.strings.intern(&name)?, self.strings.intern(&file)?);
-        Some(Frame { name, file, line: frame.line })
+        let file = if path == recorded { file } else { file.replace('/', "\\") };
+        (name, file)
+    }
+
+    /// What a slice says of the whole: only its places are somebody's own.
+    fn excerpt(&mut self, mut excerpt: Excerpt) -> Excerpt {
+        for place in
+            excerpt.findings.iter_mut().flat_map(|finding| finding.place.iter_mut().chain(&mut finding.stack))
+        {
+            (place.function, place.file) = self.place(&place.function, &place.file, Origin::User);
+        }
+        excerpt
     }
 
     /// A path with other folders and another file; from a public package on it stays.

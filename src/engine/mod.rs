@@ -5,6 +5,7 @@
 
 mod budget;
 mod forecast;
+mod inherited;
 mod job;
 mod merged;
 mod plan;
@@ -14,6 +15,7 @@ mod report;
 mod threads;
 mod witness;
 
+pub use inherited::inherited;
 pub use plan::Plan;
 pub use profile::{IterationMemory, Line, Profile};
 pub use recording::{MainLoop, RecordedDevice, Recording};
@@ -117,6 +119,7 @@ pub fn examine(input: &Input, plan: &Plan) -> Examination {
             }
         }
     }
+    inherited::add(input, &mut findings, plan);
     finish(&mut findings, plan);
     let rules = plan.names().collect();
     Examination { recording: Recording { rules, ..input.recording() }, findings, skipped }

@@ -6,7 +6,7 @@ use super::witness::{self, RecordedFile};
 use super::{Device, Input, Profile};
 use crate::finding::Location;
 use crate::program::FoundBy;
-use crate::snapshot::{DeviceTrace, Gap};
+use crate::snapshot::{DeviceTrace, Excerpt, Gap};
 use crate::timeline::Agreement;
 use crate::unit::{Bytes, Confidence, DeviceIndex, Index, Micros};
 
@@ -22,7 +22,7 @@ pub struct Recording {
     /// When in the course of the job it was written; compares as time does.
     pub moment: Vec<u64>,
     /// Which part of a longer recording it is, where memlint cut it out.
-    pub excerpt: Option<String>,
+    pub excerpt: Option<Excerpt>,
     /// What the file lacks.
     pub gaps: Vec<Gap>,
     /// The user's own files that stand in its stacks.

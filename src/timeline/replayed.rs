@@ -178,7 +178,7 @@ impl Replay {
                 }
                 self.agreement.blocks_without_alloc += 1;
                 let recorded = block.stack.is_some_and(|stack| !snapshot.stacks.get(stack).is_empty());
-                let evicted = recorded && snapshot.excerpt.is_none();
+                let evicted = recorded && snapshot.excerpt.as_ref().is_none_or(|excerpt| excerpt.lost);
                 self.agreement.blocks_evicted += usize::from(evicted);
                 self.allocations.push(Allocation {
                     address: block.address,

@@ -10,5 +10,6 @@ mod programs;
 mod reading;
 mod roles;
 mod savings;
+mod slices;
 mod sources;
 mod writing;

@@ -3,7 +3,7 @@
 use memlint::engine::{Recording, Report};
 use memlint::finding::{Finding, Group, Impact, Severity, Sighting};
 use memlint::report::{Detail, Look, stats, text};
-use memlint::snapshot::Gap;
+use memlint::snapshot::{Excerpt, Gap};
 use memlint::unit::{Bytes, Confidence, DeviceIndex, Index};
 
 use crate::fixture::{
@@ -52,7 +52,7 @@ fn a_clean_program() {
 fn several_snapshots_and_what_they_lack() {
     let mut other = recording();
     other.name = "rank1.pickle".to_owned();
-    other.excerpt = Some("iterations 3..5 of 20".to_owned());
+    other.excerpt = Some(Excerpt::of(3, 5, 20));
     other.gaps = vec![Gap::NoStacks, Gap::UnknownActions(vec![("segment_park".to_owned(), 12)])];
     other.devices[0].profile.iterations.clear();
     let growth = Finding {
