@@ -6,7 +6,7 @@ use memlint::engine::{Input, check, inherited};
 use memlint::finding::{Finding, Severity};
 use memlint::pickle::Limits;
 use memlint::program::Program;
-use memlint::snapshot::{Inherited, InheritedPlace, Snapshot};
+use memlint::snapshot::{Excerpt, Inherited, InheritedPlace, Snapshot};
 use memlint::timeline::Timeline;
 
 use crate::case::{self, Case};
@@ -133,4 +133,22 @@ fn without_names_a_mark_names_nobodys_files() {
     }
     let found = findings(anonymous);
     assert_eq!((found.len(), shown(&found)), (count, lines), "{}", case.name);
+}
+
+#[test]
+fn a_mark_does_not_hide_that_a_recording_lost_its_beginning() {
+    let is_told = |snapshot: Snapshot| {
+        let found = findings(snapshot);
+        found.into_iter().find(|one| one.rule == "truncated-history").map(|one| one.severity)
+    };
+    let mut rings = 0;
+    for case in case::all().into_iter().filter(|case| is_told(case.snapshot()).is_some()) {
+        let mut forged = case.snapshot();
+        forged.excerpt = Some(Excerpt::of(1, 3, 3));
+        assert_eq!(is_told(reread(&forged)), Some(Severity::Info), "{}", case.name);
+        forged.excerpt.as_mut().unwrap().lost = true;
+        assert_eq!(is_told(reread(&forged)), Some(Severity::Warning), "{}", case.name);
+        rings += 1;
+    }
+    assert!(rings >= 3, "only {rings} recordings lost their beginning");
 }
