@@ -16,7 +16,7 @@ use memlint::unit::{Bytes, DeviceIndex, Index};
 use crate::fixture::{HOSTILE, PLAIN, at, missing_zero_grad, nowhere, report, saying, sources};
 use crate::matrix::written;
 
-/// What somebody may write into a name: commands of GitHub, Azure and TeamCity, of terminals, and what is not seen.
+/// What somebody may write into a name: commands of GitHub, Azure and `TeamCity`, of terminals, and what is not seen.
 const WORDS: [&str; 28] = [
     "::error::x",
     " ::error file=a.py,line=1::x",

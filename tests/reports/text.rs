@@ -68,6 +68,25 @@ fn several_snapshots_and_what_they_lack() {
     golden("text-several", &text::render(&report, &sources(), &PLAIN));
 }
 
+#[test]
+fn a_slice_too_short_for_a_trend_says_so() {
+    let drawn = |last| {
+        let mut report = report(Vec::new());
+        report.recordings[0].excerpt = Some(Excerpt::of(3, last, 20));
+        let text = text::render(&report, &nowhere(), &PLAIN);
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let (two, three) = (drawn(4), drawn(5));
+    assert!(
+        two.contains("this is a slice, iterations 3..4 of 20; too short to show what grows or lives on"),
+        "{two}"
+    );
+    assert!(
+        three.contains("this is a slice, iterations 3..5 of 20") && !three.contains("too short"),
+        "{three}"
+    );
+}
+
 /// The line of a report that says in how many places a finding was made.
 fn places(report: &Report, what: &str) -> String {
     let drawn = text::render(report, &nowhere(), &PLAIN);
