@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use memlint::finding::Location;
 use memlint::source::{PathMap, SourceMap};
 
 const TRAIN: &str = "import torch\n\n\ndef main():\n    model = build()\n    return model\n\n\nmain()\n";
@@ -24,7 +25,8 @@ fn folder(name: &str, files: &[(&str, &[u8])]) -> PathBuf {
 
 /// The file that stands for a recorded line, named from the folder.
 fn found(sources: &SourceMap, folder: &Path, recorded: &str, line: u32, function: &str) -> Option<String> {
-    let file = sources.find(recorded, line, function)?;
+    let location = Location { file: recorded.to_owned(), line, function: function.to_owned() };
+    let file = sources.find(&location)?.file;
     Some(Path::new(file.name()).strip_prefix(folder).unwrap().to_str().unwrap().replace('\\', "/"))
 }
 
@@ -124,7 +126,8 @@ fn deep_nesting_is_survived() {
     );
     let sources = SourceMap::new([folder.clone()], Vec::new());
     for name in ["deep.py", "chain.py", "calls.py"] {
-        let file = sources.find(name, 1, "<module>").unwrap();
+        let first = Location { file: name.to_owned(), line: 1, function: "<module>".to_owned() };
+        let file = sources.find(&first).unwrap().file;
         assert!(file.expression_at(1).is_some(), "{name}");
     }
 }
@@ -136,4 +139,33 @@ fn a_sought_call_is_found_where_it_stands() {
     let sources = SourceMap::new([folder], Vec::new());
     assert_eq!(sources.line_of_call("/job/train.py", "_record"), Some(4));
     assert_eq!(sources.line_of_call("/job/train.py", "_dump"), None);
+}
+
+#[test]
+fn what_lies_outside_is_not_opened_whichever_way_leads_there() {
+    let train = TRAIN.as_bytes();
+    let folder = folder("outside", &[("in/other.py", train), ("out/train.py", train)]);
+    let folder = fs::canonicalize(folder).unwrap();
+    let (inside, out) = (folder.join("in"), folder.join("out/train.py"));
+    let recorded = |path: &Path| path.to_str().unwrap().to_owned();
+    let through_proc = Path::new("/proc/self/root").join(out.strip_prefix("/").unwrap());
+    let find = |sources: &SourceMap, path: &Path| {
+        let location = Location { file: recorded(path), line: 5, function: "main".to_owned() };
+        sources.find(&location).is_some()
+    };
+    let sources = SourceMap::new([inside.clone()], Vec::new());
+    for path in [&out, &through_proc, &inside.join("../out/train.py")] {
+        assert!(!find(&sources, path), "{}", path.display());
+    }
+    assert!(find(&sources, &inside.join("other.py")), "the recorded path itself, where it lies inside");
+    assert!(find(&SourceMap::new([folder.join("out")], Vec::new()), &out));
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("../out/train.py", inside.join("train.py")).unwrap();
+        let sources = SourceMap::new([inside.clone()], Vec::new());
+        assert!(!find(&sources, Path::new("/job/train.py")));
+        assert_eq!(sources.outside(), std::slice::from_ref(&out));
+        let both = SourceMap::new([inside.clone(), folder.join("out")], Vec::new());
+        assert!(find(&both, Path::new("/job/train.py")), "both ends of the link were named");
+    }
 }

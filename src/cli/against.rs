@@ -36,7 +36,8 @@ impl Base {
         })?;
         let (measured, examined): (Vec<_>, Vec<_>) = seen.into_iter().unzip();
         let mut report = engine::conclude(examined, Vec::new(), plan);
-        source::settle(&mut report.findings, files);
+        let files = files.seen_by(&report.recordings);
+        source::settle(&mut report, &files);
         Ok(Base { name, measured, report })
     }
 

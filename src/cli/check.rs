@@ -51,7 +51,8 @@ pub(super) fn run(check: &Check, matches: &ArgMatches, color: Color) -> Result<E
     let (examinations, measured): (Vec<_>, Vec<_>) = good.into_iter().unzip();
     let mut report = engine::conclude(examinations, unread, &plan);
     report.notices.extend(not_looked_at(&left_out));
-    source::settle(&mut report.findings, &files);
+    let files = files.seen_by(&report.recordings);
+    source::settle(&mut report, &files);
     if let Some(memory) = &settings.device_memory {
         report.forecast(memory.value);
     }

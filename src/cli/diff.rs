@@ -91,6 +91,7 @@ fn examine(
     refuse_what_cannot_be_compared(&input)?;
     let measured = Measured::of(&input);
     let mut report = engine::conclude(vec![engine::examine(&input, plan)], Vec::new(), plan);
-    source::settle(&mut report.findings, files);
+    let files = files.seen_by(&report.recordings);
+    source::settle(&mut report, &files);
     Ok((measured, report))
 }

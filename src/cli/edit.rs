@@ -11,14 +11,19 @@ use super::error::CliError;
 use super::reading::read_snapshot;
 use super::{file, print};
 use crate::edit;
+use crate::engine::{self, Input, Plan};
 use crate::input::Source;
+use crate::rules;
 use crate::snapshot::Snapshot;
 
 pub(super) fn run_slice(slice: &Slice) -> Result<ExitCode, CliError> {
     let source = Source::named(&slice.path);
     permit(&source, &slice.writing)?;
     let snapshot = read_snapshot(&source, &slice.limits)?;
-    let sliced = edit::slice(snapshot, slice.iterations)
+    let input = Input::of(source.name(), snapshot);
+    let plan = Plan::of_rules(&rules::by_default());
+    let report = engine::conclude(vec![engine::examine(&input, &plan)], Vec::new(), &plan);
+    let sliced = edit::slice(input.snapshot, slice.iterations, engine::inherited(&report))
         .map_err(|error| CliError::Slice { name: source.name(), error })?;
     write(&sliced, &slice.writing)
 }
@@ -26,7 +31,11 @@ pub(super) fn run_slice(slice: &Slice) -> Result<ExitCode, CliError> {
 pub(super) fn run_anonymize(anonymize: &Anonymize) -> Result<ExitCode, CliError> {
     let source = Source::named(&anonymize.path);
     permit(&source, &anonymize.writing)?;
-    let snapshot = read_snapshot(&source, &anonymize.limits)?;
+    let mut snapshot = read_snapshot(&source, &anonymize.limits)?;
+    // Whatever somebody else wrote in place of a rule's name is no name to be kept.
+    if let Some(excerpt) = &mut snapshot.excerpt {
+        excerpt.findings.retain(|one| rules::named(&one.rule).is_some());
+    }
     write(&edit::anonymize(snapshot), &anonymize.writing)
 }
 

@@ -14,7 +14,7 @@ use crate::engine::Report;
 use crate::finding::Tolerance;
 use crate::gate::{Baseline, Changes, Terms};
 use crate::input::{Expansion, Source};
-use crate::unit::{count, shown_name};
+use crate::unit::{count, shown_name, shown_page};
 
 /// Which baseline, and how it is read.
 #[derive(Debug, Args)]
@@ -152,7 +152,7 @@ fn tell(name: &str, changes: Changes) {
 
 fn say(line: &str) {
     // Where even standard error is gone, there is nobody left to tell.
-    let _ = writeln!(io::stderr().lock(), "{line}");
+    let _ = writeln!(io::stderr().lock(), "{}", shown_page(&line, false));
 }
 
 /// By how much a finding may grow.

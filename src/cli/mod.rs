@@ -44,9 +44,11 @@ pub fn run() -> ExitCode {
     let (arguments, matches) = match parsed {
         Ok(parsed) => parsed,
         Err(usage) => {
-            let asked_for = !usage.use_stderr();
-            let printed = usage.print().is_ok();
-            return if asked_for && printed { ExitCode::SUCCESS } else { ExitCode::from(NO_VERDICT) };
+            if usage.use_stderr() {
+                terminal::show_usage(&usage);
+                return ExitCode::from(NO_VERDICT);
+            }
+            return if usage.print().is_ok() { ExitCode::SUCCESS } else { ExitCode::from(NO_VERDICT) };
         }
     };
     // Which of them were given, and which came from the environment.

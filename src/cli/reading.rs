@@ -204,5 +204,5 @@ pub(super) fn source_map(
         Source::File(path) => path.parent().map(Path::to_owned),
         Source::Stdin => None,
     });
-    Ok(SourceMap::unasked(folders, maps).within(checkout))
+    Ok(SourceMap::unasked(checkout, folders, maps))
 }

@@ -32,10 +32,12 @@ pub(super) fn run(arguments: &Stats, matches: &ArgMatches, color: Color) -> Resu
 fn show_snapshot(arguments: &Stats, color: Color, files: &SourceMap, input: &Input) -> Result<(), CliError> {
     let detail = if arguments.verbose { Detail::Verbose } else { Detail::Normal };
     let proofs: Vec<_> = input.devices.iter().map(|device| device.proof(&input.snapshot)).collect();
+    let recording = input.recording();
+    let files = &files.seen_by([&recording]);
     match arguments.output_format {
         PlainFormat::Text => {
             let look = terminal::look(color, detail);
-            let text = stats::render(&input.recording(), &proofs, files, &look);
+            let text = stats::render(&recording, &proofs, files, &look);
             print(|out| out.write_all(text.as_bytes()))
         }
         PlainFormat::Json => print(|out| json::stats(input, &proofs, files, arguments.allocations, out)),

@@ -1,12 +1,13 @@
 //! What the terminal can show, and how errors look on it.
 
+use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
 
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, ThemeCharacters, ThemeStyles};
 
 use super::arguments::Color;
 use crate::report::{Detail, Look};
-use crate::unit::shown_line;
+use crate::unit::{shown_line, shown_page};
 
 /// Lines longer than this are hard to read, however wide the terminal.
 const MOST_WIDTH: usize = 120;
@@ -31,13 +32,31 @@ fn width() -> usize {
         .map_or(Look::PLAIN.width, |(width, _)| usize::from(width.0).min(MOST_WIDTH))
 }
 
-/// Writes an error with its help to standard error.
-pub(super) fn show_error(error: &dyn Diagnostic, color: Color) {
-    let colored = match color {
+/// Writes what is wrong with the command line to standard error: the names in it may be those of files that a stranger
+/// made.
+pub(super) fn show_usage(usage: &clap::Error) {
+    let colored = is_colored(Color::Auto);
+    let page = if colored { usage.render().ansi().to_string() } else { usage.render().to_string() };
+    show(&page, colored);
+}
+
+/// Whether to colour what goes to standard error.
+fn is_colored(color: Color) -> bool {
+    match color {
         Color::Always => true,
         Color::Never => false,
         Color::Auto => supports_color::on(supports_color::Stream::Stderr).is_some(),
-    };
+    }
+}
+
+/// Where even standard error is gone, there is nobody left to tell.
+fn show(page: &str, colored: bool) {
+    let _ = std::io::stderr().lock().write_all(shown_page(page, colored).as_bytes());
+}
+
+/// Writes an error with its help to standard error.
+pub(super) fn show_error(error: &dyn Diagnostic, color: Color) {
+    let colored = is_colored(color);
     let terminal = std::io::stderr().is_terminal();
     let unicode = terminal && supports_unicode::on(supports_unicode::Stream::Stderr);
     let ascii = ThemeCharacters { vbar_break: '|', underbar: '^', ltop: '-', ..ThemeCharacters::ascii() };
@@ -59,8 +78,7 @@ pub(super) fn show_error(error: &dyn Diagnostic, color: Color) {
     if handler.render_report(&mut drawn, error).is_err() {
         drawn = format!("error: {error}");
     }
-    // Where even standard error is gone, there is nobody left to tell.
-    let mut out = std::io::stderr().lock();
+    let mut out = String::new();
     let mut in_file = false;
     for line in drawn.lines().map(shown_line) {
         in_file |= line.trim_start().starts_with(&corner);
@@ -77,4 +95,5 @@ pub(super) fn show_error(error: &dyn Diagnostic, color: Color) {
             _ => writeln!(out, "{line}"),
         };
     }
+    show(&out, colored);
 }

@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 
 use super::{methods, native, public};
 use crate::frames::{Frames, Owner};
-use crate::snapshot::{Frame, Particulars, Snapshot, Stacks};
+use crate::snapshot::{Excerpt, Frame, Particulars, Snapshot, Stacks};
 use crate::unit::{FrameId, Index, StackId, StringId, StringInterner};
 
 /// Replaces every name that says something of the user.
@@ -26,6 +26,7 @@ pub fn anonymize(snapshot: Snapshot) -> Snapshot {
     let (stacks, moved) = rename_stacks(&snapshot, &frames, &mut names);
     let stack = |old: Option<StackId>| old.and_then(|old| moved.get(old.position()).copied().flatten());
     let mut anonymous = Snapshot { stacks, settings: snapshot.settings.clone(), ..Snapshot::default() };
+    anonymous.settings.conf = snapshot.settings.conf.as_deref().map(|conf| names.conf(conf));
     anonymous.particulars =
         snapshot.particulars.iter().map(|one| names.particulars(&snapshot, *one)).collect();
     for trace in &snapshot.devices {
@@ -49,9 +50,9 @@ pub fn anonymize(snapshot: Snapshot) -> Snapshot {
         let name = names.strings.intern(&name);
         anonymous.annotations.extend(name.map(|name| crate::snapshot::Annotation { name, ..*annotation }));
     }
+    anonymous.excerpt = snapshot.excerpt.clone().map(|excerpt| names.excerpt(&snapshot, &frames, excerpt));
     anonymous.strings = names.strings;
     anonymous.streams = snapshot.streams;
-    anonymous.excerpt = snapshot.excerpt;
     anonymous.gaps = snapshot.gaps;
     anonymous
 }
@@ -105,12 +106,23 @@ impl Names {
 
     fn frame(&mut self, snapshot: &Snapshot, frames: &Frames, id: FrameId) -> Option<Frame> {
         let frame = snapshot.stacks.frame(id)?;
-        let (name, file) = (snapshot.text(frame.name), snapshot.text(frame.file));
-        let path = file.replace('\\', "/");
-        let owner = frames.owner(id);
         let public = frames.public_path(snapshot, frame.file);
+        let place = (snapshot.text(frame.name), snapshot.text(frame.file));
+        let (name, file) = self.place(place, frames.owner(id), public);
+        let (name, file) = (self.strings.intern(&name)?, self.strings.intern(&file)?);
+        Some(Frame { name, file, line: frame.line })
+    }
+
+    /// A function and the file that it stands in.
+    fn place(
+        &mut self,
+        (name, recorded): (&str, &str),
+        owner: Owner,
+        public: Option<Range<usize>>,
+    ) -> (String, String) {
+        let path = recorded.replace('\\', "/");
         // A whole file that is public has public functions.
-        let known = public.as_ref().is_some_and(|part| part.end == file.len());
+        let known = public.as_ref().is_some_and(|part| part.end == recorded.len());
         let name = if owner == Owner::Native {
             let known = known || native::is_public(name);
             if known { name.to_owned() } else { self.replacement("native", name) }
@@ -119,11 +131,22 @@ impl Names {
             let kept = known || methods::is_public(name) || (owner == Owner::Generated && name == "call");
             if kept { name.to_owned() } else { self.replacement("function", name) }
         };
-        let path = self.path(&path, owner, public);
+        let file = self.path(&path, owner, public);
         // Windows is told by its separators.
-        let path = if file.contains('\\') { path.replace('/', "\\") } else { path };
-        let (name, file) = (self.strings.intern(&name)?, self.strings.intern(&path)?);
-        Some(Frame { name, file, line: frame.line })
+        let file = if path == recorded { file } else { file.replace('/', "\\") };
+        (name, file)
+    }
+
+    /// What a slice says of the whole: only its places are somebody's own.
+    fn excerpt(&mut self, snapshot: &Snapshot, frames: &Frames, mut excerpt: Excerpt) -> Excerpt {
+        for place in
+            excerpt.findings.iter_mut().flat_map(|finding| finding.place.iter_mut().chain(&mut finding.stack))
+        {
+            let file = snapshot.strings.find(&place.file);
+            let public = file.and_then(|file| frames.public_path(snapshot, file));
+            (place.function, place.file) = self.place((&place.function, &place.file), Owner::User, public);
+        }
+        excerpt
     }
 
     /// A path with other folders and another file; its public part stays.
@@ -212,10 +235,12 @@ impl Names {
     }
 
     fn particulars(&mut self, snapshot: &Snapshot, old: Particulars) -> Particulars {
-        // The names of actions and `internal_metadata` are PyTorch's own.
-        let mut kept =
-            |text: Option<StringId>| text.and_then(|text| self.strings.intern(snapshot.text(text)));
-        let (action, internal_metadata) = (kept(old.action), kept(old.internal_metadata));
+        let mut kept = |kind, text: Option<StringId>, is_public: fn(&str) -> bool| {
+            let text = snapshot.text(text?);
+            if is_public(text) { self.strings.intern(text) } else { self.numbered(kind, text) }
+        };
+        let action = kept("action", old.action, public::is_action);
+        let internal_metadata = kept("internal", old.internal_metadata, public::is_internal);
         let compile_context = old.compile_context.and_then(|text| {
             let text = snapshot.text(text);
             let region = text.strip_prefix("Torch-Compiled Region").unwrap_or("own");
@@ -226,6 +251,18 @@ impl Names {
             }
         });
         Particulars { action, compile_context, internal_metadata, ..old }
+    }
+
+    /// The allocator's settings: PyTorch's own words and their values, whatever else somebody passed.
+    fn conf(&mut self, conf: &str) -> String {
+        let mut renamed = String::with_capacity(conf.len());
+        for part in conf.split_inclusive(|one: char| ",:[]>= ".contains(one)) {
+            let word = part.trim_end_matches(|one: char| ",:[]>= ".contains(one));
+            let known = word.is_empty() || public::is_setting(word);
+            renamed.push_str(&if known { word.to_owned() } else { self.replacement("setting", word) });
+            renamed.push_str(part.get(word.len()..).unwrap_or_default());
+        }
+        renamed
     }
 
     /// An annotation's name: PyTorch's own stay but for the user's classes and modules in them.
@@ -243,11 +280,8 @@ impl Names {
         }
         let (head, rest) = name.split_once(' ').map_or((name, None), |(head, rest)| (head, Some(rest)));
         let counted = head.strip_prefix("ProfilerStep#");
-        let known = counted.is_some_and(|number| number.parse::<u64>().is_ok())
-            || head == "DistributedDataParallel.forward"
-            || head.starts_with("FullyShardedDataParallel.")
-            || head.starts_with("FSDP::");
-        match (known, rest) {
+        let counted = counted.is_some_and(|number| number.parse::<u64>().is_ok());
+        match (counted || public::is_range(head), rest) {
             (true, None) => name.to_owned(),
             (true, Some(rest)) => format!("{head} ({})", self.lettered(rest)),
             (false, _) => self.lettered(name),
@@ -346,6 +380,28 @@ mod tests {
         assert_eq!(name("acme eval"), "annotation-b");
         assert_eq!(name("acme step 8"), "annotation-a 8");
         assert_eq!(name("FSDP::all_gather (acme.layer)"), "FSDP::all_gather (annotation-c)");
+        assert_eq!(name("FSDP::backward_prefetch for acme.layer"), "FSDP::backward_prefetch (annotation-d)");
+        assert_eq!(name("FSDP::acme_secret"), "annotation-e");
+        let own = "FullyShardedDataParallel._pre_forward";
+        assert_eq!(name(own), own);
+        assert_eq!(name("FullyShardedDataParallel.acme_secret"), "annotation-f");
+        assert_eq!(name("DistributedDataParallel.forward#acme"), "annotation-g");
+    }
+
+    #[test]
+    fn settings_keep_what_the_allocator_knows() {
+        let mut names = Names::default();
+        let mut conf = |conf: &str| names.conf(conf);
+        for known in [
+            "",
+            "expandable_segments:True,max_split_size_mb:128",
+            "roundup_power2_divisions:[256:1,512:2,>:8], garbage_collection_threshold:0.8",
+            "backend:cudaMallocAsync",
+        ] {
+            assert_eq!(conf(known), known);
+        }
+        assert_eq!(conf("acme_pool:True,backend:/home/ann/alloc.so"), "setting1:True,backend:setting2");
+        assert_eq!(conf("expandable_segments:True;acme"), "expandable_segments:setting3");
     }
 
     #[test]

@@ -20,6 +20,43 @@ const CLASSES: &[&str] = &[
     "_MultiProcessingDataLoaderIter", "_SingleProcessDataLoaderIter",
 ];
 
+/// Ranges that PyTorch records for DDP and both FSDPs (`torch/nn/parallel/distributed.py`, `torch/distributed/fsdp/`).
+#[rustfmt::skip]
+const RANGES: &[&str] = &[
+    "DistributedDataParallel.forward", "FSDP::all_gather", "FSDP::all_gather_copy_out",
+    "FSDP::backward_prefetch", "FSDP::cast_forward_inputs", "FSDP::cast_forward_outputs",
+    "FSDP::inputs_to_device", "FSDP::inputs_to_gpu", "FSDP::post_backward", "FSDP::post_backward_accumulate",
+    "FSDP::post_backward_reduce", "FSDP::post_backward_reshard", "FSDP::post_backward_rs_wait",
+    "FSDP::post_forward", "FSDP::pre_backward", "FSDP::pre_forward", "FSDP::root_post_backward",
+    "FSDP::root_post_backward_callback", "FSDP::root_pre_forward",
+    "FullyShardedDataParallel._post_backward_final_callback",
+    "FullyShardedDataParallel._post_backward_hook", "FullyShardedDataParallel._post_backward_prefetch",
+    "FullyShardedDataParallel._post_forward", "FullyShardedDataParallel._pre_backward_hook",
+    "FullyShardedDataParallel._pre_backward_prefetch", "FullyShardedDataParallel._pre_forward",
+    "FullyShardedDataParallel._pre_forward_prefetch", "FullyShardedDataParallel._root_pre_forward",
+    "FullyShardedDataParallel._to_kwargs", "FullyShardedDataParallel.forward",
+    "FullyShardedDataParallel.rate_limiter",
+];
+
+/// Actions of the trace that move no memory (`torch.cuda.memory._snapshot`).
+const ACTIONS: &[&str] = &["annotate", "snapshot", "user_defined", "workspace_snapshot"];
+
+/// What PyTorch itself writes as `internal_metadata` (2.15).
+const INTERNAL: &[&str] = &["mallocWithAddress"];
+
+/// Options of `PYTORCH_ALLOC_CONF` and their values that are words (PyTorch 2.1 to 2.15).
+#[rustfmt::skip]
+const SETTINGS: &[&str] = &[
+    "False", "True", "backend", "cudaMallocAsync", "expandable_segments", "expandable_segments_reserve",
+    "expandable_segments_reserve_by_class", "garbage_collection_threshold",
+    "graph_capture_record_stream_reuse", "hipMallocAsync", "large_segment_size_mb", "max_non_split_rounding_mb",
+    "max_split_size_mb", "native", "per_process_memory_fraction", "pinned_free_catch_all",
+    "pinned_max_cached_size_mb", "pinned_max_round_threshold_mb", "pinned_num_register_threads",
+    "pinned_reserve_segment_size_mb", "pinned_use_background_threads", "pinned_use_cuda_host_register",
+    "pinned_use_hip_host_register", "release_lock_on_cudamalloc", "release_lock_on_hipmalloc",
+    "roundup_power2_divisions", "throw_on_cudamalloc_oom",
+];
+
 /// Files that are no files. A number may follow.
 #[rustfmt::skip]
 const UNREAL: &[&str] = &[
@@ -84,6 +121,27 @@ pub(super) fn is_hash(stem: &str) -> bool {
 /// Whether a class is PyTorch's.
 pub(super) fn is_class(name: &str) -> bool {
     CLASSES.contains(&name)
+}
+
+/// Whether a range is one that PyTorch records by itself.
+pub(super) fn is_range(name: &str) -> bool {
+    RANGES.contains(&name)
+}
+
+/// Whether an action that moves no memory is PyTorch's.
+pub(super) fn is_action(name: &str) -> bool {
+    ACTIONS.contains(&name)
+}
+
+/// Whether an event's `internal_metadata` is PyTorch's.
+pub(super) fn is_internal(text: &str) -> bool {
+    INTERNAL.contains(&text)
+}
+
+/// Whether a word of the allocator's settings is PyTorch's, or a number.
+pub(super) fn is_setting(word: &str) -> bool {
+    SETTINGS.contains(&word)
+        || word.parse::<f64>().is_ok_and(|_| word.starts_with(|one: char| one.is_ascii_digit()))
 }
 
 /// Whether a library or a source of C++ is public.

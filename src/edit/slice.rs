@@ -6,8 +6,8 @@
 //!
 //! Iterations are the ones of the device that has most of them; other devices are cut at the same moments. What was
 //! allocated before the slice is there with its stack where the original knows it: as in a recording that began late,
-//! or whose buffer ran over; the file says that it is a slice, so that nobody looks for a larger buffer (but not where the buffer of the original did
-//! run over). Pinned host memory is left out, because nothing tells how it stood at the cut.
+//! or whose buffer ran over; the file says that it is a slice, so that nobody looks for a larger buffer, and whether the buffer of the
+//! original did run over. It says what was found in the whole, too, which a part may not show. Pinned host memory is left out, because nothing tells how it stood at the cut.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -18,7 +18,7 @@ use super::error::SliceError;
 use crate::frames::Frames;
 use crate::program::{Iteration, Program};
 use crate::replay::{Homeless, Replay, segments_at};
-use crate::snapshot::{Event, Gap, Snapshot};
+use crate::snapshot::{Event, Excerpt, Gap, Inherited, Snapshot};
 use crate::timeline::Timeline;
 use crate::unit::{DeviceIndex, Index, Micros};
 
@@ -80,11 +80,15 @@ impl Iterations {
     }
 }
 
-/// Cuts a range of iterations out of a recording.
+/// Cuts a range of iterations out of a recording; `found` was found in the whole.
 ///
 /// # Errors
 /// Where there are no such iterations, or the snapshot contradicts itself.
-pub fn slice(mut snapshot: Snapshot, iterations: Iterations) -> Result<Snapshot, SliceError> {
+pub fn slice(
+    mut snapshot: Snapshot,
+    iterations: Iterations,
+    found: Vec<Inherited>,
+) -> Result<Snapshot, SliceError> {
     let devices: Vec<DeviceIndex> = snapshot.active_devices().map(|(device, _)| device).collect();
     let timelines: Vec<Timeline> = devices.iter().map(|&device| Timeline::of(&snapshot, device)).collect();
     let window = Window::find(&snapshot, &timelines, iterations)?;
@@ -107,10 +111,11 @@ pub fn slice(mut snapshot: Snapshot, iterations: Iterations) -> Result<Snapshot,
     for (trace, events) in snapshot.devices.iter_mut().zip(kept) {
         trace.events = events;
     }
-    // What the original has lost is lost in its slice, too, and there nothing tells it from what was cut off: without
-    // the mark all of it counts as lost.
+    // What the original has lost is lost in its slice, too, and there nothing else tells it from what was cut off.
     let lost = timelines.iter().any(|timeline| timeline.agreement.blocks_evicted > 0);
-    snapshot.excerpt = (!lost).then_some(window.part);
+    let mut excerpt = window.part;
+    (excerpt.lost, excerpt.findings) = (lost, found);
+    snapshot.excerpt = Some(excerpt);
     snapshot.segments = segments;
     snapshot.annotations.retain(|annotation| window.times.contains(&annotation.time));
     snapshot.gaps.retain(|gap| !matches!(gap, Gap::InconsistentSegments(_) | Gap::HostMemory { .. }));
@@ -122,8 +127,8 @@ struct Window {
     device: DeviceIndex,
     events: Range<usize>,
     times: Range<Micros>,
-    /// The same in words.
-    part: String,
+    /// The same by number.
+    part: Excerpt,
 }
 
 impl Window {
@@ -146,7 +151,11 @@ impl Window {
             device,
             events: first.start.position()..last.end.position(),
             times: first.start_time..last.end_time,
-            part: format!("iterations {iterations} of {found}"),
+            part: Excerpt::of(
+                iterations.first.get(),
+                iterations.last.map_or(found, NonZeroUsize::get),
+                found,
+            ),
         })
     }
 

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::{Input, Plan, Recording, budget, finish, threads};
+use super::{Input, Plan, Recording, budget, finish, inherited, threads};
 use crate::facts::Facts;
 use crate::finding::{Absent, Finding, Group, Hidden, Silence, Skipped};
 use crate::rules::{Claim, Need, Rule};
@@ -76,6 +76,7 @@ pub fn examine(input: &Input, plan: &Plan) -> Examination {
         }
     }
     let Examined { mut findings, skipped, judged } = examined;
+    inherited::add(input, &mut findings, plan);
     finish(&mut findings, plan);
     let rules = plan.names().collect();
     Examination {

@@ -6,6 +6,7 @@
 mod budget;
 mod examination;
 mod forecast;
+mod inherited;
 mod job;
 mod merged;
 mod plan;
@@ -13,12 +14,15 @@ mod profile;
 mod recording;
 mod report;
 mod threads;
+mod witness;
 
 pub use examination::{Examination, examine};
+pub use inherited::inherited;
 pub use plan::Plan;
 pub use profile::{IterationMemory, Line, Profile};
 pub use recording::{MainLoop, RecordedDevice, Recording};
 pub use report::{Outcome, Report, Unread, Verdict, Why};
+pub use witness::{Called, Callee, RecordedFile, RecordedLine};
 
 use crate::facts::{Evidence, Facts, Inputs};
 use crate::finding::{Finding, Fingerprint};

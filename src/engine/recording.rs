@@ -1,18 +1,14 @@
 //! What a report shows of one snapshot, whatever the rules say: small enough to keep for many.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
+use super::witness::{self, RecordedFile};
 use super::{Device, Input, Profile};
 use crate::finding::{Hidden, Location};
-use crate::frames::Frames;
 use crate::program::FoundBy;
-use crate::snapshot::{DeviceTrace, Gap, Snapshot};
+use crate::snapshot::{DeviceTrace, Excerpt, Gap};
 use crate::timeline::Agreement;
 use crate::unit::{Bytes, Confidence, DeviceIndex, Index, Micros};
-
-/// At most so many of the user's files are kept of a recording: each is looked for on the disk (chosen, not measured).
-const MOST_FILES: usize = 2000;
 
 /// One snapshot.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -26,11 +22,11 @@ pub struct Recording {
     /// When in the course of the job it was written; compares as time does.
     pub moment: Vec<u64>,
     /// Which part of a longer recording it is, where memlint cut it out.
-    pub excerpt: Option<String>,
+    pub excerpt: Option<Excerpt>,
     /// What the file lacks.
     pub gaps: Vec<Gap>,
-    /// The user's own files that stand in its stacks, each with one of its lines.
-    pub files: Vec<Location>,
+    /// The user's own files that stand in its stacks.
+    pub files: Vec<RecordedFile>,
     /// Every device that did something, by ordinal.
     pub devices: Vec<RecordedDevice>,
     /// The rules that were asked of it, in their order, whether they could judge or not.
@@ -94,7 +90,7 @@ impl Recording {
             moment: input.origin.moment.clone(),
             excerpt: input.snapshot.excerpt.clone(),
             gaps: input.snapshot.gaps.clone(),
-            files: files(&input.snapshot, &input.frames),
+            files: witness::files(&input.snapshot, &input.frames),
             devices: input.devices.iter().map(|device| RecordedDevice::of(input, device)).collect(),
             rules: Vec::new(),
             judged: 0,
@@ -154,16 +150,6 @@ impl RecordedDevice {
             agreement: timeline.agreement,
         }
     }
-}
-
-/// The user's own files in the stacks of a snapshot, each with the first of its frames, in the order of their names.
-fn files(snapshot: &Snapshot, frames: &Frames) -> Vec<Location> {
-    let own = snapshot.stacks.frame_ids().filter(|id| frames.is_own(*id));
-    let mut files = BTreeMap::new();
-    for location in own.filter_map(|id| Location::of(snapshot, id)) {
-        files.entry(location.file.clone()).or_insert(location);
-    }
-    files.into_values().take(MOST_FILES).collect()
 }
 
 /// From the first event to the last; events without a time do not count.

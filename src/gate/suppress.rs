@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::config::{Date, Ignore, Origin, Selection};
-use crate::engine::Report;
+use crate::engine::{RecordedFile, Report};
 use crate::finding::{Finding, Location, Notice, Severity, Standing};
-use crate::source::{EXAMPLE, IgnoreComment, Malformed, SourceFile, SourceMap};
-use crate::unit::suggestion;
+use crate::source::{EXAMPLE, IgnoreComment, Malformed, SourceFile, SourceMap, Spot};
+use crate::unit::{shown_name, suggestion};
 
 /// What is to be ignored, beside what the sources say.
 #[derive(Debug, Clone, Copy)]
@@ -27,16 +27,19 @@ impl Suppressions<'_> {
     /// Decides the standing of the findings that are open.
     pub fn apply(&self, report: &mut Report, sources: &SourceMap) {
         let mut comments = Comments::of(report, sources);
+        let mut doubtful = Vec::new();
         let mut used = vec![false; self.ignores.len()];
         for finding in &mut report.findings {
             let configured = self.configured(finding, &mut used);
-            let commented = comments.ignore(finding, sources);
+            let commented = comments.ignore(finding, sources, &mut doubtful);
             if let Some(standing) = configured.or(commented).filter(|_| finding.is_open()) {
                 finding.standing = standing;
             }
         }
         let mut notices = self.of_configuration(report, &used);
         notices.extend(comments.notices(|rule| self.about(rule, report)));
+        doubtful.dedup();
+        notices.extend(doubtful);
         report.notices.extend(notices);
     }
 
@@ -116,12 +119,10 @@ impl Comments {
     /// Looks through the files that the recordings name.
     fn of(report: &Report, sources: &SourceMap) -> Comments {
         let recorded = report.recordings.iter().flat_map(|recording| &recording.files);
-        let blamed = report.findings.iter().filter_map(|finding| finding.location.as_ref());
+        let blamed = report.findings.iter().filter_map(|finding| finding.location.clone());
         let mut files = BTreeMap::new();
-        for location in recorded.chain(blamed) {
-            let Some(file) = sources.find(&location.file, location.line, &location.function) else {
-                continue;
-            };
+        for location in recorded.map(RecordedFile::place).chain(blamed) {
+            let Some(Spot { file, .. }) = sources.find(&location) else { continue };
             if !file.ignores().is_empty() {
                 let used = vec![Vec::new(); file.ignores().len()];
                 files.entry(file.name().to_owned()).or_insert(CommentedFile { file, used });
@@ -130,18 +131,31 @@ impl Comments {
         Comments { files }
     }
 
-    /// What a comment at its line says of a finding.
-    fn ignore(&mut self, finding: &Finding, sources: &SourceMap) -> Option<Standing> {
+    /// What a comment at its line says of a finding. One that would apply if its file were surely the recorded one, and as
+    /// it was, is not applied but told.
+    fn ignore(
+        &mut self,
+        finding: &Finding,
+        sources: &SourceMap,
+        doubtful: &mut Vec<Notice>,
+    ) -> Option<Standing> {
         let location = finding.location.as_ref()?;
-        let file = sources.find(&location.file, location.line, &location.function)?;
+        let Some(Spot { file, line, sure }) = sources.find(location) else {
+            doubtful.extend(out_of_place(finding, location, sources));
+            return None;
+        };
         let commented = self.files.get_mut(file.name())?;
-        let lines = file.statement_lines(location.line);
+        let lines = file.statement_lines(line);
         let mut standing = None;
         for (comment, used) in file.ignores().iter().zip(&mut commented.used) {
             let here = lines.contains(&comment.line) || lines.contains(&comment.stands_for);
             let Some(asked) = comment.asks.as_ref().ok().filter(|_| here) else { continue };
             if asked.rules.iter().any(|rule| *rule == finding.rule) {
                 used.push(finding.rule.to_string());
+                if !sure {
+                    doubtful.push(by_name_alone(finding, location, &file, comment.line));
+                    continue;
+                }
                 let by = format!("{}:{}", file.name(), comment.line);
                 standing = standing.or(Some(Standing::Ignored { reason: asked.reason.clone(), by }));
             }
@@ -168,6 +182,43 @@ impl Comments {
             }
         }
         notices
+    }
+}
+
+/// An ignore in a file that has changed since the recording, in the blamed function.
+fn out_of_place(finding: &Finding, location: &Location, sources: &SourceMap) -> Option<Notice> {
+    let file = sources.changed(&location.file)?.file;
+    let speaks = |comment: &&IgnoreComment| {
+        let asks =
+            comment.asks.as_ref().is_ok_and(|asked| asked.rules.iter().any(|rule| *rule == finding.rule));
+        asks && file.function_at(comment.stands_for) == Some(location.function.as_str())
+    };
+    let line = file.ignores().iter().find(speaks)?.line;
+    Some(Notice {
+        kind: "ignore-out-of-place",
+        severity: Severity::Warning,
+        message: format!(
+            "the ignore of `{}` is not applied: the file has changed since the recording, and nothing tells its line",
+            finding.rule
+        ),
+        help: "record again".to_owned(),
+        location: Some(Location { file: file.name().to_owned(), line, function: String::new() }),
+    })
+}
+
+/// An ignore in a file of which only the name is the recorded one's.
+fn by_name_alone(finding: &Finding, location: &Location, file: &SourceFile, line: u32) -> Notice {
+    Notice {
+        kind: "ignore-by-name",
+        severity: Severity::Warning,
+        message: format!(
+            "the ignore of `{}` is not applied: of `{}` only the file's name is the same",
+            finding.rule,
+            shown_name(&location.file)
+        ),
+        help: "if it is the recorded file, say so: --source-root with the folder that holds the program, or --path-map"
+            .to_owned(),
+        location: Some(Location { file: file.name().to_owned(), line, function: String::new() }),
     }
 }
 

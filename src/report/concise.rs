@@ -12,7 +12,7 @@ use super::words;
 use crate::engine::Report;
 use crate::finding::Finding;
 use crate::source::SourceMap;
-use crate::unit::{shown_line, shown_name};
+use crate::unit::{shown_line, shown_name, shown_page};
 
 /// Writes the report of a check.
 pub(super) fn render(report: &Report, sources: &SourceMap, look: &Look) -> String {
@@ -42,7 +42,7 @@ pub(super) fn render(report: &Report, sources: &SourceMap, look: &Look) -> Strin
     if look.detail > Detail::Quiet {
         let _ = writeln!(out, "memlint: {}", Tally::of(report).words());
     }
-    out
+    shown_page(&out, false)
 }
 
 /// Says that there is no verdict.
@@ -56,12 +56,10 @@ fn line(out: &mut String, place: &str, what: &str, help: &str) {
     let _ = writeln!(out, "{place}: {}", shown_line(&format!("{what}{help}")));
 }
 
-/// `train.py:17:9`. A path that begins with a colon would look like a command to the log of a CI service.
+/// `train.py:17:9`.
 fn spot(place: &Place<'_>) -> String {
-    let path = shown_name(place.name());
-    let here = if path.trim_start().starts_with(':') { "./" } else { "" };
     let column = place.region().map(|region| format!(":{}", region.column));
-    format!("{here}{path}:{}{}", place.location.line, column.unwrap_or_default())
+    format!("{}{}", place.line(), column.unwrap_or_default())
 }
 
 fn snapshot(report: &Report, finding: &Finding) -> String {

@@ -9,11 +9,14 @@ use crate::unit::{count, shown_name};
 /// What a file lacks: kinds and words. Of a slice first that it is one.
 pub(super) fn all(recording: &Recording, detail: Detail) -> Vec<(&'static str, String)> {
     let excerpt = recording.excerpt.iter().map(|part| {
-        let part = shown_name(part);
-        ("slice", format!("what came before and after: this is a slice, {part}"))
+        let short = if part.iterations() < TREND { "; too short to show what grows or lives on" } else { "" };
+        ("slice", format!("what came before and after: this is a slice, {part}{short}"))
     });
     excerpt.chain(recording.gaps.iter().map(|gap| (kind(gap), describe(gap, detail)))).collect()
 }
+
+/// So many iterations are needed to tell what happens in each of them from what happened once.
+const TREND: usize = 3;
 
 /// The names that are listed where not all are asked for.
 const MOST_NAMES: usize = 5;

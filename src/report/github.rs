@@ -91,13 +91,12 @@ impl Annotation<'_> {
     fn render(&self, out: &mut String, sources: &SourceMap) {
         let mut properties = Vec::new();
         if let Some(place) = &self.place {
-            let location = place.location;
             properties.push(("file", place.address(sources).into_path()));
-            properties.push(("line", location.line.to_string()));
+            properties.push(("line", place.number.to_string()));
             if let Some(region) = place.region() {
                 properties.push(("endLine", region.end_line.to_string()));
                 // Columns are refused where the lines differ.
-                if region.end_line == location.line {
+                if region.end_line == place.number {
                     properties.push(("col", region.column.to_string()));
                     properties.push(("endColumn", region.end_column.to_string()));
                 }

@@ -125,7 +125,7 @@ impl Issue {
 impl Spot {
     fn of(place: &Place<'_>, sources: &SourceMap) -> Spot {
         let end = place.region().map(|region| region.end_line);
-        let begin = place.location.line.max(1);
+        let begin = place.number.max(1);
         Spot { path: place.address(sources).into_path(), lines: Lines { begin, end } }
     }
 

@@ -193,7 +193,8 @@ fn describe(report: &Report, finding: &Finding, sources: &SourceMap) -> String {
 
 fn place(report: &Report, finding: &Finding, sources: &SourceMap) -> Option<(String, u32)> {
     let location = words::anchor(report, finding)?;
-    Some((Place::of(location, sources).address(sources).into_path(), location.line))
+    let place = Place::of(location, sources);
+    Some((place.address(sources).into_path(), place.number))
 }
 
 fn document(suites: &[(String, Vec<Case>)]) -> String {

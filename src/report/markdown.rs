@@ -13,7 +13,7 @@ use super::{Failure, chart, closing, gap, words};
 use crate::engine::{Outcome, Recording, Report, Why};
 use crate::finding::{Finding, Location, Severity, Standing};
 use crate::source::SourceMap;
-use crate::unit::{Bytes, Index, count, shown_line};
+use crate::unit::{Bytes, Index, count, shown_line, shown_page};
 
 /// The findings that are listed: the services cut summaries off at some size.
 const MOST_FINDINGS: usize = 50;
@@ -39,12 +39,12 @@ pub(super) fn render(report: &Report, sources: &SourceMap) -> String {
     charts(&mut out, report, sources);
     not_counted(&mut out, report, sources);
     not_judged(&mut out, report);
-    out
+    shown_page(&out, false)
 }
 
 /// Says that there is no verdict.
 pub(super) fn failure(failure: &Failure) -> String {
-    format!("## memlint: no verdict\n\n{}\n", text(&failure.sentence()))
+    shown_page(&format!("## memlint: no verdict\n\n{}\n", text(&failure.sentence())), false)
 }
 
 fn verdict(report: &Report) -> String {

@@ -6,12 +6,14 @@ use std::rc::Rc;
 
 use crate::engine::RecordedDevice;
 use crate::finding::Location;
-use crate::source::{self, SourceFile, SourceMap};
+use crate::source::{self, SourceFile, SourceMap, Spot};
 use crate::unit::shown_name;
 
 /// A line and its local file.
 pub(super) struct Place<'a> {
     pub(super) location: &'a Location,
+    /// The line: where it is in the local file, or as recorded.
+    pub(super) number: u32,
     pub(super) file: Option<Rc<SourceFile>>,
     /// Whether the location names a local file as it is.
     local: bool,
@@ -20,13 +22,16 @@ pub(super) struct Place<'a> {
 impl<'a> Place<'a> {
     /// A recorded line.
     pub(super) fn of(location: &'a Location, sources: &SourceMap) -> Place<'a> {
-        let file = sources.find(&location.file, location.line, &location.function);
-        Place { location, file, local: false }
+        let (number, file) = match sources.find(location) {
+            Some(Spot { file, line, .. }) => (line, Some(file)),
+            None => (location.line, None),
+        };
+        Place { location, number, file, local: false }
     }
 
     /// A line of a file of this machine: of a configuration, a baseline, a program.
     pub(super) fn here(location: &'a Location) -> Place<'a> {
-        Place { location, file: None, local: true }
+        Place { location, number: location.line, file: None, local: true }
     }
 
     /// The file's name, as it is.
@@ -44,14 +49,14 @@ impl<'a> Place<'a> {
     /// The expression to mark, if the source is at hand and the expression begins on the recorded line.
     pub(super) fn region(&self) -> Option<Region> {
         let file = self.file.as_ref()?;
-        let span = file.expression_at(self.location.line)?;
+        let span = file.expression_at(self.number)?;
         let ((line, column), (end_line, end_column)) = (file.place(span.start), file.place(span.end));
-        (line == self.location.line).then_some(Region { column, end_line, end_column })
+        (line == self.number).then_some(Region { column, end_line, end_column })
     }
 
     /// `train.py:17`.
     pub(super) fn line(&self) -> String {
-        format!("{}:{}", shown_name(self.name()), self.location.line)
+        format!("{}:{}", shown_name(self.name()), self.number)
     }
 
     /// `train.py:17 in main`.
@@ -100,15 +105,16 @@ pub(super) struct MainLoop {
 impl MainLoop {
     pub(super) fn of(device: &RecordedDevice, sources: &SourceMap) -> Option<MainLoop> {
         let recorded = device.main_loop.as_ref()?;
-        let line = recorded.location.line;
         let place = Place::of(&recorded.location, sources);
-        let file = place.name().to_owned();
+        let (file, line) = (place.name().to_owned(), place.number);
+        let last = Location { line: recorded.last_line, ..recorded.location.clone() };
+        let last = sources.find(&last).map_or(recorded.last_line, |spot| spot.line);
         // The stacks show the lines of the body that allocate; the header stands above them. A single line may as well
         // be the call of a library's loop: then a loop around it is another one, unless it begins just there.
         let begins = |file: &SourceFile, found: &source::Loop| file.place(found.header.start).0;
-        let several = recorded.last_line > line;
+        let several = last > line;
         let found = place.file.and_then(|file| {
-            let found = file.loop_around(line, recorded.last_line)?;
+            let found = file.loop_around(line, last)?;
             (several || begins(&file, &found) + 1 >= line).then_some((file, found))
         });
         let line = found.as_ref().map_or(line, |(file, found)| begins(file, found));

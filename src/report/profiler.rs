@@ -6,7 +6,7 @@ use super::chart;
 use super::look::{Ink, Look};
 use crate::engine::IterationMemory;
 use crate::profiler::{Category, Composition, Form, FoundBy, Growth, ProfilerTimeline};
-use crate::unit::{Bytes, Micros, count, shown_name};
+use crate::unit::{Bytes, Micros, count, shown_name, shown_page};
 
 /// The most rows that the chart of passes may take.
 const MOST_ROWS: usize = 16;
@@ -22,7 +22,7 @@ pub fn render(name: &str, timeline: &ProfilerTimeline, look: &Look) -> String {
     out.push('\n');
     if timeline.rows == 0 {
         look.attribute(&mut out, "empty", EMPTY);
-        return out;
+        return shown_page(&out, look.color);
     }
     look.attribute(&mut out, "program", &program(timeline));
     look.attribute(&mut out, "peak", &peak(timeline));
@@ -51,7 +51,7 @@ pub fn render(name: &str, timeline: &ProfilerTimeline, look: &Look) -> String {
         out.push('\n');
         out.push_str(&bars);
     }
-    out
+    shown_page(&out, look.color)
 }
 
 const EMPTY: &str = "no tensor was made or freed on this device while the profiler recorded; was the timeline exported for \

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::config::{Budget, Ignore, Settings, Word};
 use crate::finding::Severity;
-use crate::unit::shown_line;
+use crate::unit::{shown_line, shown_page};
 
 /// The version of the JSON.
 const SCHEMA: &str = "memlint-config/1";
@@ -77,7 +77,7 @@ pub fn text(settings: &Settings) -> String {
     table(&mut out, "budgets", limits.iter().map(|(words, one)| [&*one.rule, words, &one.origin]));
     let ignores: Vec<(String, &Ignored)> = shown.ignores.iter().map(|one| (one.words(), one)).collect();
     table(&mut out, "ignores", ignores.iter().map(|(words, one)| [&*one.rule, words, &one.origin]));
-    out
+    shown_page(&out, false)
 }
 
 /// For machines.

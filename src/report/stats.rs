@@ -8,7 +8,7 @@ use super::{chart, closing, gap, replayed};
 use crate::engine::{RecordedDevice, Recording};
 use crate::replay::Proof;
 use crate::source::{SourceMap, ZeroGrad};
-use crate::unit::{Index, count, percent, shown_name};
+use crate::unit::{Index, count, percent, shown_name, shown_page};
 
 /// The most lines that are listed.
 const MOST_LINES: usize = 5;
@@ -25,6 +25,11 @@ pub fn render(recording: &Recording, proofs: &[Option<Proof>], sources: &SourceM
     for (_, words) in gap::all(recording, look.detail) {
         look.attribute(&mut out, "not known", &words);
     }
+    for changed in
+        recording.files.iter().filter_map(|file| Some(sources.changed(&file.path)?.words(&file.path)))
+    {
+        look.attribute(&mut out, "not known", &format!("lines of the source: {changed}"));
+    }
     for (position, device) in recording.devices.iter().enumerate() {
         let proof = proofs.get(position).copied().flatten();
         render_device(&mut out, recording, device, proof, sources, look);
@@ -33,7 +38,7 @@ pub fn render(recording: &Recording, proofs: &[Option<Proof>], sources: &SourceM
     let unmanaged =
         "memory that PyTorch's allocator does not manage: the CUDA context, NCCL, other libraries";
     look.attribute(&mut out, "left out", unmanaged);
-    out
+    shown_page(&out, look.color)
 }
 
 fn render_device(

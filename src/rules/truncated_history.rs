@@ -3,9 +3,10 @@
 use super::claim::{Besides, Claim, Mending, Place, Telling, Worth};
 use super::{declare_rule, measure};
 use crate::facts::Facts;
-use crate::finding::{Seek, Severity, Value};
+use crate::finding::{Finding, Seek, Severity, Value};
 use crate::frames::Method;
 use crate::snapshot::Action;
+use crate::timeline::Agreement;
 use crate::unit::{Confidence, count};
 
 declare_rule! {
@@ -17,44 +18,60 @@ declare_rule! {
 
 impl TruncatedHistory {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
-        let evicted = facts.timeline.agreement.blocks_evicted;
-        let events = facts.trace.events.len();
+        let Agreement { blocks_evicted, blocks_cut, .. } = facts.timeline.agreement;
+        let lost = blocks_evicted + blocks_cut;
         // Allocations that are missing between events, and not before them, were left out on purpose (`skip_actions`).
         let allocates = facts.trace.events.iter().any(|event| event.action == Action::Alloc);
         let skipped = !allocates && facts.timeline.agreement.lost_allocations > 0;
-        if evicted == 0 || skipped {
+        if lost == 0 || skipped {
             return Vec::new();
         }
-        let left = if events == 1 { "event is".to_owned() } else { count(events, "event") + " are" };
-        let told = move |worth: &Worth| {
-            let telling = Telling {
-                message: format!("the recording lost its beginning: only the last {left} left"),
-                help: "record with a larger buffer: torch.cuda.memory._record_memory_history(max_entries=1_000_000)"
-                    .to_owned(),
-                place: outermost(facts),
-                label: "what this call allocated is in use, and its events are lost".to_owned(),
-                related: Vec::new(),
-                evidence: vec![
-                    measure(
-                        "blocks-without-allocation",
-                        Value::Count(evicted as u64),
-                        format!("{} in use with a stack, but without an allocation event", count(evicted, "block")),
-                    ),
-                    measure(
-                        "events",
-                        Value::Count(events as u64),
-                        format!("{} in the trace", count(events, "event")),
-                    ),
-                ],
-            };
-            let seek =
-                Seek { call: "_record_memory_history", label: "this buffer was too small for the program" };
-            telling.told(facts, &Self::META, worth).seeking(Some(seek))
+        // That it is a slice is said by the file, and proved by nothing in it: so it is told all the same, but as a note.
+        let (sure, most) = match blocks_evicted {
+            0 => (Confidence::Low, Severity::Info),
+            _ if is_a_buffer_size(facts, facts.trace.events.len()) => (Confidence::High, Severity::Warning),
+            _ => (Confidence::Medium, Severity::Warning),
         };
-        let sure = if is_a_buffer_size(facts, events) { Confidence::High } else { Confidence::Medium };
-        let claim = Claim::new(&Self::META, [], Mending::default(), told);
-        vec![claim.sure(sure).at_most(Severity::Warning)]
+        let told = move |worth: &Worth| tell(facts, (lost, blocks_evicted > 0), worth);
+        vec![Claim::new(&Self::META, [], Mending::default(), told).sure(sure).at_most(most)]
     }
+}
+
+fn tell(facts: &Facts, (lost, is_overrun): (usize, bool), worth: &Worth) -> Finding {
+    let events = facts.trace.events.len();
+    let left = if events == 1 { "event is".to_owned() } else { count(events, "event") + " are" };
+    let (message, help) = if is_overrun {
+        (
+            format!("the recording lost its beginning: only the last {left} left"),
+            "record with a larger buffer: torch.cuda.memory._record_memory_history(max_entries=1_000_000)",
+        )
+    } else {
+        (
+            "the beginning is missing: the file says that it is a slice of a recording".to_owned(),
+            "look at the recording that it was cut out of, if what came before matters",
+        )
+    };
+    let telling = Telling {
+        message,
+        help: help.to_owned(),
+        place: outermost(facts),
+        label: "what this call allocated is in use, and its events are lost".to_owned(),
+        related: Vec::new(),
+        evidence: vec![
+            measure(
+                "blocks-without-allocation",
+                Value::Count(lost as u64),
+                format!("{} in use with a stack, but without an allocation event", count(lost, "block")),
+            ),
+            measure(
+                "events",
+                Value::Count(events as u64),
+                format!("{} in the trace", count(events, "event")),
+            ),
+        ],
+    };
+    let seek = Seek { call: "_record_memory_history", label: "this buffer was too small for the program" };
+    telling.told(facts, &TruncatedHistory::META, worth).seeking(is_overrun.then_some(seek))
 }
 
 /// The outermost call whose allocations are in use.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
+use super::excerpt::Excerpt;
 use super::records::{Records, Run, SegmentRow, table};
 use super::{Annotation, Block, DeviceTrace, Event, Gap, Segment, Settings, Snapshot, SnapshotError};
 use super::{gaps, profile, words};
@@ -77,7 +78,7 @@ struct Parts<'a> {
     settings: Option<Value>,
     host_segments: Option<Value>,
     host_trace: Option<Value>,
-    excerpt: Option<String>,
+    excerpt: Option<Excerpt>,
     unknown_keys: BTreeMap<StringId, usize>,
 }
 
@@ -136,11 +137,12 @@ impl<'a> Parts<'a> {
                 "allocator_settings" => parts.settings = Some(value),
                 "host_segments" => parts.host_segments = Some(value),
                 "host_traces" => parts.host_trace = Some(value),
-                "memlint_slice" => {
-                    if let Value::Text(part) = value {
-                        parts.excerpt = Some(strings.get(part).to_owned());
+                "memlint_slice" => match value {
+                    Value::Text(text) if let Some(excerpt) = Excerpt::read(strings.get(text)) => {
+                        parts.excerpt = Some(excerpt);
                     }
-                }
+                    _ => *parts.unknown_keys.entry(key).or_insert(0) += 1,
+                },
                 _ => *parts.unknown_keys.entry(key).or_insert(0) += 1,
             }
         }

@@ -9,6 +9,7 @@
 
 mod assemble;
 mod error;
+mod excerpt;
 mod gaps;
 mod profile;
 mod records;
@@ -17,6 +18,9 @@ mod words;
 mod write;
 
 pub use error::SnapshotError;
+pub use excerpt::{
+    DEEPEST as DEEPEST_INHERITED, Excerpt, Inherited, InheritedPlace, MOST_FINDINGS as MOST_INHERITED,
+};
 pub use stacks::{Frame, Stacks};
 
 use std::io::{self, Read, Write};
@@ -43,9 +47,9 @@ pub struct Snapshot {
     pub streams: Vec<i64>,
     /// The distinct particulars of events, by [`Event::particulars`].
     pub particulars: Vec<Particulars>,
-    /// Where memlint cut this out of a longer recording: which part it is, such as `iterations 3..5 of 20`. What was
+    /// Where memlint cut this out of a longer recording: which part it is, and what was found in the whole. What was
     /// allocated before is then missing on purpose, and not for want of a larger buffer.
-    pub excerpt: Option<String>,
+    pub excerpt: Option<Excerpt>,
     /// What is missing or does not add up.
     pub gaps: Vec<Gap>,
 }

@@ -85,9 +85,9 @@ impl Shared<'_> {
             self.word(out, Word::HostSegments)?;
             out.list(host, |out, segment| self.segment(out, segment))?;
         }
-        if let Some(part) = &snapshot.excerpt {
+        if let Some(excerpt) = &snapshot.excerpt {
             self.word(out, Word::Excerpt)?;
-            out.text(part)?;
+            out.text(&excerpt.text())?;
         }
         Ok(())
     }

@@ -20,6 +20,11 @@ impl Checkout {
         Checkout { root: root.to_owned(), current: current.to_owned() }
     }
 
+    /// The folder that is its root.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// A file's path from the root, with `/` between its parts; `None` where the file lies elsewhere.
     pub fn path(&self, file: &str) -> Option<String> {
         let whole = plain(&self.current.join(file));
@@ -36,7 +41,7 @@ impl Checkout {
 }
 
 /// A path without `.` and `..`, by its words alone.
-fn plain(path: &Path) -> PathBuf {
+pub(super) fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {

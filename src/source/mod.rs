@@ -5,27 +5,37 @@
 //! one fits. Always: nothing is walked, only paths that end like the recorded one are tried; a file that cannot be the
 //! recorded one (too few lines, another function at that line) is not taken; a missing source is a state, not an error.
 
+mod bindings;
+mod bounds;
 mod checkout;
 mod clearing;
 mod depth;
+mod fit;
 mod ignore;
+mod map;
+mod outline;
 mod search;
+mod settle;
 mod syntax;
 
 pub use checkout::Checkout;
 pub use clearing::ZeroGrad;
+pub use fit::Misfit;
 pub use ignore::{Asked, EXAMPLE, IgnoreComment, Malformed};
-pub use search::{PathMap, SourceMap};
+pub use map::{Changed, SourceMap, Spot};
+pub use search::PathMap;
+pub use settle::settle;
 pub use syntax::{Loop, Span};
 
-use std::cmp::Reverse;
 use std::ops::{Range, RangeInclusive};
 use std::sync::OnceLock;
 
+use fit::Lines;
+use outline::{Outline, Scope};
 use syntax::Syntax;
 
-use crate::finding::{Excuse, Finding, Location, Measure, Severity, Value};
-use crate::unit::Confidence;
+use crate::engine::RecordedFile;
+use crate::finding::Location;
 
 /// A local file.
 #[derive(Debug)]
@@ -36,6 +46,7 @@ pub struct SourceFile {
     /// The byte at which each line begins.
     starts: Vec<usize>,
     syntax: OnceLock<Option<Syntax>>,
+    outline: OnceLock<Option<Outline>>,
     ignores: OnceLock<Vec<IgnoreComment>>,
 }
 
@@ -44,7 +55,8 @@ impl SourceFile {
     pub fn new(name: String, text: String) -> SourceFile {
         let after_breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
         let starts = std::iter::once(0).chain(after_breaks.filter(|at| *at < text.len())).collect();
-        SourceFile { name, text, starts, syntax: OnceLock::new(), ignores: OnceLock::new() }
+        let (syntax, outline, ignores) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        SourceFile { name, text, starts, syntax, outline, ignores }
     }
 
     /// How messages name it.
@@ -102,8 +114,8 @@ impl SourceFile {
             }
             let text = |line| self.line(line).and_then(|line| self.text.get(line)).unwrap_or_default().trim();
             let last = u32::try_from(self.starts.len()).unwrap_or(u32::MAX);
-            let holds_code = |line| !text(line).is_empty() && !text(line).starts_with('#');
-            ignore::read(self.comments().into_iter(), holds_code, |line| text(line).is_empty(), last)
+            let is_blank = |line| text(line).is_empty();
+            ignore::read(self.comments().into_iter(), |line| self.holds_code(line), is_blank, last)
         })
     }
 
@@ -137,61 +149,71 @@ impl SourceFile {
         self.syntax()?.loop_around(&self.line(first)?, &self.line(last)?)
     }
 
+    /// The name of the function or class whose body holds a line, `<module>` outside of all; `None` at the head of a
+    /// definition, and where the file is no valid Python.
+    pub fn function_at(&self, line: u32) -> Option<&str> {
+        match self.outline()?.scope(line) {
+            Scope::Head => None,
+            Scope::Module => Some("<module>"),
+            Scope::Of(name) => Some(name),
+        }
+    }
+
     /// Whether the recorded line can be in this file: there is code at it, in the function that was recorded.
     fn can_hold(&self, line: u32, function: &str) -> bool {
         let Some(whole) = self.line(line) else { return false };
-        let Some(syntax) = self.syntax() else { return trimmed(&self.text, whole).is_some() };
+        let Some(outline) = self.outline() else { return trimmed(&self.text, whole).is_some() };
         // Comprehensions, lambdas and what torch.compile makes of a function say nothing about the function around.
         let made = function.is_empty() || function.starts_with('<') || function.starts_with("torch_dynamo_");
-        let told = function == "<module>" || !made;
-        syntax.expression_at(&whole).is_some()
-            && (!told || syntax.scope_at(&whole).is_none_or(|name| name == function))
+        outline.begins(line)
+            && match outline.scope(line) {
+                Scope::Head => true,
+                Scope::Module => made || function == "<module>",
+                Scope::Of(name) => (made && function != "<module>") || function == name,
+            }
+    }
+
+    /// Where the recorded lines are in this file, or the first that cannot be in it. Comments of memlint's own that stand
+    /// alone on their lines may have come in since.
+    fn check(&self, recorded: &RecordedFile) -> Result<Lines, Misfit> {
+        let Some(outline) = self.outline() else {
+            let line = recorded.lines.first().map_or(1, |first| first.line);
+            return Err(Misfit { line, why: "cannot be told in a file that is no valid Python".to_owned() });
+        };
+        fit::check(outline, &recorded.lines, &Lines::default()).map(|()| Lines::default()).or_else(|misfit| {
+            let lines = self.without_own_comments();
+            if lines != Lines::default() && fit::check(outline, &recorded.lines, &lines).is_ok() {
+                return Ok(lines);
+            }
+            Err(misfit)
+        })
+    }
+
+    /// The lines of a file that has got its comments of memlint's own, as far as they stand alone, since it was recorded.
+    fn without_own_comments(&self) -> Lines {
+        let alone = self.ignores().iter().map(|comment| comment.line).filter(|line| !self.holds_code(*line));
+        Lines::without(alone.collect())
+    }
+
+    /// The line of a recorded one, although the file has changed; `None` where that is not beyond doubt.
+    fn found_again(&self, recorded: &RecordedFile, location: &Location) -> Option<u32> {
+        let place = (location.line, location.function.as_str());
+        fit::found_again(self.outline()?, recorded, &self.without_own_comments(), place)
+    }
+
+    /// Whether a line holds anything but a comment.
+    fn holds_code(&self, line: u32) -> bool {
+        let text = self.line(line).and_then(|line| self.text.get(line)).unwrap_or_default().trim();
+        !text.is_empty() && !text.starts_with('#')
+    }
+
+    fn outline(&self) -> Option<&Outline> {
+        let outline = || Some(self.syntax()?.outline(|offset| self.place(offset).0));
+        self.outline.get_or_init(outline).as_ref()
     }
 
     fn syntax(&self) -> Option<&Syntax> {
         self.syntax.get_or_init(|| Syntax::parse(&self.text)).as_ref()
-    }
-}
-
-/// Reads the source for findings that need it: moves those that seek a call to its line, and takes back the level of
-/// those that the source excuses. Without the source they stay as they are.
-pub fn settle(findings: &mut [Finding], sources: &SourceMap) {
-    for finding in &mut *findings {
-        move_to_call(finding, sources);
-        weigh_excuse(finding, sources);
-    }
-    // Stable: what the engine put in order stays so among equals.
-    findings.sort_by_key(|finding| Reverse(finding.severity));
-}
-
-fn move_to_call(finding: &mut Finding, sources: &SourceMap) {
-    let Some(seek) = finding.seek else { return };
-    let Some(location) = &mut finding.location else {
-        if let Some((file, line)) = sources.sole_caller(seek.call) {
-            finding.location = Some(Location { file, line, function: String::new() });
-            seek.label.clone_into(&mut finding.label);
-        }
-        return;
-    };
-    let Some(line) = sources.line_of_call(&location.file, seek.call) else { return };
-    location.line = line;
-    location.function.clear();
-    seek.label.clone_into(&mut finding.label);
-    finding.stack.clear();
-}
-
-fn weigh_excuse(finding: &mut Finding, sources: &SourceMap) {
-    let (Some(Excuse::ZeroesInPlace), Some(location)) = (finding.excuse, &finding.location) else { return };
-    let source = sources.find(&location.file, location.line, &location.function);
-    if source.is_some_and(|file| file.zeroes_gradients_around(location.line)) {
-        finding.severity = Severity::Info;
-        finding.confidence = Confidence::Low;
-        finding.evidence.push(Measure {
-            name: "zeroes-in-place",
-            value: Value::Text("source".to_owned()),
-            text: "this loop's source fills gradients with zeros in place, which no recording shows"
-                .to_owned(),
-        });
     }
 }
 

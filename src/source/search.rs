@@ -1,11 +1,17 @@
-//! Finding the local file of a recorded path.
+//! Local files for recorded paths.
+//!
+//! In: where to look, and a recorded path. Out: the files that it may stand for, the likeliest first. Always: only paths that
+//! end like the recorded one are tried, nothing is walked, and nothing is opened that [`Bounds`] do not contain.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use super::bounds::{Bounds, Leads};
+use super::checkout::plain;
 use super::{Checkout, SourceFile};
 
 /// Files larger than this are not read: no program that a person wrote is.
@@ -19,6 +25,9 @@ const LONGEST_PATH: usize = 4096;
 /// How many of a recorded path's last components are tried below a root: more than any checkout is deep (chosen, not
 /// measured), and few enough that a hostile path costs no more than an honest one.
 const MOST_PARTS: usize = 32;
+
+/// Folders of a checkout that commonly hold programs: looked into unasked, if the folder of the file agrees as well.
+const COMMON_FOLDERS: [&str; 3] = ["src", "scripts", "examples"];
 
 /// A prefix of recorded paths and what stands for it here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,78 +51,129 @@ impl std::str::FromStr for PathMap {
     }
 }
 
-/// Folders of a checkout that commonly hold programs: looked into unasked, if the folder of the file agrees as well.
-const COMMON_FOLDERS: [&str; 3] = ["src", "scripts", "examples"];
-
-/// A folder to look in.
-#[derive(Debug)]
-struct Root {
-    path: PathBuf,
-    /// How many components of the recorded path must be found below it.
-    least: usize,
+/// A folder to look in, or the file that a map names.
+#[derive(Debug, Clone)]
+struct Place {
+    /// As messages name it.
+    shown: PathBuf,
+    /// Where it lies; `None` where it does not exist.
+    real: Option<PathBuf>,
 }
 
-/// Where sources are looked for, and those that were read.
+impl Place {
+    fn of(shown: PathBuf) -> Place {
+        let real = fs::canonicalize(if shown.as_os_str().is_empty() { Path::new(".") } else { &shown }).ok();
+        Place { shown, real }
+    }
+
+    /// A path below it; nothing where it does not exist.
+    fn below(&self, ending: PathBuf) -> Option<Trial> {
+        let folder = self.real.clone()?;
+        let here = self.shown == Path::new(".") || self.shown == Path::new("");
+        let shown = match ending.as_os_str().is_empty() {
+            true => self.shown.clone(),
+            false if here => ending.clone(),
+            false => self.shown.join(&ending),
+        };
+        Some(Trial { shown, folder, ending, mapped: false })
+    }
+}
+
+/// A path to be tried: as messages name it, and as a real folder with what goes on from there.
+struct Trial {
+    shown: PathBuf,
+    folder: PathBuf,
+    ending: PathBuf,
+    mapped: bool,
+}
+
+/// A local file for a recorded path.
+#[derive(Debug, Clone)]
+pub(super) struct Candidate {
+    pub(super) file: Rc<SourceFile>,
+    /// Whether the paths say that it is the recorded file, and not just one of the same name.
+    pub(super) sure: bool,
+}
+
+/// Where local files are looked for, and those that were read.
 #[derive(Debug, Default)]
-pub struct SourceMap {
-    roots: Vec<Root>,
-    maps: Vec<PathMap>,
+pub(super) struct Search {
+    /// Folders, each with how many components of a recorded path must be found below it.
+    roots: Vec<(Place, usize)>,
+    /// Recorded prefixes, the longest first.
+    maps: Vec<(String, Place)>,
+    bounds: Bounds,
+    /// Folders in which the program's own files lie as they were recorded.
+    projects: Vec<PathBuf>,
     /// What exists; what does not is asked for again, so that paths chosen by a file cost no memory.
     files: RefCell<BTreeMap<PathBuf, Rc<SourceFile>>>,
-    checkout: Checkout,
+    /// Files that were not opened because they lie outside, as far as they are known to exist.
+    outside: RefCell<BTreeSet<PathBuf>>,
 }
 
-impl SourceMap {
-    /// Looks below `roots`, and where `maps` point first; the longest prefix wins.
-    pub fn new(roots: impl IntoIterator<Item = PathBuf>, mut maps: Vec<PathMap>) -> SourceMap {
+impl Search {
+    /// Below folders that the user named, and where maps point; nowhere else.
+    pub(super) fn below(roots: impl IntoIterator<Item = PathBuf>, maps: Vec<PathMap>) -> Search {
+        let roots: Vec<(Place, usize)> = roots.into_iter().map(|path| (Place::of(path), 1)).collect();
+        let projects: Vec<PathBuf> = roots.iter().filter_map(|(root, _)| root.real.clone()).collect();
+        Search::of(roots, maps, projects)
+    }
+
+    /// In the current folder, beside the snapshots, and in `src`, `scripts` and `examples`, as far as these lie in the working
+    /// copy, and where maps point.
+    pub(super) fn within(
+        checkout: &Checkout,
+        beside: impl IntoIterator<Item = PathBuf>,
+        maps: Vec<PathMap>,
+    ) -> Search {
+        let likely = std::iter::once(PathBuf::from(".")).chain(beside).map(|path| (Place::of(path), 1));
+        let common = COMMON_FOLDERS.map(|folder| (Place::of(PathBuf::from(folder)), 2));
+        let project = fs::canonicalize(checkout.root()).ok();
+        Search::of(likely.chain(common).collect(), maps, project.into_iter().collect())
+    }
+
+    fn of(roots: Vec<(Place, usize)>, mut maps: Vec<PathMap>, projects: Vec<PathBuf>) -> Search {
         maps.sort_by_key(|map| std::cmp::Reverse(map.from.len()));
-        let roots = roots.into_iter().map(|path| Root { path, least: 1 }).collect();
-        SourceMap { roots, maps, files: RefCell::default(), checkout: Checkout::default() }
+        let maps: Vec<(String, Place)> = maps.into_iter().map(|map| (map.from, Place::of(map.to))).collect();
+        let mapped = maps.iter().filter_map(|(_, to)| to.real.clone());
+        let bounds = Bounds::of(projects.iter().cloned().chain(mapped));
+        Search { roots, maps, bounds, projects, ..Search::default() }
     }
 
-    /// The same, in a working copy from whose root [`SourceMap::checkout`] names files.
-    #[must_use]
-    pub fn within(self, checkout: Checkout) -> SourceMap {
-        SourceMap { checkout, ..self }
-    }
-
-    /// The working copy that the sources lie in.
-    pub fn checkout(&self) -> &Checkout {
-        &self.checkout
-    }
-
-    /// Looks where nobody said to: in the current folder, beside the snapshots, and in `src`, `scripts` and `examples`.
-    pub fn unasked(beside: impl IntoIterator<Item = PathBuf>, maps: Vec<PathMap>) -> SourceMap {
-        let mut map = SourceMap::new(std::iter::once(PathBuf::from(".")).chain(beside), maps);
-        map.roots.extend(COMMON_FOLDERS.map(|folder| Root { path: PathBuf::from(folder), least: 2 }));
-        map
-    }
-
-    /// The local file of a recorded line.
+    /// The files that a recorded path may stand for.
     ///
     /// Tried in this order: mapped prefixes; the longest ending of the recorded path, of 32 components at most, that
-    /// exists below a root (of several roots the first); the recorded path itself. Paths of more than 4096 bytes are not
-    /// looked for.
-    pub fn find(&self, recorded: &str, line: u32, function: &str) -> Option<Rc<SourceFile>> {
-        self.search(recorded, |file| file.can_hold(line, function).then(|| Rc::clone(file)))
-    }
-
-    /// The line of the first call of `name` in the first local file of a recorded path that has one.
-    pub fn line_of_call(&self, recorded: &str, name: &str) -> Option<u32> {
-        self.search(recorded, |file| file.line_of_call(name))
+    /// exists below a root (of several roots the first); the recorded path itself. `home` is the folder in which all of the
+    /// program's files were recorded. Paths of more than 4096 bytes are not looked for.
+    pub(super) fn candidates<'a>(
+        &'a self,
+        recorded: &'a str,
+        home: &'a [String],
+    ) -> impl Iterator<Item = Candidate> + 'a {
+        let searchable = recorded.len() <= LONGEST_PATH && !recorded.starts_with('<');
+        let parts = if searchable { parts(recorded) } else { Vec::new() };
+        self.trials(recorded, &parts).into_iter().filter_map(move |trial| {
+            let real = self.follow(&trial)?;
+            let file = self.read(&trial.shown, &real)?;
+            let sure = trial.mapped || self.is_recorded(&real, &parts, home);
+            Some(Candidate { file, sure })
+        })
     }
 
     /// The one file directly in the given folders that calls a function of this bare name, and the line; `None` where
     /// several do. For recordings that name no file.
-    pub fn sole_caller(&self, name: &str) -> Option<(String, u32)> {
+    pub(super) fn sole_caller(&self, name: &str) -> Option<(String, u32)> {
         let mut callers: BTreeMap<PathBuf, (String, u32)> = BTreeMap::new();
-        for root in self.roots.iter().filter(|root| root.least == 1) {
-            let folder = if root.path.as_os_str().is_empty() { Path::new(".") } else { &root.path };
+        for (root, _) in self.roots.iter().filter(|(_, least)| *least == 1) {
+            let Some(folder) = root.real.as_ref().filter(|folder| self.bounds.contain(folder)) else {
+                continue;
+            };
             let Ok(entries) = fs::read_dir(folder) else { continue };
             for entry in entries.filter_map(Result::ok).take(MOST_FILES) {
-                let path = below(&root.path, Path::new(&entry.file_name()));
-                let Some(file) = self.read(&path) else { continue };
-                if let (Some(line), Ok(real)) = (file.line_of_call(name), fs::canonicalize(&path)) {
+                let Some(trial) = root.below(PathBuf::from(entry.file_name())) else { continue };
+                let Leads::Inside(real) = self.bounds.follow(&trial.folder, &trial.ending) else { continue };
+                let Some(file) = self.read(&trial.shown, &real) else { continue };
+                if let Some(line) = file.line_of_call(name) {
                     callers.entry(real).or_insert_with(|| (file.name().to_owned(), line));
                 }
             }
@@ -122,68 +182,95 @@ impl SourceMap {
         callers.next().filter(|_| callers.next().is_none())
     }
 
-    fn search<T>(&self, recorded: &str, fits: impl Fn(&Rc<SourceFile>) -> Option<T>) -> Option<T> {
-        if recorded.len() > LONGEST_PATH || recorded.starts_with('<') {
-            return None;
-        }
-        let parts = parts(recorded);
+    /// Files that exist and were not opened, because they lie outside of what may be.
+    pub(super) fn outside(&self) -> Vec<PathBuf> {
+        self.outside.borrow().iter().cloned().collect()
+    }
+
+    fn trials(&self, recorded: &str, parts: &[&str]) -> Vec<Trial> {
         if parts.is_empty() {
-            return None;
+            return Vec::new();
         }
-        let mapped = self.maps.iter().filter_map(|map| map.apply(&parts));
+        let mapped = self.maps.iter().filter_map(|(from, to)| {
+            let rest = parts.strip_prefix(self::parts(from).as_slice())?;
+            Some(Trial { mapped: true, ..to.below(rest.iter().collect())? })
+        });
         let below_roots = (parts.len().saturating_sub(MOST_PARTS)..parts.len()).flat_map(|skipped| {
             let ending: PathBuf = parts.iter().skip(skipped).collect();
             let length = parts.len() - skipped;
-            let fits = self.roots.iter().filter(move |root| root.least <= length);
-            fits.map(move |root| below(&root.path, &ending))
+            let fits = self.roots.iter().filter(move |(_, least)| *least <= length);
+            fits.filter_map(move |(root, _)| root.below(ending.clone()))
         });
-        let itself = Some(PathBuf::from(recorded)).filter(|path| path.is_absolute());
-        mapped
-            .chain(below_roots)
-            .chain(itself)
-            .filter_map(|path| self.read(&path))
-            .find_map(|file| fits(&file))
+        let itself = Some(Path::new(recorded)).filter(|path| path.is_absolute()).and_then(|path| {
+            let (folder, ending) = self.bounds.split(&plain(path))?;
+            Some(Trial { shown: path.to_owned(), folder, ending, mapped: false })
+        });
+        mapped.chain(below_roots).chain(itself).collect()
     }
 
-    fn read(&self, path: &Path) -> Option<Rc<SourceFile>> {
-        if let Some(known) = self.files.borrow().get(path) {
+    /// Where a path leads, if it may be opened; what may not is noted.
+    fn follow(&self, trial: &Trial) -> Option<PathBuf> {
+        let inside = self.bounds.contain(&trial.folder);
+        match self.bounds.follow(&trial.folder, &trial.ending) {
+            Leads::Inside(real) if inside => return Some(real),
+            Leads::Inside(_) if may_be_source(&trial.ending) => {
+                self.outside.borrow_mut().insert(trial.shown.clone());
+            }
+            Leads::Outside(target) if may_be_source(&target) => {
+                self.outside.borrow_mut().insert(target);
+            }
+            Leads::Inside(_) | Leads::Outside(_) | Leads::Nowhere => {}
+        }
+        None
+    }
+
+    /// Whether a file is the recorded one by its path: two components agree, or it lies in its project as the recorded one
+    /// lay among the program's files.
+    fn is_recorded(&self, real: &Path, recorded: &[&str], home: &[String]) -> bool {
+        let here: Vec<&str> = real.iter().filter_map(|part| part.to_str()).collect();
+        let same = here.iter().rev().zip(recorded.iter().rev()).take_while(|(one, other)| one == other);
+        if same.count() >= 2 {
+            return true;
+        }
+        let home: Vec<&str> = home.iter().map(String::as_str).collect();
+        let in_program = recorded.strip_prefix(home.as_slice()).unwrap_or_default();
+        self.projects.iter().any(|project| {
+            let in_project = real.strip_prefix(project).ok();
+            let in_program = in_program.iter().map(OsStr::new);
+            in_project.is_some_and(|path| in_program.len() > 0 && path.iter().eq(in_program))
+        })
+    }
+
+    fn read(&self, shown: &Path, real: &Path) -> Option<Rc<SourceFile>> {
+        if let Some(known) = self.files.borrow().get(shown) {
             return Some(Rc::clone(known));
         }
-        let file = Rc::new(read(path)?);
-        self.files.borrow_mut().insert(path.to_owned(), Rc::clone(&file));
+        let file = Rc::new(read(shown, real)?);
+        self.files.borrow_mut().insert(shown.to_owned(), Rc::clone(&file));
         Some(file)
     }
 }
 
-impl PathMap {
-    fn apply(&self, recorded: &[&str]) -> Option<PathBuf> {
-        let rest = recorded.strip_prefix(parts(&self.from).as_slice())?;
-        let rest: PathBuf = rest.iter().collect();
-        Some(if rest.as_os_str().is_empty() { self.to.clone() } else { below(&self.to, &rest) })
-    }
-}
-
 /// The components of a recorded path of any system; empty where one of them leads upward.
-fn parts(recorded: &str) -> Vec<&str> {
+pub(super) fn parts(recorded: &str) -> Vec<&str> {
     let parts: Vec<&str> =
         recorded.split(['/', '\\']).filter(|part| !part.is_empty() && *part != ".").collect();
     if parts.contains(&"..") { Vec::new() } else { parts }
 }
 
-/// A path below a root, named without a `./` in front.
-fn below(root: &Path, ending: &Path) -> PathBuf {
-    if root == Path::new(".") || root == Path::new("") { ending.to_owned() } else { root.join(ending) }
+fn may_be_source(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "py")
 }
 
 /// A Python file's text; `None` where there is none, or none that a person wrote.
-fn read(path: &Path) -> Option<SourceFile> {
-    if path.extension()? != "py" {
+fn read(shown: &Path, real: &Path) -> Option<SourceFile> {
+    if !may_be_source(shown) {
         return None;
     }
-    let metadata = fs::metadata(path).ok()?;
+    let metadata = fs::symlink_metadata(real).ok()?;
     if !metadata.is_file() || metadata.len() > MOST_BYTES {
         return None;
     }
-    let text = String::from_utf8(fs::read(path).ok()?).ok()?;
-    Some(SourceFile::new(path.display().to_string(), text))
+    let text = String::from_utf8(fs::read(real).ok()?).ok()?;
+    Some(SourceFile::new(shown.display().to_string(), text))
 }

@@ -12,6 +12,7 @@ use ruff_text_size::Ranged;
 
 use super::clearing::{self, ZeroGrad, called};
 use super::depth;
+use super::outline::Outline;
 
 /// Trees deeper than this are not built: walking one takes some hundred bytes of stack a level.
 const MOST_LEVELS: usize = 500;
@@ -105,20 +106,9 @@ impl Syntax {
         }
     }
 
-    /// The name of the function or class whose body holds a line, `<module>` outside of all; `None` where it is the
-    /// header of a definition, which runs in the scope around it but may be recorded for either.
-    pub(super) fn scope_at(&self, line: &Range<usize>) -> Option<&str> {
-        let around = self.around(line);
-        let definition = around.iter().rev().find_map(|code| match code {
-            Code::Statement(Stmt::FunctionDef(function)) => Some((code, function.name.as_str())),
-            Code::Statement(Stmt::ClassDef(class)) => Some((code, class.name.as_str())),
-            _ => None,
-        });
-        match definition {
-            Some((code, _)) if header(*code).is_some_and(|header| header.touches(line)) => None,
-            Some((_, name)) => Some(name),
-            None => Some("<module>"),
-        }
+    /// The file line by line; `line_of` gives the line of a byte.
+    pub(super) fn outline(&self, line_of: impl Fn(usize) -> u32) -> Outline {
+        Outline::of(&self.body, line_of)
     }
 
     /// The innermost loop around two lines.

@@ -109,6 +109,8 @@ pub struct Agreement {
     pub blocks_without_alloc: usize,
     /// Of these, blocks that carry a stack: their allocation was recorded and pushed out of the ring buffer.
     pub blocks_evicted: usize,
+    /// The same where the file says that it is a slice of a recording that has them.
+    pub blocks_cut: usize,
     /// Allocations that are alive in the trace, but whose block is not in the final segments.
     pub allocations_without_block: usize,
 }

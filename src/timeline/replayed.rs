@@ -190,8 +190,9 @@ impl Replay {
                 }
                 self.agreement.blocks_without_alloc += 1;
                 let recorded = block.stack.is_some_and(|stack| !snapshot.stacks.get(stack).is_empty());
-                let evicted = recorded && snapshot.excerpt.is_none();
-                self.agreement.blocks_evicted += usize::from(evicted);
+                let is_cut = snapshot.excerpt.as_ref().is_some_and(|excerpt| !excerpt.lost);
+                self.agreement.blocks_cut += usize::from(recorded && is_cut);
+                self.agreement.blocks_evicted += usize::from(recorded && !is_cut);
                 self.allocations.push(Allocation {
                     address: block.address,
                     bytes: block.requested,

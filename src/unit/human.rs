@@ -1,4 +1,4 @@
-//! How sizes, counts and names are written for people.
+//! How sizes and counts are written for people.
 
 /// `1023 B`, `97.5 MiB`, `2 GiB`: binary units, one decimal below 100 where it is not zero.
 pub(super) fn bytes(count: u64) -> String {
@@ -29,40 +29,6 @@ pub fn count(number: usize, noun: &str) -> String {
 pub fn percent(share: f64) -> String {
     let scaled = share * 100.0;
     if scaled != 0.0 && scaled.abs() < 0.95 { format!("{scaled:.1} %") } else { format!("{scaled:.0} %") }
-}
-
-/// The most characters of a name that are shown; paths on Linux may have 4096, names in a hostile file any number.
-const MOST_OF_NAME: usize = 200;
-/// Of a name that is too long the beginning, and all the rest from its end, where the file's own name stands.
-const HEAD_OF_NAME: usize = 60;
-/// What stands for the rest.
-const BETWEEN: &str = "...";
-
-/// A name out of a file, safe to print: on one line, of 200 characters at most, and without any character that moves
-/// the cursor, changes colours or the direction of writing.
-pub fn shown_name(name: &str) -> String {
-    let length = name.chars().count();
-    if length <= MOST_OF_NAME {
-        return shown_line(name);
-    }
-    let tail = MOST_OF_NAME - HEAD_OF_NAME - BETWEEN.len();
-    let head: String = name.chars().take(HEAD_OF_NAME).collect();
-    let tail: String = name.chars().skip(length - tail).collect();
-    format!("{}{BETWEEN}{}", shown_line(&head), shown_line(&tail))
-}
-
-/// A line of text that may contain names out of a file, with the same characters replaced, at any length.
-pub fn shown_line(line: &str) -> String {
-    line.chars().map(|one| if is_unsafe(one) { char::REPLACEMENT_CHARACTER } else { one }).collect()
-}
-
-/// Control characters (terminals obey them), and the marks of Unicode that reorder or hide what is around them.
-fn is_unsafe(one: char) -> bool {
-    (one.is_control() && one != '\t')
-        || matches!(
-            one,
-            '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
-        )
 }
 
 /// Thousands apart: `136,581`.
@@ -100,27 +66,6 @@ mod tests {
         assert_eq!(count(0, "pass"), "0 passes");
         assert_eq!(count(1_213_937, "event"), "1,213,937 events");
         assert_eq!(count(2, "day"), "2 days");
-    }
-
-    #[test]
-    fn names_cannot_command_a_terminal() {
-        assert_eq!(
-            shown_name("/home/me/\x1b[2J\x1b[Hno\nfindings\u{9b}8m.py"),
-            "/home/me/\u{fffd}[2J\u{fffd}[Hno\u{fffd}findings\u{fffd}8m.py"
-        );
-        assert_eq!(shown_name("a\u{202e}b\u{2066}c\u{200f}d\x7f"), "a\u{fffd}b\u{fffd}c\u{fffd}d\u{fffd}");
-        assert_eq!(shown_name("/home/größe/训练.py"), "/home/größe/训练.py");
-    }
-
-    #[test]
-    fn long_names_keep_their_ends() {
-        let fits = "é".repeat(200);
-        assert_eq!(shown_name(&fits), fits);
-        let long = format!("/home/{}/train.py", "é".repeat(5_000));
-        let shown = shown_name(&long);
-        assert_eq!(shown.chars().count(), 200);
-        assert!(shown.starts_with("/home/é") && shown.contains("é...é") && shown.ends_with("é/train.py"));
-        assert_eq!(shown_line(&long), long);
     }
 
     #[test]

@@ -9,15 +9,17 @@ mod index;
 mod interner;
 mod nearest;
 mod ranks;
+mod shown;
 mod size;
 
-pub use human::{count, percent, shown_line, shown_name};
+pub use human::{count, percent};
 pub use index::{
     AllocationId, DeviceIndex, EventIndex, FrameId, FunctionId, Index, IterationIndex, StackId, StringId,
 };
 pub use interner::{SequenceInterner, StringInterner};
 pub use nearest::suggestion;
 pub use ranks::Ranks;
+pub use shown::{shown_line, shown_name, shown_page, shown_source};
 pub use size::SizeError;
 
 use std::fmt;

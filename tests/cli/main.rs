@@ -14,6 +14,7 @@ mod packaging;
 mod profiler;
 mod refused;
 mod settings;
+mod sources;
 mod unread;
 mod whatif;
 mod writing;

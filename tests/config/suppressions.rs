@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use memlint::config::{Overrides, Selection, Settings};
-use memlint::engine::{Recording, Report};
+use memlint::engine::{Called, Callee, RecordedFile, RecordedLine, Recording, Report};
 use memlint::finding::{Finding, Group, Hidden, Location, Notice, Severity, Silence, Skipped, Standing};
 use memlint::gate::{Gate, Suppressions};
 use memlint::source::SourceMap;
@@ -27,6 +27,23 @@ def train(model, loader):
         other = model(batch)
 ";
 
+/// A file of which a recording saw one line, and nothing of what that called.
+fn recorded(path: &str) -> RecordedFile {
+    let line = RecordedLine { line: 3, function: "train".to_owned(), called: Called::Unknown };
+    RecordedFile { path: path.to_owned(), lines: vec![line] }
+}
+
+/// The same with what some lines called.
+fn recorded_calls(path: &str, calls: &[(u32, &str)]) -> RecordedFile {
+    let called = |name: &str| Called::Function(vec![Callee { name: name.to_owned(), certain: true }]);
+    let line = |(line, name): &(u32, &str)| RecordedLine {
+        line: *line,
+        function: "train".to_owned(),
+        called: called(name),
+    };
+    RecordedFile { path: path.to_owned(), lines: calls.iter().map(line).collect() }
+}
+
 struct Program {
     folder: PathBuf,
 }
@@ -40,17 +57,28 @@ impl Program {
 
     /// Judges findings at lines of the program.
     fn judge(&self, findings: &[(&'static str, u32)], settings: &Settings, today: &str) -> Report {
-        let at = |line| Location { file: "/opt/job/train.py".to_owned(), line, function: "train".to_owned() };
+        self.judge_recorded(&recorded("/opt/job/train.py"), findings, settings, today)
+    }
+
+    /// Judges findings at lines of a file as a recording saw it.
+    fn judge_recorded(
+        &self,
+        file: &RecordedFile,
+        findings: &[(&'static str, u32)],
+        settings: &Settings,
+        today: &str,
+    ) -> Report {
+        let at = |line| Location { file: file.path.clone(), line, function: "train".to_owned() };
         let finding = |(rule, line): &(&'static str, u32)| Finding {
             location: Some(at(*line)),
             ..Finding::of(*rule, Group::Leak, Severity::Error)
         };
         let mut report = Report {
-            recordings: vec![Recording { files: vec![at(3)], ..Recording::default() }],
+            recordings: vec![Recording { files: vec![file.clone()], ..Recording::default() }],
             findings: findings.iter().map(finding).collect(),
             ..Report::default()
         };
-        let files = SourceMap::new([self.folder.clone()], Vec::new());
+        let files = SourceMap::new([self.folder.clone()], Vec::new()).seen_by(&report.recordings);
         let Settings { ignores, selection, .. } = settings;
         Suppressions { ignores, selection, today: today.parse().unwrap() }.apply(&mut report, &files);
         Gate { fail_on: Some(Severity::Error), strict: false }.judge(&mut report);
@@ -171,7 +199,7 @@ fn what_was_not_judged_is_not_called_unused() {
         }],
         ..Report::default()
     };
-    let files = SourceMap::new([program.folder.clone()], Vec::new());
+    let files = SourceMap::new([program.folder.clone()], Vec::new()).seen_by(&skipped.recordings);
     let selection: &Selection = &without.selection;
     Suppressions { ignores: &[], selection, today: "2027-01-01".parse().unwrap() }
         .apply(&mut skipped, &files);
@@ -204,4 +232,94 @@ fn without_the_source_no_comment_speaks() {
     let report = program.plain(&[("oom", 10)]);
     assert_eq!(reasons(&report), [None]);
     assert!(report.notices.is_empty());
+}
+
+/// A loop that keeps what it computes, `comment` above the line that does.
+fn leaking(comment: &str) -> String {
+    format!(
+        "def train(model, loader):\n    kept = []\n    for batch in loader:\n        loss = model(batch)\n{comment}        \
+         kept.append(augment(loss))\n        loss.backward()\n"
+    )
+}
+
+const ABOVE: &str = "        # memlint: ignore[growing-residency] 200 steps at most\n";
+
+#[test]
+fn a_comment_that_came_in_after_the_recording_moves_no_line() {
+    let program = Program::new("ignore-added", &leaking(ABOVE));
+    let file = recorded_calls("/opt/job/train.py", &[(5, "augment"), (6, "backward")]);
+    let settings = settings("", Overrides::default());
+    let report = program.judge_recorded(&file, &[("growing-residency", 5)], &settings, "2027-01-01");
+    assert_eq!(reasons(&report), [Some(("200 steps at most", "train.py:5"))]);
+    let at_once = recorded_calls("/opt/job/train.py", &[(6, "augment"), (7, "backward")]);
+    let report = program.judge_recorded(&at_once, &[("growing-residency", 6)], &settings, "2027-01-01");
+    assert_eq!(reasons(&report), [Some(("200 steps at most", "train.py:5"))], "or was there already");
+}
+
+#[test]
+fn in_a_changed_file_a_comment_speaks_where_its_call_is_found_again() {
+    let shifted = format!("import os\n\n\n{}", leaking(ABOVE));
+    let program = Program::new("ignore-shifted", &shifted);
+    let settings = settings("", Overrides::default());
+    let found = recorded_calls("/opt/job/train.py", &[(4, "model"), (5, "augment"), (6, "backward")]);
+    let report = program.judge_recorded(&found, &[("growing-residency", 5)], &settings, "2027-01-01");
+    assert_eq!(reasons(&report), [Some(("200 steps at most", "train.py:8"))]);
+    // The lines above and below it have to have moved as far: otherwise the call may be another one of its name.
+    for around in [
+        &[(4, "model"), (5, "augment")][..],
+        &[(5, "augment"), (6, "backward")],
+        &[(2, "model"), (5, "augment"), (6, "backward")],
+    ] {
+        let alone = recorded_calls("/opt/job/train.py", around);
+        let report = program.judge_recorded(&alone, &[("growing-residency", 5)], &settings, "2027-01-01");
+        assert_eq!(reasons(&report), [None], "{around:?}");
+    }
+    // Nothing tells which line an unnamed call has become.
+    let lost = recorded_calls("/opt/job/train.py", &[(5, "wrapped"), (6, "backward")]);
+    let report = program.judge_recorded(&lost, &[("growing-residency", 5)], &settings, "2027-01-01");
+    assert_eq!(reasons(&report), [None]);
+    assert_eq!(kinds(&report.notices), [("ignore-out-of-place", 8, Severity::Warning)]);
+    assert_eq!(report.verdict.failing, 1);
+}
+
+#[test]
+fn a_file_of_the_same_name_hides_nothing() {
+    let folder = folder("ignore-other");
+    fs::create_dir_all(folder.join("other")).unwrap();
+    fs::write(folder.join("other/train.py"), leaking(ABOVE)).unwrap();
+    let program = Program { folder: folder.join("other") };
+    let settings = settings("", Overrides::default());
+    let judge = |program: &Program, files: &[&str]| {
+        let mut all: Vec<RecordedFile> =
+            files.iter().map(|path| recorded_calls(path, &[(6, "augment"), (7, "backward")])).collect();
+        let blamed = all.remove(0);
+        let at = Location { file: blamed.path.clone(), line: 6, function: "train".to_owned() };
+        let finding = Finding::of("growing-residency", Group::Leak, Severity::Error);
+        let mut report = Report {
+            recordings: vec![Recording {
+                files: std::iter::once(blamed).chain(all).collect(),
+                ..Recording::default()
+            }],
+            findings: vec![Finding { location: Some(at), ..finding }],
+            ..Report::default()
+        };
+        let files = SourceMap::new([program.folder.clone()], Vec::new()).seen_by(&report.recordings);
+        let Settings { ignores, selection, .. } = &settings;
+        let today = "2027-01-01".parse().unwrap();
+        Suppressions { ignores, selection, today }.apply(&mut report, &files);
+        (reasons(&report)[0].is_some(), report.notices.iter().map(|one| one.kind).collect::<Vec<_>>())
+    };
+    // One component agrees, and the recorded file did not lie at the root of its program.
+    let below = ["/opt/job/tasks/train.py", "/opt/job/lib/loop.py"];
+    assert_eq!(judge(&program, &below), (false, vec!["ignore-by-name"]));
+    assert_eq!(
+        judge(&program, &["/opt/job/train.py", "/opt/job/lib/loop.py"]),
+        (true, vec![]),
+        "at the root"
+    );
+    assert_eq!(
+        judge(&program, &["/opt/other/train.py", "/home/me/loop.py"]),
+        (true, vec![]),
+        "two components"
+    );
 }

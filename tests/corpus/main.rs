@@ -13,4 +13,6 @@ mod reading;
 mod replayed;
 mod roles;
 mod savings;
+mod slices;
+mod sources;
 mod writing;

@@ -11,9 +11,9 @@ use memlint::frames::Frames;
 use memlint::pickle::Limits;
 use memlint::program::Program;
 use memlint::replay::Replay;
-use memlint::snapshot::{Action, BlockState, DeviceTrace, Gap, Snapshot};
+use memlint::snapshot::{Action, Annotation, BlockState, DeviceTrace, Gap, Particulars, Snapshot};
 use memlint::timeline::Timeline;
-use memlint::unit::{Bytes, Index, StackId};
+use memlint::unit::{Bytes, Index, StackId, StringId};
 
 use crate::case::{self, Case};
 
@@ -160,7 +160,7 @@ fn a_slice_adds_up_and_ends_where_the_original_stood() {
         let timeline = Timeline::of(&whole, device);
         let program = Program::of(&whole, &timeline, &Frames::of(&whole));
         if program.iterations.len() < 3 {
-            assert!(slice(whole, "2..3".parse().unwrap()).is_err(), "{name}");
+            assert!(slice(whole, "2..3".parse().unwrap(), Vec::new()).is_err(), "{name}");
             continue;
         }
         let (start, end) = (program.iterations[1].start.position(), program.iterations[2].end.position());
@@ -168,7 +168,7 @@ fn a_slice_adds_up_and_ends_where_the_original_stood() {
         let expected = sums(&timeline, trace, end);
         let sizes = Replay::of(&whole, &timeline).block_sizes;
 
-        let part = read(&written(&slice(case.snapshot(), "2..3".parse().unwrap()).unwrap()));
+        let part = read(&written(&slice(case.snapshot(), "2..3".parse().unwrap(), Vec::new()).unwrap()));
         let after = Timeline::of(&part, device);
         assert_eq!(part.devices[device.position()].events.len(), end - start, "{name}");
         assert_eq!(held(&part, device.position()), expected, "{name}: the segments");
@@ -177,9 +177,13 @@ fn a_slice_adds_up_and_ends_where_the_original_stood() {
         assert_eq!((after.requested_at_start, after.reserved_at_start), before, "{name}: the start");
         assert!(part.gaps.iter().all(|gap| *gap == Gap::NoStacks), "{name}: {:?}", part.gaps);
         assert_eq!(after.agreement.lost_frees, 0, "{name}");
-        // A slice of a recording that lost its beginning has lost it, too; any other says that it is a slice.
+        // A slice of a recording that lost its beginning has lost it, too, and says so.
         let lost = timeline.agreement.blocks_evicted > 0;
-        assert_eq!((after.agreement.blocks_evicted > 0, part.excerpt.is_none()), (lost, lost), "{name}");
+        assert_eq!(
+            (after.agreement.blocks_evicted > 0, part.excerpt.as_ref().unwrap().lost),
+            (lost, lost),
+            "{name}"
+        );
         assert_eq!(after.agreement.allocations_without_block, 0, "{name}");
         // The allocator can be replayed from there: every block born in the slice is as large as it was.
         let replayed = Replay::of(&part, &after).block_sizes;
@@ -203,7 +207,7 @@ fn a_slice_to_the_end_has_the_segments_of_the_original() {
         if last != Some(trace.events.len()) {
             continue;
         }
-        let part = slice(case.snapshot(), "2..".parse().unwrap()).unwrap();
+        let part = slice(case.snapshot(), "2..".parse().unwrap(), Vec::new()).unwrap();
         let layout = |snapshot: &Snapshot| -> Vec<_> {
             let blocks = |segment: &memlint::snapshot::Segment| -> Vec<_> {
                 segment.blocks.iter().map(|block| (block.address, block.size, block.state)).collect()
@@ -272,6 +276,44 @@ fn without_names_the_findings_are_the_same_and_the_names_are_gone() {
     assert!(names_seen >= 60 && found >= 10, "{names_seen} names and {found} findings were compared");
 }
 
+/// Plants a word wherever a program or a PyTorch of its own can put text.
+fn planted(mut snapshot: Snapshot, word: &str) -> Snapshot {
+    let mut text = |text: &str| snapshot.strings.intern(&text.replace('@', word)).unwrap();
+    let ranges = [
+        "@",
+        "FSDP::@",
+        "FSDP::all_gather (@.layer)",
+        "FullyShardedDataParallel.@",
+        "Optimizer.step#@.step",
+        "## @ ##",
+    ];
+    let ranges: Vec<StringId> = ranges.iter().map(|name| text(name)).collect();
+    let (metadata, internal, action, context) =
+        (text("{\"run\":\"@\"}"), text("@"), text("segment_@"), text("Torch-Compiled Region: @"));
+    let first = snapshot.annotations[0];
+    snapshot.annotations.extend(ranges.iter().map(|&name| Annotation { name, ..first }));
+    snapshot.settings.conf = Some(format!("expandable_segments:False,{word}:1,backend:{word}"));
+    snapshot.particulars.push(Particulars {
+        action: Some(action),
+        compile_context: Some(context),
+        internal_metadata: Some(internal),
+        ..snapshot.particulars[0]
+    });
+    let particulars = u16::try_from(snapshot.particulars.len() - 1).unwrap();
+    let event = &mut snapshot.devices[0].events[0];
+    (event.action, event.metadata, event.particulars) = (Action::Other, Some(metadata), particulars);
+    snapshot
+}
+
+#[test]
+fn without_names_no_text_of_the_users_is_left_anywhere() {
+    let case = case::all().into_iter().find(|case| case.name == "mzg-gan-disc-bug").unwrap();
+    let planted = planted(case.snapshot(), "acmesecret");
+    let holds = |pickle: &[u8]| pickle.windows(10).filter(|bytes| bytes == b"acmesecret").count();
+    assert!(holds(&written(&planted)) >= 10, "it is planted");
+    assert_eq!(holds(&written(&anonymize(planted))), 0);
+}
+
 /// Counts what `pickle.load` finds: events, their frames, blocks, bytes reserved, annotations.
 const COUNT: &str = "
 import pickle, sys
@@ -303,7 +345,7 @@ fn counted(snapshot: &Snapshot) -> String {
 fn cpython_loads_what_is_written() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let case = case::all().into_iter().find(|case| case.name == "mzg-gan-disc-bug").unwrap();
-    let sliced = slice(case.snapshot(), "2..3".parse().unwrap()).unwrap();
+    let sliced = slice(case.snapshot(), "2..3".parse().unwrap(), Vec::new()).unwrap();
     let anonymous = anonymize(case.snapshot());
     let (one, other) = (folder.join("sliced.pickle"), folder.join("anonymous.pickle"));
     fs::write(&one, written(&sliced)).unwrap();

@@ -161,5 +161,5 @@ pub(crate) fn shorter(snapshot: Snapshot) -> Snapshot {
     let input = Input::of("snapshot".to_owned(), snapshot);
     let iterations = input.devices[0].program.iterations.len();
     let range = format!("1..{}", (iterations * 3).div_ceil(4)).parse().unwrap();
-    slice(input.snapshot, range).unwrap()
+    slice(input.snapshot, range, Vec::new()).unwrap()
 }

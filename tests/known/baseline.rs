@@ -115,7 +115,8 @@ fn a_second_finding_does_not_hide_behind_one_entry() {
     let double = twice.findings[0].clone();
     twice.findings.push(double);
     baseline.settle(&mut twice, &terms());
-    let counts = |finding: &&Finding| finding.rule == "growing-residency" && finding.severity > Severity::Info;
+    let counts =
+        |finding: &&Finding| finding.rule == "growing-residency" && finding.severity > Severity::Info;
     let open: Vec<_> = twice.open().filter(counts).collect();
     assert_eq!(open.len(), 1);
     assert!(open[0].evidence.last().unwrap().text.contains("1 finding of this kind here"));

@@ -266,27 +266,40 @@ pub(crate) const HOSTILE: &str = "a|b`c``` ]]> <script>&amp;\"'</details>\n\n::e
 
 /// The same report, with such words wherever a recording or a person can put some.
 pub(crate) fn hostile() -> Report {
+    saying(HOSTILE)
+}
+
+/// The same report, with some words wherever a recording or a person can put some.
+pub(crate) fn saying(words: &str) -> Report {
     let mut report = findings();
     for recording in &mut report.recordings {
-        recording.name.push_str(HOSTILE);
-        recording.gaps.push(Gap::UnknownKeys(vec![(HOSTILE.to_owned(), 1)]));
+        recording.name.push_str(words);
+        recording.gaps.push(Gap::UnknownKeys(vec![(words.to_owned(), 1)]));
+        for device in &mut recording.devices {
+            device.main_loop = Some(MainLoop { location: at(words, 3, words), last_line: 3 });
+            device.profile.lines_at_peak[0].location = at(words, 3, words);
+        }
     }
     for finding in &mut report.findings {
-        finding.location = finding.location.take().map(|_| at(HOSTILE, 3, HOSTILE));
+        finding.location = finding.location.take().map(|_| at(words, 3, words));
         for text in [&mut finding.message, &mut finding.help, &mut finding.label] {
-            text.push_str(HOSTILE);
+            text.push_str(words);
         }
-        finding.evidence.push(measure("hostile", HOSTILE));
-        finding.stack.push(StackFrame { location: at(HOSTILE, 3, HOSTILE), user: true });
-        finding.related.push(Related { location: at(HOSTILE, 3, HOSTILE), message: HOSTILE.to_owned() });
+        finding.evidence.push(measure("hostile", words));
+        finding.stack.push(StackFrame { location: at(words, 3, words), user: true });
+        finding.related.push(Related { location: at(words, 3, words), message: words.to_owned() });
         if let Standing::Ignored { reason, by } = &mut finding.standing {
-            reason.push_str(HOSTILE);
-            by.insert_str(0, HOSTILE);
+            reason.push_str(words);
+            by.insert_str(0, words);
         }
     }
     for notice in &mut report.notices {
-        notice.message.push_str(HOSTILE);
-        notice.location = Some(at(HOSTILE, 3, HOSTILE));
+        notice.message.push_str(words);
+        notice.help.push_str(words);
+        notice.location = Some(at(words, 3, words));
+    }
+    for skipped in &mut report.skipped {
+        skipped.reason.push_str(words);
     }
     report
 }

@@ -5,5 +5,6 @@
 mod documents;
 mod fixture;
 mod matrix;
+mod obeyed;
 mod services;
 mod text;

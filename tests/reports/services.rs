@@ -95,10 +95,6 @@ fn no_name_out_of_a_recording_becomes_a_command() {
             assert!(!text.contains(['\u{1b}', '\u{202e}', '\r']));
         }
     }
-    let mut colon = missing_zero_grad();
-    colon.location = Some(at("::error::x.py", 3, ""));
-    let text = written(Format::Concise, &report(vec![colon]), &nowhere(), &PLAIN);
-    assert!(text.starts_with("./::error::x.py:3: error missing-zero-grad: "), "{text}");
     let told = commands(&write(Format::Github, &hostile()));
     assert!(told[0].message.contains("x%0A,%"), "{:?}", told[0]);
 }

@@ -3,7 +3,7 @@
 use memlint::engine::{Recording, Report};
 use memlint::finding::{Finding, Group, Impact, Severity, Sighting};
 use memlint::report::{Detail, Look, stats, text};
-use memlint::snapshot::Gap;
+use memlint::snapshot::{Excerpt, Gap};
 use memlint::unit::{Bytes, Confidence, DeviceIndex, Index};
 
 use crate::fixture::{
@@ -52,7 +52,7 @@ fn a_clean_program() {
 fn several_snapshots_and_what_they_lack() {
     let mut other = recording();
     other.name = "rank1.pickle".to_owned();
-    other.excerpt = Some("iterations 3..5 of 20".to_owned());
+    other.excerpt = Some(Excerpt::of(3, 5, 20));
     other.gaps = vec![Gap::NoStacks, Gap::UnknownActions(vec![("segment_park".to_owned(), 12)])];
     other.devices[0].profile.iterations.clear();
     let growth = Finding {
@@ -66,6 +66,25 @@ fn several_snapshots_and_what_they_lack() {
     let mut report = report(vec![missing_zero_grad(), growth, note(), note()]);
     report.recordings.push(other);
     golden("text-several", &text::render(&report, &sources(), &PLAIN));
+}
+
+#[test]
+fn a_slice_too_short_for_a_trend_says_so() {
+    let drawn = |last| {
+        let mut report = report(Vec::new());
+        report.recordings[0].excerpt = Some(Excerpt::of(3, last, 20));
+        let text = text::render(&report, &nowhere(), &PLAIN);
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let (two, three) = (drawn(4), drawn(5));
+    assert!(
+        two.contains("this is a slice, iterations 3..4 of 20; too short to show what grows or lives on"),
+        "{two}"
+    );
+    assert!(
+        three.contains("this is a slice, iterations 3..5 of 20") && !three.contains("too short"),
+        "{three}"
+    );
 }
 
 /// The line of a report that says in how many places a finding was made.

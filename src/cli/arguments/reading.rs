@@ -21,8 +21,8 @@ pub(in crate::cli) struct Reading {
 /// Where sources are found.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Sources {
-    /// A folder that holds the program's source; may be given several times [default: the current folder, the
-    /// snapshot's, and src, scripts and examples].
+    /// A folder that holds the program's source; nothing outside is opened; may be given several times [default: the
+    /// current folder, the snapshot's, and src, scripts and examples, as far as they lie in the working copy].
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) source_root: Vec<PathBuf>,
 

@@ -8,7 +8,7 @@ use crate::comparison::{
 use crate::finding::{Location, Severity};
 use crate::report::closing;
 use crate::report::look::{Detail, Ink, Look};
-use crate::unit::{Bytes, Index, count, shown_name};
+use crate::unit::{Bytes, Index, count, shown_line, shown_name, shown_page};
 
 /// The most call sites that are listed of those that grew, and of those that shrank.
 const MOST_SITES: usize = 5;
@@ -35,7 +35,7 @@ pub(super) fn render(comparison: &Comparison, look: &Look) -> String {
     for doubt in &comparison.doubts {
         look.attribute(&mut out, "not known", doubt);
     }
-    out
+    shown_page(&out, look.color)
 }
 
 /// `peak 448.4 MiB -> 423.1 MiB (-25.3 MiB), 1 finding gone`.
@@ -82,7 +82,7 @@ fn findings(out: &mut String, comparison: &Comparison, look: &Look) {
             "{} {} [{}]",
             look.paint(Ink::Severity(severity), &format!("{}:", turn.name())),
             look.paint(Ink::Strong, &finding.message),
-            finding.rule
+            shown_line(&finding.rule)
         );
         let _ = writeln!(out, "{}", look.wrap(&head, turn.name().len() + 2));
         look.attribute(out, "at", &shown_name(&finding.whereabouts()));

@@ -182,8 +182,12 @@ impl Impact {
 
 impl Frame {
     fn of(location: &Location, user: bool, sources: &SourceMap) -> Frame {
-        let file = if user { Place::of(location, sources).name().to_owned() } else { location.file.clone() };
-        Frame { file, line: location.line, function: location.function.clone(), user }
+        let place = user.then(|| Place::of(location, sources));
+        let (file, line) = place.map_or_else(
+            || (location.file.clone(), location.line),
+            |place| (place.name().to_owned(), place.number),
+        );
+        Frame { file, line, function: location.function.clone(), user }
     }
 }
 
@@ -193,7 +197,7 @@ impl Spot {
         let region = place.region();
         Spot {
             file: place.name().to_owned(),
-            line: location.line,
+            line: place.number,
             column: region.map(|region| region.column),
             end_line: region.map(|region| region.end_line),
             end_column: region.map(|region| region.end_column),

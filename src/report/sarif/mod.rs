@@ -262,7 +262,7 @@ impl Writer<'_> {
             physical_location: PhysicalLocation {
                 artifact_location: uri::of(place.address(self.sources)),
                 region: Region {
-                    start_line: location.line.max(1),
+                    start_line: place.number.max(1),
                     start_column: region.map(|region| region.column),
                     end_line: region.map(|region| region.end_line),
                     end_column: region.map(|region| region.end_column),

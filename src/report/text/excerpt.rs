@@ -1,5 +1,6 @@
 //! The lines of source that a finding speaks of, the expressions underlined and labelled.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode, SpanContents};
@@ -7,7 +8,7 @@ use miette::{MietteError, MietteSpanContents, SourceSpan, ThemeCharacters, Theme
 
 use crate::report::look::Look;
 use crate::source::{SourceFile, Span};
-use crate::unit::{shown_line, shown_name};
+use crate::unit::{shown_line, shown_name, shown_source};
 
 /// A part of a line and what is said of it.
 pub(super) struct Mark<'a> {
@@ -17,18 +18,25 @@ pub(super) struct Mark<'a> {
 
 /// Draws the marked lines of a file, the first mark being the primary one. `None` where its line cannot be marked.
 pub(super) fn draw(file: &SourceFile, marks: &[Mark<'_>], look: &Look) -> Option<String> {
+    let shown = shown_source(file.text());
+    // A character that is replaced has other bytes.
+    let place = |offset: usize| match &shown {
+        Cow::Borrowed(_) => offset,
+        Cow::Owned(_) => shown_source(file.text().get(..offset).unwrap_or_default()).len(),
+    };
     let mut labels = Vec::new();
     for mark in marks {
         let span = on_one_line(file, mark.line)?;
         let message = Some(shorten(file, span, mark, look)).filter(|message| !message.is_empty());
-        let range = SourceSpan::from((span.start, span.end - span.start));
+        let (start, end) = (place(span.start), place(span.end));
+        let range = SourceSpan::from((start, end - start));
         labels.push(if labels.is_empty() {
             LabeledSpan::new_primary_with_span(message, range)
         } else {
             LabeledSpan::new_with_span(message, range)
         });
     }
-    let excerpt = Excerpt { file: Named(file), labels };
+    let excerpt = Excerpt { file: Named { name: file.name(), text: &shown }, labels };
     let mut drawn = String::new();
     GraphicalReportHandler::new_themed(theme(look))
         .with_width(look.width)
@@ -95,9 +103,12 @@ impl Diagnostic for Excerpt<'_> {
     }
 }
 
-/// A file's text with its name.
+/// A file's text as it is shown, with its name.
 #[derive(Debug)]
-struct Named<'a>(&'a SourceFile);
+struct Named<'a> {
+    name: &'a str,
+    text: &'a str,
+}
 
 impl SourceCode for Named<'_> {
     fn read_span<'s>(
@@ -106,9 +117,9 @@ impl SourceCode for Named<'_> {
         before: usize,
         after: usize,
     ) -> Result<Box<dyn SpanContents<'s> + 's>, MietteError> {
-        let contents = self.0.text().read_span(span, before, after)?;
+        let contents = self.text.read_span(span, before, after)?;
         Ok(Box::new(MietteSpanContents::new_named(
-            shown_name(self.0.name()),
+            shown_name(self.name),
             contents.data(),
             *contents.span(),
             contents.line(),

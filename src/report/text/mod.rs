@@ -12,7 +12,7 @@ use super::{Failure, closing, sightings, words};
 use crate::engine::Report;
 use crate::finding::{Finding, Notice, Related, Severity};
 use crate::source::SourceMap;
-use crate::unit::{Index, count, shown_line, shown_name};
+use crate::unit::{Index, count, shown_line, shown_name, shown_page};
 
 /// Lines this far apart are drawn in one frame; others follow the finding's own.
 const NEAR: u32 = 3;
@@ -33,7 +33,7 @@ pub fn render(report: &Report, sources: &SourceMap, look: &Look) -> String {
     if look.detail > Detail::Quiet {
         closing::render(&mut out, report, sources, look);
     }
-    out
+    shown_page(&out, look.color)
 }
 
 /// That not all was judged, and which files could not be read.
@@ -109,11 +109,10 @@ impl<'a> Entry<'a> {
     /// The source lines of the finding and of what is related in the same file; whether they could be drawn.
     fn excerpt(&self, out: &mut String) -> bool {
         let Some(location) = &self.finding.location else { return false };
-        let Some(file) = Place::of(location, self.sources).file else { return false };
-        let marks =
-            self.beside().map(|related| Mark { line: related.location.line, message: &related.message });
-        let (near, far): (Vec<_>, Vec<_>) = marks.partition(|mark| mark.line.abs_diff(location.line) <= NEAR);
-        let primary = Mark { line: location.line, message: &self.finding.label };
+        let Place { number, file: Some(file), .. } = Place::of(location, self.sources) else { return false };
+        let marks = self.beside().map(|(line, related)| Mark { line, message: &related.message });
+        let (near, far): (Vec<_>, Vec<_>) = marks.partition(|mark| mark.line.abs_diff(number) <= NEAR);
+        let primary = Mark { line: number, message: &self.finding.label };
         let first: Vec<Mark> = std::iter::once(primary).chain(near).collect();
         let Some(drawn) = excerpt::draw(&file, &first, self.look) else { return false };
         out.push_str(&drawn);
@@ -123,29 +122,29 @@ impl<'a> Entry<'a> {
         true
     }
 
-    /// What is related on other lines of the same file, each line once: these become labels.
-    fn beside(&self) -> impl Iterator<Item = &'a Related> {
+    /// What is related on other lines of the same file, each line once, and the line: these become labels.
+    fn beside(&self) -> impl Iterator<Item = (u32, &'a Related)> {
         let Entry { finding, sources, .. } = *self;
         let primary = finding.location.as_ref();
-        let mut taken: Vec<u32> = primary.map(|location| location.line).into_iter().collect();
-        finding.related.iter().filter(move |related| {
+        let mut taken: Vec<u32> = primary.map(|one| Place::of(one, sources).number).into_iter().collect();
+        finding.related.iter().filter_map(move |related| {
             let location = &related.location;
-            let same_file = primary.is_some_and(|primary| primary.file == location.file);
-            let drawable = same_file
-                && !taken.contains(&location.line)
-                && Place::of(location, sources)
-                    .file
-                    .is_some_and(|file| excerpt::on_one_line(&file, location.line).is_some());
-            if drawable {
-                taken.push(location.line);
+            let Place { number, file: Some(file), .. } = Place::of(location, sources) else { return None };
+            let drawable = primary.is_some_and(|primary| primary.file == location.file)
+                && !taken.contains(&number)
+                && excerpt::on_one_line(&file, number).is_some();
+            if !drawable {
+                return None;
             }
-            drawable
+            taken.push(number);
+            Some((number, related))
         })
     }
 
     /// What is related and has no label.
     fn elsewhere(&self, drawn: bool) -> Vec<&'a Related> {
-        let beside: Vec<&Related> = if drawn { self.beside().collect() } else { Vec::new() };
+        let beside: Vec<&Related> =
+            if drawn { self.beside().map(|(_, related)| related).collect() } else { Vec::new() };
         self.finding
             .related
             .iter()
@@ -161,7 +160,8 @@ impl<'a> Entry<'a> {
         let colon = if label.is_empty() { "" } else { ": " };
         self.look.attribute(out, "at", &format!("{}{colon}{label}", place.line_and_function()));
         self.frames(out);
-        if place.file.is_none() && !unknown_files.contains(&location.file) {
+        let missing = place.file.is_none() && self.sources.changed(&location.file).is_none();
+        if missing && !unknown_files.contains(&location.file) {
             unknown_files.push(location.file.clone());
             self.look.attribute(out, "source", &how_to_find(&location.file));
         }
