@@ -298,9 +298,6 @@ pub(crate) fn saying(words: &str) -> Report {
         notice.help.push_str(words);
         notice.location = Some(at(words, 3, words));
     }
-    for skipped in &mut report.skipped {
-        skipped.reason.push_str(words);
-    }
     report
 }
 

@@ -151,7 +151,7 @@ fn no_word_is_obeyed_in_any_format_for_people() {
             assert_harmless("diff", word, &diff::render(&comparison(word), &look), false);
         }
         for recording in &report.recordings {
-            assert_harmless("stats", word, &stats::render(recording, &nowhere(), &PLAIN), false);
+            assert_harmless("stats", word, &stats::render(recording, &[], &nowhere(), &PLAIN), false);
         }
         let failure = Failure { message: word.to_owned(), help: Some(word.to_owned()) };
         for format in [Format::Text, Format::Concise, Format::Markdown, Format::Github] {
@@ -170,7 +170,7 @@ fn no_word_is_obeyed_wherever_lines_are_wrapped() {
         let report = saying(&words);
         for look in [PLAIN, Look { width: 40, unicode: true, ..PLAIN }] {
             let drawn = text::render(&report, &nowhere(), &look);
-            let statistics = stats::render(&report.recordings[0], &nowhere(), &look);
+            let statistics = stats::render(&report.recordings[0], &[], &nowhere(), &look);
             for (what, text) in
                 [("text", drawn), ("stats", statistics), ("diff", diff::render(&comparison(&words), &look))]
             {
@@ -204,7 +204,7 @@ fn lines_of_source_are_shown_and_not_obeyed() {
         let drawn = text::render(&report, &sources, &PLAIN);
         assert!(drawn.contains("3 |"), "{word:?} is drawn:\n{drawn}");
         assert_harmless("excerpt", word, &drawn, false);
-        let statistics = stats::render(&report.recordings[0], &sources, &Look { width: 40, ..PLAIN });
+        let statistics = stats::render(&report.recordings[0], &[], &sources, &Look { width: 40, ..PLAIN });
         assert!(statistics.contains("for batch in"), "{statistics}");
         assert_harmless("loop", word, &statistics, false);
     }
