@@ -152,7 +152,7 @@ fn tell(name: &str, changes: Changes) {
 
 fn say(line: &str) {
     // Where even standard error is gone, there is nobody left to tell.
-    let _ = writeln!(io::stderr().lock(), "{}", shown_page(&line, false));
+    let _ = writeln!(io::stderr().lock(), "{}", shown_page(line, false));
 }
 
 /// By how much a finding may grow.

@@ -4,7 +4,7 @@
 //! passes. The stacks are laid into one call graph; frames that carry less than half are left out; what remains is
 //! asked for the dominators of its innermost ends (Cooper, Harvey and Kennedy 2001, as in petgraph), so that recursion
 //! and different callers of one line need no special care. A stack whose inner frames are light ends higher up, and must not
-//! hide the line that carries the weight: ends are the frames that call no heavy one. All of it is linear in the stacks.
+//! hide the line that carries the weight: ends are the frames that call no heavy one (or only one another, in turns). All of it is linear in the stacks.
 //!
 //! A line above the loop (`main()` at a script's end) carries everything and says nothing. Where no narrower one carries half,
 //! the heaviest line of those at which the user's code ends is blamed ([`Blame::responsible`]).
@@ -15,7 +15,7 @@
 
 use std::collections::BTreeMap;
 
-use petgraph::algo::dominators::simple_fast;
+use petgraph::algo::{dominators::simple_fast, tarjan_scc};
 use petgraph::graph::{DiGraph, NodeIndex};
 use rustc_hash::FxHashMap;
 
@@ -242,14 +242,25 @@ impl Calls {
         }
     }
 
-    /// The innermost frame through which every way to an end goes. An end calls nothing else; where all call one another
-    /// in turns, any may be one.
+    /// The innermost frame through which every way to an end goes. What calls only one another in turns is an end together.
     fn dominating_the_ends(mut self) -> Option<FrameId> {
-        let nodes: Vec<NodeIndex> = self.graph.node_indices().filter(|node| *node != self.root).collect();
-        let calls_none = |node: &NodeIndex| self.graph.neighbors(*node).all(|other| other == *node);
-        let ends: Vec<NodeIndex> = nodes.iter().copied().filter(calls_none).collect();
+        let components = tarjan_scc(&self.graph);
+        let mut component_of = vec![0; self.graph.node_count()];
+        for (number, component) in components.iter().enumerate() {
+            for node in component {
+                if let Some(of) = component_of.get_mut(node.index()) {
+                    *of = number;
+                }
+            }
+        }
+        let is_within =
+            |from: NodeIndex, to: NodeIndex| component_of.get(from.index()) == component_of.get(to.index());
+        let calls_no_other = |component: &Vec<NodeIndex>| {
+            component.iter().all(|node| self.graph.neighbors(*node).all(|next| is_within(*node, next)))
+        };
+        let ends: Vec<NodeIndex> = components.into_iter().filter(calls_no_other).flatten().collect();
         let sink = self.graph.add_node(None);
-        for end in if ends.is_empty() { nodes } else { ends } {
+        for end in ends {
             self.graph.update_edge(end, sink, ());
         }
         let dominators = simple_fast(&self.graph, self.root);
@@ -284,17 +295,17 @@ mod tests {
     }
 
     #[test]
-    fn functions_that_call_each_other_in_turns_have_their_caller_as_dominator() {
+    fn of_functions_that_call_each_other_in_turns_the_one_that_is_entered_is_to_blame() {
         let mut snapshot = Snapshot::default();
         let mut frame = |line: u32| {
             let name = snapshot.strings.intern("call").unwrap();
             let file = snapshot.strings.intern("/home/me/train.py").unwrap();
             snapshot.stacks.intern_frame(Frame { name, file, line }).unwrap()
         };
-        let (caller, tree, node) = (frame(1), frame(2), frame(3));
-        let stack = snapshot.stacks.intern(&[tree, node, tree, node, caller]).unwrap();
+        let (script, caller, tree, node) = (frame(9), frame(1), frame(2), frame(3));
+        let stack = snapshot.stacks.intern(&[tree, node, tree, node, caller, script]).unwrap();
         let (trace, meanings) = (DeviceTrace::default(), Frames::of(&snapshot));
         let blame = Blame { snapshot: &snapshot, trace: &trace, frames: &meanings, looping: None };
-        assert_eq!(blame.narrowest(&[Guilty { stack, event: None, weight: 1 }]), Some(caller));
+        assert_eq!(blame.narrowest(&[Guilty { stack, event: None, weight: 1 }]), Some(node));
     }
 }

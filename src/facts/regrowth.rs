@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::facts::Facts;
 use crate::role::Role;
+use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, EventIndex};
 
 /// Fewer tensors than this prove nothing by their sizes.
@@ -92,7 +93,7 @@ fn holds_again(
     let began = tensors.first().and_then(|id| facts.timeline.allocation(*id)?.alloc);
     let gone = |id: &AllocationId| {
         let one = facts.timeline.allocation(*id);
-        one.and_then(|one| one.given_back()).is_some_and(|freed| Some(freed) <= began)
+        one.and_then(Allocation::given_back).is_some_and(|freed| Some(freed) <= began)
     };
     let left: Vec<AllocationId> = last.tensors.iter().copied().filter(|id| !gone(id)).collect();
     facts.bytes(&left).share_of(last.bytes) <= 1.0 - ALIKE

@@ -32,7 +32,7 @@ pub fn slope(values: &[f64], level: f64) -> (f64, (f64, f64)) {
     let reach = spread * Normal::new(0.0, 1.0).map_or(0.0, |normal| normal.inverse_cdf(1.0 - level));
     let middle = f64::midpoint(at((pairs as f64 - 1.0) / 2.0), at(pairs as f64 / 2.0));
     let whole = pairs as f64;
-    (middle, (at(((whole - reach) / 2.0).floor()), at(((whole + reach) / 2.0).ceil())))
+    (middle, (at(((whole - reach) / 2.0).floor()), at(f64::midpoint(whole, reach).ceil())))
 }
 
 #[cfg(test)]

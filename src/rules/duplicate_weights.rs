@@ -211,7 +211,7 @@ fn tell(facts: &Facts, copies: &[Copied], worth: &Worth) -> Finding {
     let tensors = largest.tensors.as_slice();
     let place = match Place::responsible(facts, tensors, false) {
         Place::Nowhere => Place::At(largest.frame, None, None),
-        known => known,
+        known @ Place::At(..) => known,
     };
     let ends = tensors.iter().filter_map(|id| facts.timeline.allocation(*id)).map(|one| facts.ends_held(one));
     let ends = ends.max().unwrap_or(0);

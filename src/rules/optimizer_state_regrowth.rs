@@ -162,9 +162,8 @@ fn making_place(facts: &Facts, making: &StateMaking) -> Option<(StackId, FrameId
 /// Where the old state goes.
 fn old_goes(facts: &Facts, earlier: &Earlier, place: &Place) -> Option<Related> {
     let kept: BTreeSet<&AllocationId> = earlier.kept.iter().collect();
-    let gone = earlier.all.iter().filter(|id| !kept.contains(id));
-    let freed: Option<EventIndex> =
-        gone.filter_map(|id| facts.timeline.allocation(*id)?.free_requested).next();
+    let mut gone = earlier.all.iter().filter(|id| !kept.contains(id));
+    let freed: Option<EventIndex> = gone.find_map(|id| facts.timeline.allocation(*id)?.free_requested);
     let stack = freed.and_then(|event| facts.trace.event(event)?.stack);
     related(
         facts,

@@ -176,12 +176,11 @@ fn told(facts: &Facts, causes: Vec<Settled<'_, '_>>, left: &Left) -> Vec<Finding
     let mut known: FxHashMap<(usize, FrameId), usize> = FxHashMap::default();
     for one in causes {
         let key = one.claim.together.map(|frame| (one.rank, frame));
-        match key.and_then(|key| known.get(&key)).and_then(|at| groups.get_mut(*at)) {
-            Some(group) => group.push(one),
-            None => {
-                known.extend(key.map(|key| (key, groups.len())));
-                groups.push(vec![one]);
-            }
+        if let Some(group) = key.and_then(|key| known.get(&key)).and_then(|at| groups.get_mut(*at)) {
+            group.push(one);
+        } else {
+            known.extend(key.map(|key| (key, groups.len())));
+            groups.push(vec![one]);
         }
     }
     groups.into_iter().filter_map(|group| tell(facts, &group, left)).collect()

@@ -120,7 +120,7 @@ fn ways() -> Vec<Way> {
     let mut one = sound();
     let at = one.devices[0].events.iter().position(first).unwrap();
     one.devices[0].events = vec![one.devices[0].events[at]];
-    let iteration = edit::slice(sound(), "4".parse().unwrap()).unwrap();
+    let iteration = edit::slice(sound(), "4".parse().unwrap(), Vec::new()).unwrap();
     let alloc = |event: &Event| event.action == Action::Alloc;
     vec![
         ("one-event", one, "record 5 to 10 whole iterations", false),

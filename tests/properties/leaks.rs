@@ -3,6 +3,7 @@
 use memlint::engine::{Input, check};
 use memlint::finding::{Finding, Severity};
 use memlint::snapshot::Snapshot;
+use memlint::unit::Bytes;
 
 use crate::program::{Held, Random, train};
 
@@ -61,7 +62,7 @@ impl Beside {
             Law::Heavy => (1.0 - random.share()).powf(-1.0 / 1.5) / 3.0 + 0.5,
             Law::Rising => 1.0 + turn as f64 / 50.0,
         };
-        (self.bytes as f64 * factor) as u64
+        Bytes::rounded(self.bytes as f64 * factor).get()
     }
 }
 
