@@ -9,7 +9,7 @@
 //! told apart: a graph that a backward pass with `retain_graph` did use (a backward ran in between, and let go of
 //! nothing), one that a backward pass used while the program holds its outputs (the backward let go of the rest of this
 //! very call: states kept by time step or by node), and activations that wait for their backward pass in a later
-//! iteration (they die in it).
+//! iteration (they die in it). A pass that memory ran out in, or behind, might have had its backward pass yet.
 //!
 //! A model of one layer keeps only its input. Then C++ frames decide, if there are any: a saved tensor that is let go
 //! of outside the autograd engine.
@@ -152,7 +152,7 @@ fn kept_for_nothing(
     let last = kept.iter().filter_map(freed).map(Index::position).max()?;
     let unused =
         facts.bytes(&used).share_of(all) < USED && !backward.used_and_retained(call.end, last, bytes);
-    unused.then_some(kept)
+    (unused && !backward.cut_off(call.start, last)).then_some(kept)
 }
 
 /// Whether an event lies behind a call and in a backward pass.
@@ -160,8 +160,10 @@ fn backward_frees(facts: &Facts, call_end: usize, event: EventIndex) -> bool {
     event.position() >= call_end && facts.phase(event) == Phase::Backward
 }
 
-/// Where backward passes ran, and what they let go of.
+/// Where backward passes ran, what they let go of, and where memory ran out, so that the one to come never ran.
 struct BackwardPasses {
+    /// The positions of requests that failed.
+    failures: Vec<usize>,
     /// The positions of their allocations.
     allocations: Vec<usize>,
     /// The positions at which they let go of what they did not make, with the bytes so far.
@@ -186,7 +188,15 @@ impl BackwardPasses {
             total = total.saturating_add(*bytes);
             *bytes = total;
         }
-        BackwardPasses { allocations, released }
+        let events = facts.trace.events.iter().enumerate();
+        let failures = events.filter(|(_, event)| event.action == Action::OutOfMemory).map(|(at, _)| at);
+        BackwardPasses { failures: failures.collect(), allocations, released }
+    }
+
+    /// Whether a request failed between two positions.
+    fn cut_off(&self, from: usize, to: usize) -> bool {
+        let after = self.failures.partition_point(|at| *at < from);
+        self.failures.get(after).is_some_and(|at| *at < to)
     }
 
     /// Whether a backward pass ran between two positions.
@@ -217,7 +227,9 @@ fn seen_to_be_dropped(facts: &Facts, backward: &BackwardPasses) -> Vec<UnusedGra
         let Some((born, freed)) = one.alloc.zip(one.free_requested) else { continue };
         let stack = facts.trace.event(freed).and_then(|event| event.stack);
         let Some(stack) = stack.filter(|stack| drops.get(stack.position()) == Some(&true)) else { continue };
-        if facts.ends_held(one) > 1 || backward.ran(born.position(), freed.position()) {
+        let (born_at, freed_at) = (born.position(), freed.position());
+        if facts.ends_held(one) > 1 || backward.ran(born_at, freed_at) || backward.cut_off(born_at, freed_at)
+        {
             continue;
         }
         // The line that ran the model, if one did: one and the same graph may be dropped at several.

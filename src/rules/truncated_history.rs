@@ -26,34 +26,84 @@ impl TruncatedHistory {
         if lost == 0 || skipped {
             return Vec::new();
         }
-        // That it is a slice is said by the file, and proved by nothing in it: so it is told all the same, but as a note.
-        let (sure, most) = match blocks_evicted {
-            0 => (Confidence::Low, Severity::Info),
-            _ if is_a_buffer_size(facts, facts.trace.events.len()) => (Confidence::High, Severity::Warning),
-            _ => (Confidence::Medium, Severity::Warning),
+        let why = Why::of(facts, blocks_evicted);
+        let (sure, most) = match why {
+            Why::OneEvent | Why::Full => (Confidence::High, Severity::Warning),
+            Why::Earlier | Why::Slice => (Confidence::Low, Severity::Info),
         };
-        let told = move |worth: &Worth| tell(facts, (lost, blocks_evicted > 0), worth);
+        let told = move |worth: &Worth| tell(facts, why, lost, worth);
         vec![Claim::new(&Self::META, [], Mending::default(), told).sure(sure).at_most(most)]
     }
 }
 
-fn tell(facts: &Facts, (lost, is_overrun): (usize, bool), worth: &Worth) -> Finding {
+/// Why blocks have a stack and no event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Why {
+    /// `_record_memory_history(True)`, the call of before 2.1, keeps one event; so does `"state"`.
+    OneEvent,
+    /// There are as many events as a person sets as a limit.
+    Full,
+    /// There are not: history may have been switched off and on again.
+    Earlier,
+    /// The file says that it is a slice, and nothing in it proves that.
+    Slice,
+}
+
+impl Why {
+    fn of(facts: &Facts, blocks_evicted: usize) -> Why {
+        match facts.trace.events.len() {
+            _ if blocks_evicted == 0 => Why::Slice,
+            1 => Why::OneEvent,
+            events if is_a_buffer_size(facts, events) => Why::Full,
+            _ => Why::Earlier,
+        }
+    }
+
+    fn message(self, events: usize) -> String {
+        match self {
+            Why::OneEvent => "the recording holds one event: its history was not kept".to_owned(),
+            Why::Full => {
+                format!("the recording lost its beginning: only the last {} are left", count(events, "event"))
+            }
+            Why::Earlier => "some blocks are older than the recording, and yet recorded once".to_owned(),
+            Why::Slice => {
+                "the beginning is missing: the file says that it is a slice of a recording".to_owned()
+            }
+        }
+    }
+
+    fn help(self) -> &'static str {
+        match self {
+            Why::OneEvent => {
+                "record the history: torch.cuda.memory._record_memory_history(max_entries=1_000_000); called with True or \
+                 \"state\" it keeps one event"
+            }
+            Why::Full => {
+                "record with a larger buffer: torch.cuda.memory._record_memory_history(max_entries=1_000_000)"
+            }
+            Why::Earlier => {
+                "if history was switched off and on again, this is right; if not, record with a larger buffer: max_entries=1_000_000"
+            }
+            Why::Slice => "look at the recording that it was cut out of, if what came before matters",
+        }
+    }
+
+    /// What to look for in the source.
+    fn seek(self) -> Option<Seek> {
+        let label = match self {
+            Why::OneEvent => "this call keeps one event",
+            Why::Full => "this buffer was too small for the program",
+            Why::Earlier | Why::Slice => return None,
+        };
+        Some(Seek { call: "_record_memory_history", label })
+    }
+}
+
+fn tell(facts: &Facts, why: Why, lost: usize, worth: &Worth) -> Finding {
     let events = facts.trace.events.len();
-    let left = if events == 1 { "event is".to_owned() } else { count(events, "event") + " are" };
-    let (message, help) = if is_overrun {
-        (
-            format!("the recording lost its beginning: only the last {left} left"),
-            "record with a larger buffer: torch.cuda.memory._record_memory_history(max_entries=1_000_000)",
-        )
-    } else {
-        (
-            "the beginning is missing: the file says that it is a slice of a recording".to_owned(),
-            "look at the recording that it was cut out of, if what came before matters",
-        )
-    };
     let telling = Telling {
-        message,
-        help: help.to_owned(),
+        message: why.message(events),
+        help: why.help().to_owned(),
         place: outermost(facts),
         label: "what this call allocated is in use, and its events are lost".to_owned(),
         related: Vec::new(),
@@ -70,8 +120,7 @@ fn tell(facts: &Facts, (lost, is_overrun): (usize, bool), worth: &Worth) -> Find
             ),
         ],
     };
-    let seek = Seek { call: "_record_memory_history", label: "this buffer was too small for the program" };
-    telling.told(facts, &TruncatedHistory::META, worth).seeking(is_overrun.then_some(seek))
+    telling.told(facts, &TruncatedHistory::META, worth).seeking(why.seek())
 }
 
 /// The outermost call whose allocations are in use.
@@ -85,10 +134,11 @@ fn outermost(facts: &Facts) -> Place {
     frame.map_or(Place::Nowhere, |frame| Place::At(frame, None, None))
 }
 
-/// Whether the number of events is one that a person sets as a limit, or the same on several devices.
+/// Whether the number of events is one that a person sets as a limit, round or a power of two (of other numbers one in a
+/// hundred is), or the same on several devices.
 fn is_a_buffer_size(facts: &Facts, events: usize) -> bool {
     let full = facts.snapshot.devices.iter().filter(|trace| trace.events.len() == events).count();
-    events.is_multiple_of(1000) || events.is_power_of_two() || full > 1
+    events.is_multiple_of(100) || events.is_power_of_two() || full > 1
 }
 
 fn is_module(facts: &Facts, frame: crate::unit::FrameId) -> bool {
