@@ -8,7 +8,7 @@
 //! A line is judged twice: by its tensors, and by how many each iteration makes. Hooks that are added and never removed each keep one tensor
 //! and replace it in the next iteration, so that no tensor stays, and yet there are more with every iteration.
 //!
-//! What is given back elsewhere in exchange is no growth: a rolling buffer that is recorded half way gives back a block from
+//! What a backward pass behind the loop lets go of was kept for it. What is given back elsewhere in exchange is no growth: a rolling buffer that is recorded half way gives back a block from
 //! before the recording with each that it takes, and weights that are converted layer by layer go as their successors come.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,9 @@ use rustc_hash::FxHashMap;
 use crate::facts::Facts;
 use crate::lives::Turns;
 use crate::lives::growth::{self, Growth, Stay, judge, may_go_on};
+use crate::program::Phase;
 use crate::role::Role;
+use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, Confidence, FrameId};
 
 /// How many tensors of state an optimizer keeps for a parameter at most: Adam with `amsgrad` keeps three
@@ -69,7 +71,7 @@ pub(super) fn growing(facts: &Facts) -> Vec<Growing> {
         let found = held.judge(*site, members);
         let of_site = members.iter().map(|member| (*site, *member));
         match found {
-            Some(one) if parameters.bound(facts, &one.stays) => {}
+            Some(one) if parameters.bound(facts, &one.stays) || is_for_backward(facts, &one.stays) => {}
             Some(one) if is_sure(&one) => judged.sure.push(one),
             Some(one) => {
                 judged.unsure.push(one);
@@ -89,6 +91,16 @@ pub(super) fn growing(facts: &Facts) -> Vec<Growing> {
         .pooled(|pool| scattered(facts, &held, pool).filter(|one| !parameters.bound(facts, &one.stays)));
     found.sort_by(|a, b| b.growth.slope.total_cmp(&a.growth.slope).then(a.site.cmp(&b.site)));
     found
+}
+
+/// Whether a backward pass behind the loop lets go of most of it: a loop over layers or samples collects what one pass saves.
+fn is_for_backward(facts: &Facts, stays: &[AllocationId]) -> bool {
+    let released = stays.iter().copied().filter(|id| {
+        let freed = facts.timeline.allocation(*id).and_then(Allocation::given_back);
+        freed.is_some_and(|event| facts.phase(event) == Phase::Backward)
+    });
+    let released: Vec<AllocationId> = released.collect();
+    facts.bytes(&released).times(2) > facts.bytes(stays)
 }
 
 fn is_sure(growing: &Growing) -> bool {

@@ -3,9 +3,11 @@
 //! In: the allocations with the role of optimizer state, by the step that made them. Out: the makings that repeat one
 //! another: as many tensors of the same sizes as the first making, or all of the last one's (which are gone by then) and
 //! more: a new optimizer for a growing set of parameters. A step that adds a tensor or two, and an optimizer that keeps a
-//! history of its own (L-BFGS) make other sizes than at first, while the earlier ones live on.
+//! history of its own (L-BFGS) make other sizes than at first, while the earlier ones live on; cut anywhere, such a history is
+//! told by vectors that are larger than any parameter. State that is bound anew in each step goes while its successor is made.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use crate::facts::Facts;
 use crate::role::Role;
@@ -69,6 +71,10 @@ pub(super) fn makings(facts: &Facts) -> Vec<StateMaking> {
         if tensors.len() < TENSORS || !(sizes.alike(&first) || again()) {
             continue;
         }
+        let is_bound_anew = makings.last().is_some_and(|last| replaced_by(facts, last, &tensors));
+        if is_bound_anew || sizes.mostly_beyond(parameters.largest) {
+            continue;
+        }
         let began = tensors.first().and_then(|id| born(*id));
         let new_parameters = parameters.between(before, began);
         before = tensors.last().and_then(|id| born(*id));
@@ -99,26 +105,51 @@ fn holds_again(
     facts.bytes(&left).share_of(last.bytes) <= 1.0 - ALIKE
 }
 
-/// The bytes of the parameters born up to each of them, oldest first.
-struct Parameters(Vec<(EventIndex, u128)>);
+/// Whether most of an earlier making goes while a later one is made: an optimizer that binds its state anew
+/// (`state["buf"] = mu * state["buf"] + g`), tensor by tensor. What another optimizer leaves behind is gone before, or stays.
+fn replaced_by(facts: &Facts, last: &StateMaking, tensors: &[AllocationId]) -> bool {
+    let born = |id: &AllocationId| facts.timeline.allocation(*id)?.alloc;
+    let Some((began, step)) = tensors.first().and_then(born).and_then(|began| {
+        let after = facts.program.steps.partition_point(|step| step.start <= began);
+        Some((began, facts.program.steps.get(after.checked_sub(1)?)?))
+    }) else {
+        return false;
+    };
+    let goes = |id: &AllocationId| {
+        let freed = facts.timeline.allocation(*id).and_then(Allocation::given_back);
+        freed.is_some_and(|freed| began < freed && freed < step.end)
+    };
+    let gone: Vec<AllocationId> = last.tensors.iter().copied().filter(goes).collect();
+    facts.bytes(&gone).times(2) > last.bytes
+}
+
+/// The parameters by birth.
+struct Parameters {
+    /// The bytes of those born up to each, oldest first.
+    born: Vec<(EventIndex, u128)>,
+    /// The largest; nothing where none is known.
+    largest: Option<Bytes>,
+}
 
 impl Parameters {
     fn of(facts: &Facts) -> Parameters {
         let mut total = 0_u128;
+        let largest = facts.with_role(Role::Parameter).map(|(_, one)| one.bytes).max();
         let born = facts.with_role(Role::Parameter).filter_map(|(_, one)| {
             let born = one.alloc?;
             total += u128::from(one.bytes.get());
             Some((born, total))
         });
-        Parameters(born.collect())
+        Parameters { born: born.collect(), largest }
     }
 
     /// The bytes of those born after an event and before another.
     fn between(&self, after: Option<EventIndex>, before: Option<EventIndex>) -> Bytes {
-        let up_to =
-            |count: usize| count.checked_sub(1).and_then(|last| self.0.get(last)).map_or(0, |(_, sum)| *sum);
-        let first = self.0.partition_point(|(born, _)| Some(*born) <= after);
-        let last = self.0.partition_point(|(born, _)| Some(*born) < before);
+        let up_to = |count: usize| {
+            count.checked_sub(1).and_then(|last| self.born.get(last)).map_or(0, |(_, sum)| *sum)
+        };
+        let first = self.born.partition_point(|(born, _)| Some(*born) <= after);
+        let last = self.born.partition_point(|(born, _)| Some(*born) < before);
         Bytes(u64::try_from(up_to(last).saturating_sub(up_to(first))).unwrap_or(u64::MAX))
     }
 }
@@ -145,6 +176,14 @@ impl Sizes {
         self.common(first).share_of(self.total.max(first.total)) >= ALIKE
     }
 
+    /// Whether most bytes are in tensors larger than any parameter: vectors of all of them, the history of L-BFGS. An
+    /// optimizer's state is made for each by itself.
+    fn mostly_beyond(&self, largest: Option<Bytes>) -> bool {
+        let Some(largest) = largest else { return false };
+        let beyond = self.counts.range((Bound::Excluded(largest), Bound::Unbounded));
+        beyond.map(|(bytes, count)| bytes.times(*count as u64)).sum::<Bytes>().times(2) > self.total
+    }
+
     /// Whether nearly all of another's bytes are here, in tensors of equal sizes.
     fn hold(&self, other: &Sizes) -> bool {
         self.common(other).share_of(other.total) >= ALIKE
@@ -167,7 +206,8 @@ mod tests {
     #[test]
     fn parameters_between_two_events_are_summed() {
         let event = |at| EventIndex::at(at).unwrap();
-        let parameters = Parameters(vec![(event(3), 10), (event(5), 30), (event(9), 100)]);
+        let born = vec![(event(3), 10), (event(5), 30), (event(9), 100)];
+        let parameters = Parameters { born, largest: None };
         let between = |after: Option<usize>, before: Option<usize>| {
             parameters.between(after.map(event), before.map(event)).get()
         };
