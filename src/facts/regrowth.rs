@@ -60,6 +60,7 @@ pub(super) fn makings(facts: &Facts) -> Vec<StateMaking> {
     let mut first = Sizes::default();
     let mut last_sizes = Sizes::default();
     let mut before = None;
+    let mut predecessor: Vec<AllocationId> = Vec::new();
     let parameters = Parameters::of(facts);
     for (step, tensors) in by_step {
         let sizes = Sizes::of(facts, &tensors);
@@ -71,7 +72,8 @@ pub(super) fn makings(facts: &Facts) -> Vec<StateMaking> {
         if tensors.len() < TENSORS || !(sizes.alike(&first) || again()) {
             continue;
         }
-        let is_bound_anew = makings.last().is_some_and(|last| replaced_by(facts, last, &tensors));
+        let is_bound_anew = replaced_by(facts, &predecessor, &tensors);
+        predecessor.clone_from(&tensors);
         if is_bound_anew || sizes.mostly_beyond(parameters.largest) {
             continue;
         }
@@ -107,7 +109,7 @@ fn holds_again(
 
 /// Whether most of an earlier making goes while a later one is made: an optimizer that binds its state anew
 /// (`state["buf"] = mu * state["buf"] + g`), tensor by tensor. What another optimizer leaves behind is gone before, or stays.
-fn replaced_by(facts: &Facts, last: &StateMaking, tensors: &[AllocationId]) -> bool {
+fn replaced_by(facts: &Facts, earlier: &[AllocationId], tensors: &[AllocationId]) -> bool {
     let born = |id: &AllocationId| facts.timeline.allocation(*id)?.alloc;
     let Some((began, step)) = tensors.first().and_then(born).and_then(|began| {
         let after = facts.program.steps.partition_point(|step| step.start <= began);
@@ -119,8 +121,8 @@ fn replaced_by(facts: &Facts, last: &StateMaking, tensors: &[AllocationId]) -> b
         let freed = facts.timeline.allocation(*id).and_then(Allocation::given_back);
         freed.is_some_and(|freed| began < freed && freed < step.end)
     };
-    let gone: Vec<AllocationId> = last.tensors.iter().copied().filter(goes).collect();
-    facts.bytes(&gone).times(2) > last.bytes
+    let gone: Vec<AllocationId> = earlier.iter().copied().filter(goes).collect();
+    facts.bytes(&gone).times(2) > facts.bytes(earlier)
 }
 
 /// The parameters by birth.
