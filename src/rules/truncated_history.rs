@@ -29,8 +29,8 @@ impl TruncatedHistory {
         // That it is a slice is said by the file, and proved by nothing in it: so it is told all the same, but as a note.
         let (sure, most) = match blocks_evicted {
             0 => (Confidence::Low, Severity::Info),
-            _ if is_a_buffer_size(facts, facts.trace.events.len()) => (Confidence::High, Severity::Warning),
-            _ => (Confidence::Medium, Severity::Warning),
+            _ if is_a_buffer_size(facts, facts.trace.events.len()) => (Confidence::High, Severity::Error),
+            _ => (Confidence::Medium, Severity::Error),
         };
         let told = move |worth: &Worth| tell(facts, (lost, blocks_evicted > 0), worth);
         vec![Claim::new(&Self::META, [], Mending::default(), told).sure(sure).at_most(most)]
