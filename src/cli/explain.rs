@@ -1,5 +1,6 @@
 //! `memlint explain`: a rule's page, or what a budget of the configuration means.
 
+use std::fmt::Write;
 use std::process::ExitCode;
 
 use clap::ArgMatches;
@@ -7,19 +8,24 @@ use clap::ArgMatches;
 use super::arguments::Explain;
 use super::error::CliError;
 use super::print;
-use crate::config::{Budget, Overrides, Settings, Word};
+use crate::config::{Budget, MaterialityTable, Origin, Overrides, Settings, Word};
 use crate::rules::{Meta, metas};
-use crate::unit::suggestion;
+use crate::unit::{shown_name, suggestion};
+use crate::verdict::{Bound, Row};
 
 pub(super) fn run(explain: &Explain, matches: &ArgMatches) -> Result<ExitCode, CliError> {
+    let configuration = explain.locating.configuration(matches)?;
+    let table = configuration.materiality().clone();
     let pages = match &explain.rule {
         Some(name) if name.starts_with(Budget::PREFIX) => {
-            let settings = Settings::of(explain.locating.configuration(matches)?, Overrides::default())?;
+            let settings = Settings::of(configuration, Overrides::default())?;
             let budget = settings.budgets.iter().find(|budget| budget.rule == *name);
             vec![budget.map(of_budget).ok_or_else(|| unknown_budget(name, &settings))?]
         }
-        Some(name) => vec![page(metas().find(|meta| meta.name == name).ok_or_else(|| unknown(name))?)],
-        None => metas().map(page).collect(),
+        Some(name) => {
+            vec![page(metas().find(|meta| meta.name == name).ok_or_else(|| unknown(name))?, &table)]
+        }
+        None => metas().map(|meta| page(meta, &table)).collect(),
     };
     print(|out| out.write_all(pages.join("\n").as_bytes()))?;
     Ok(ExitCode::SUCCESS)
@@ -57,8 +63,27 @@ fn unknown_budget(name: &str, settings: &Settings) -> CliError {
     CliError::UnknownRule { name: name.to_owned(), hint }
 }
 
-fn page(meta: &Meta) -> String {
-    format!("{}\n", meta.page.trim_end())
+fn page(meta: &Meta, table: &MaterialityTable) -> String {
+    format!("{}\n{}", meta.page.trim_end(), when_it_counts(meta.name, table).unwrap_or_default())
+}
+
+/// From which worth on a rule's findings count, and why; nothing for a rule that measures in its own way.
+fn when_it_counts(rule: &str, table: &MaterialityTable) -> Option<String> {
+    let (_, row) = table.table().row(rule)?;
+    let mut told = "\n## When it counts\n\n".to_owned();
+    for (level, name) in Row::LEVELS {
+        let bounds: Vec<String> = row.bounds(level).iter().map(Bound::words).collect();
+        let words = if bounds.is_empty() { "never".to_owned() } else { bounds.join(", or ") };
+        let by = match table.origin(rule, level) {
+            Origin::Default => String::new(),
+            set => format!(" ({})", shown_name(&set.to_string())),
+        };
+        let _ = writeln!(told, "- {name}: {words}{by}");
+    }
+    let is_set = Row::LEVELS.into_iter().any(|(level, _)| *table.origin(rule, level) != Origin::Default);
+    let why = if is_set { "Why the default" } else { "Why" };
+    let _ = writeln!(told, "\n{why}: {}.\n`[materiality.{rule}]` of the configuration changes it.", row.why);
+    Some(told)
 }
 
 fn unknown(name: &str) -> CliError {

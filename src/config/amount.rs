@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 
-use crate::unit::Bytes;
+use crate::unit::{Bytes, exact_percent};
 
 /// An amount of memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,8 +39,7 @@ impl fmt::Display for Amount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Amount::Bytes(bytes) => write!(f, "{bytes}"),
-            // Two decimals are more than anybody sets; `0.1 + 0.2` in binary is not what they wrote.
-            Amount::Share(share) => write!(f, "{} %", (share * 10_000.0).round() / 100.0),
+            Amount::Share(share) => f.write_str(&exact_percent(*share)),
         }
     }
 }

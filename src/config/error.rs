@@ -220,6 +220,46 @@ pub enum Fault {
         "it is looked for in the frames of a stack, each written as `path/file.py:line:function`"
     ))]
     Regex(String),
+    /// A rule that makes no claims.
+    #[error("`{0}` has no row in the table of materiality")]
+    #[diagnostic(help(
+        "it compares ranks or recordings by its own measure; `warn`, `deny` and `ignore` of `[lint]` take its name"
+    ))]
+    NoRow(String),
+    /// A word that is no bound, or not in this place.
+    #[error("`{0}` is no bound")]
+    #[diagnostic(help(
+        "write a measure such as {{ saved = \"5%\" }}, or `always`; `never` stands alone, for a level that nothing reaches"
+    ))]
+    NoBound(String),
+    /// A list within a list of bounds.
+    #[error("this is a list within a list of bounds")]
+    #[diagnostic(help("write one list: any bound of it is enough"))]
+    ListOfLists,
+    /// Braces with nothing to measure.
+    #[error("this bound measures nothing")]
+    #[diagnostic(help(
+        "write `saved`, `held`, `reserved` or `full-within`, as in {{ saved = \"5%\", bytes = \"256MiB\" }}"
+    ))]
+    NoMeasure,
+    /// Two measures between the same braces.
+    #[error("`{0}` and `{1}` are two bounds")]
+    #[diagnostic(help("give each braces of its own, in a list: any bound of it is enough"))]
+    TwoMeasures(&'static str, &'static str),
+    /// Bytes without the share that they belong to.
+    #[error("`bytes` stands beside a share")]
+    #[diagnostic(help(
+        "write {{ saved = \"256MiB\" }} for bytes alone, {{ saved = \"5%\", bytes = \"256MiB\" }} for both"
+    ))]
+    BytesBesideNoShare,
+    /// A share where bytes are wanted.
+    #[error("`bytes` is a size, not a share")]
+    #[diagnostic(help("write it as in {{ saved = \"5%\", bytes = \"256MiB\" }}"))]
+    ShareForBytes,
+    /// A share that nothing reaches.
+    #[error("this is more than all there is, so nothing would reach it")]
+    #[diagnostic(help("a share is 100% at most; `never` is for a level that nothing reaches"))]
+    MoreThanAll,
     /// A share of a device whose size nobody knows.
     #[error("a share of the device's memory, and no snapshot says how much that is")]
     #[diagnostic(help("add `[device]` with `memory = \"80GiB\"`, or give `--device-memory 80GiB`"))]

@@ -8,6 +8,7 @@ use serde::de::{self, Deserializer};
 use toml::Spanned;
 
 use super::amount::Amount;
+use super::bound::Written;
 use super::budget::{MetricName, Scope};
 use super::schema;
 use super::word::{FailOn, Level};
@@ -26,6 +27,9 @@ pub(super) struct File {
     /// Rules by name.
     #[schemars(schema_with = "schema::by_rule")]
     pub(super) rules: BTreeMap<Text, Rule>,
+    /// From which worth on a rule's findings count, by rule.
+    #[schemars(schema_with = "schema::by_row")]
+    pub(super) materiality: BTreeMap<Text, Levels>,
     /// Budgets by name.
     #[schemars(schema_with = "schema::by_budget")]
     pub(super) budget: BTreeMap<Text, Budget>,
@@ -77,6 +81,21 @@ pub(super) struct Rule {
     /// Findings to put up with.
     #[schemars(with = "Vec<Ignore>")]
     pub(super) ignore: Vec<Spanned<Ignore>>,
+}
+
+/// `[materiality.<rule>]`: what a finding has to be worth for each level. A level that is left out is as memlint brings it.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub(super) struct Levels {
+    /// For a note.
+    #[schemars(schema_with = "schema::bounds")]
+    pub(super) note: Option<Spanned<Written>>,
+    /// For a warning.
+    #[schemars(schema_with = "schema::bounds")]
+    pub(super) warning: Option<Spanned<Written>>,
+    /// For an error.
+    #[schemars(schema_with = "schema::bounds")]
+    pub(super) error: Option<Spanned<Written>>,
 }
 
 /// An entry of `ignore`.

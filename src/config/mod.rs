@@ -5,6 +5,7 @@
 //! relative to that file; no clock is read.
 
 mod amount;
+mod bound;
 mod budget;
 mod catalogue;
 mod date;
@@ -13,6 +14,7 @@ mod document;
 mod error;
 mod file;
 mod ignore;
+mod materiality;
 mod read;
 mod schema;
 mod selection;
@@ -32,6 +34,7 @@ pub use date::Date;
 pub use discover::is_named_like_one;
 pub use error::{ConfigError, Fault, InFile};
 pub use ignore::{Ignore, PathPattern};
+pub use materiality::{Cell, MaterialityTable};
 pub use schema::schema;
 pub use selection::{Decision, Layer, Selection};
 pub use setting::{Origin, Setting};
@@ -51,6 +54,7 @@ pub struct Configuration {
     budgets: Vec<Budget>,
     /// Where the limits of the budgets are written.
     limits: Vec<Range<usize>>,
+    materiality: MaterialityTable,
     source_roots: Vec<Setting<PathBuf>>,
     path_map: Vec<Setting<PathMapping>>,
     baseline: Option<Setting<PathBuf>>,
@@ -109,6 +113,11 @@ impl Configuration {
     /// Files in the same folder that would be read if this one were not there.
     pub fn passed_over(&self) -> &[PathBuf] {
         &self.passed_over
+    }
+
+    /// From which worth on findings count: the file alone says so, whatever else is given.
+    pub const fn materiality(&self) -> &MaterialityTable {
+        &self.materiality
     }
 
     /// Where the limit of a budget is a share of a memory that nobody knows.

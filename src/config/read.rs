@@ -8,6 +8,7 @@ use super::document::Document;
 use super::error::{ConfigError, Fault};
 use super::file::{self, File, Text};
 use super::ignore::{Ignore, PathPattern};
+use super::materiality;
 use super::selection::Layer;
 use super::setting::Setting;
 use super::word::{Level, Word};
@@ -34,6 +35,7 @@ pub(super) fn configuration(document: Document, file: &File) -> Result<Configura
         min_confidence: lint.min_confidence.as_ref().map(|word| document.word(word)).transpose()?,
         strict: lint.strict.as_ref().map(|strict| document.setting(strict, *strict.get_ref())),
         ignores,
+        materiality: materiality::read(&document, file)?,
         source_roots: file.source.roots.iter().map(|root| document.path(root)).collect(),
         path_map: path_map.collect(),
         baseline: file.baseline.file.as_ref().map(|path| document.path(path)),
@@ -113,7 +115,8 @@ fn rules(document: &Document, file: &File) -> Result<(Vec<Ignore>, Layer), Confi
     Ok((ignores, layer))
 }
 
-fn unknown_rule(name: &str) -> Fault {
+/// What is wrong with the name of a rule that is none.
+pub(super) fn unknown_rule(name: &str) -> Fault {
     let mut groups = RULES.iter().map(|rule| rule.meta().group.name());
     if groups.any(|group| group == name) {
         return Fault::GroupForRule(name.to_owned());

@@ -6,9 +6,11 @@ use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{Schema, SchemaGenerator, json_schema};
 
+use super::bound::{ALWAYS, NEVER};
 use super::budget::Budget;
 use super::catalogue::Catalogue;
 use super::file::File;
+use super::materiality;
 use super::word::Word;
 use crate::rules::RULES;
 
@@ -47,6 +49,44 @@ pub(super) fn by_rule(generator: &mut SchemaGenerator) -> Schema {
     let names: Vec<&str> = RULES.iter().map(|rule| rule.meta().name).collect();
     let rule = generator.subschema_for::<super::file::Rule>();
     json_schema!({ "type": "object", "propertyNames": { "enum": names }, "additionalProperties": rule })
+}
+
+/// A table with one entry a rule that has a row in the table of materiality.
+pub(super) fn by_row(generator: &mut SchemaGenerator) -> Schema {
+    let levels = generator.subschema_for::<super::file::Levels>();
+    json_schema!({
+        "type": "object",
+        "propertyNames": { "enum": materiality::rules() },
+        "additionalProperties": levels,
+    })
+}
+
+/// Bounds of materiality: one, or several of which any is enough.
+pub(super) fn bounds(generator: &mut SchemaGenerator) -> Schema {
+    let amount = amount(generator);
+    let measured = |key: &str| {
+        let size = json_schema!({ "anyOf": [{ "type": "string", "pattern": SIZE }, { "type": "integer", "minimum": 0 }] });
+        json_schema!({
+            "type": "object",
+            "properties": { key: amount, "bytes": size },
+            "required": [key],
+            "additionalProperties": false,
+        })
+    };
+    let turns = json_schema!({
+        "type": "object",
+        "properties": { "full-within": { "type": "integer", "minimum": 0 } },
+        "required": ["full-within"],
+        "additionalProperties": false,
+    });
+    let one = [
+        json_schema!({ "enum": [ALWAYS] }),
+        measured("saved"),
+        measured("held"),
+        measured("reserved"),
+        turns,
+    ];
+    json_schema!({ "anyOf": [{ "enum": [NEVER] }, { "anyOf": one }, { "type": "array", "items": { "anyOf": one } }] })
 }
 
 /// A table with one entry a budget.

@@ -7,6 +7,7 @@ use super::budget::Budget;
 use super::catalogue::{Catalogue, Choice};
 use super::error::ConfigError;
 use super::ignore::Ignore;
+use super::materiality::MaterialityTable;
 use super::selection::{Layer, Selection};
 use super::setting::{Origin, Setting};
 use super::word::FailOn;
@@ -64,6 +65,8 @@ pub struct Settings {
     pub ignores: Vec<Ignore>,
     /// Limits that are rules, by name.
     pub budgets: Vec<Budget>,
+    /// From which worth on findings count.
+    pub materiality: MaterialityTable,
     /// Folders that hold the program's source; empty for the usual ones.
     pub source_roots: Vec<Setting<PathBuf>>,
     /// What stands for prefixes of recorded paths.
@@ -99,6 +102,7 @@ impl Settings {
             strict: or_default(overrides.strict, configuration.strict),
             ignores: configuration.ignores,
             budgets: configuration.budgets,
+            materiality: configuration.materiality,
             source_roots: given_or(overrides.source_roots, configuration.source_roots),
             path_map: given_or(overrides.path_map, configuration.path_map),
             baseline: overrides.baseline.or(configuration.baseline),

@@ -63,7 +63,7 @@ pub fn examine(input: &Input, plan: &Plan) -> Examination {
                 Err(_) => {}
             }
         }
-        let settled = verdict::settle(&facts, &claims, plan.capacity);
+        let settled = verdict::settle(&facts, &claims, &plan.materiality, plan.capacity);
         examined.findings.extend(settled.into_iter().filter(|finding| plan.shows(finding)));
         for budget in &plan.budgets {
             match budget::judge(budget, &facts, plan.capacity) {

@@ -6,6 +6,7 @@ use crate::config::{Budget, Selection, Settings};
 use crate::finding::Finding;
 use crate::rules::{RULES, Rule, by_default};
 use crate::unit::Bytes;
+use crate::verdict::Materiality;
 
 /// The rules and budgets that run, and what their findings count as.
 #[derive(Clone)]
@@ -14,13 +15,21 @@ pub struct Plan<'a> {
     pub(super) budgets: Vec<&'a Budget>,
     /// The memory of the device that the program is to run on.
     pub(super) capacity: Option<Bytes>,
+    /// From which worth on a claim is a finding.
+    pub(super) materiality: Materiality,
     selection: Option<&'a Selection>,
 }
 
 impl<'a> Plan<'a> {
     /// Some rules, each at its own level.
     pub fn of_rules(rules: &[&'a dyn Rule]) -> Plan<'a> {
-        Plan { rules: rules.to_vec(), budgets: Vec::new(), capacity: None, selection: None }
+        Plan {
+            rules: rules.to_vec(),
+            budgets: Vec::new(),
+            capacity: None,
+            materiality: Materiality::default(),
+            selection: None,
+        }
     }
 
     /// What the settings select, at the levels that they choose.
@@ -32,6 +41,7 @@ impl<'a> Plan<'a> {
             rules: rules.collect(),
             budgets: budgets.collect(),
             capacity: settings.device_memory.as_ref().map(|memory| memory.value),
+            materiality: settings.materiality.table().clone(),
             selection: Some(selection),
         }
     }

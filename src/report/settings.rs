@@ -5,7 +5,8 @@ use std::io;
 
 use serde::Serialize;
 
-use crate::config::{Budget, Ignore, Settings, Word};
+use super::Detail;
+use crate::config::{Budget, Cell, Ignore, Origin, Settings, Word};
 use crate::finding::Severity;
 use crate::unit::{shown_line, shown_page};
 
@@ -20,6 +21,7 @@ struct Shown {
     passed_over: Vec<String>,
     settings: Vec<Entry>,
     rules: Vec<Rule>,
+    materiality: Vec<Counted>,
     budgets: Vec<Capped>,
     ignores: Vec<Ignored>,
 }
@@ -38,6 +40,17 @@ struct Rule {
     group: &'static str,
     level: &'static str,
     origin: String,
+}
+
+/// From which worth on a rule's findings have a level.
+#[derive(Debug, Serialize)]
+struct Counted {
+    rule: &'static str,
+    level: &'static str,
+    bounds: String,
+    origin: String,
+    #[serde(skip)]
+    is_default: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -60,8 +73,8 @@ struct Ignored {
     origin: String,
 }
 
-/// For people: a table without lines.
-pub fn text(settings: &Settings) -> String {
+/// For people: a table without lines. Of the table of materiality what somebody set, or all of it where it is verbose.
+pub fn text(settings: &Settings, detail: Detail) -> String {
     let shown = Shown::of(settings);
     let mut out = String::new();
     let _ = match &shown.file {
@@ -73,6 +86,9 @@ pub fn text(settings: &Settings) -> String {
     }
     table(&mut out, "", shown.settings.iter().map(|one| [one.key, &one.value, &one.origin]));
     table(&mut out, "rules", shown.rules.iter().map(|one| [&*one.name, one.level, &one.origin]));
+    let counted = shown.materiality.iter().filter(|one| detail == Detail::Verbose || !one.is_default);
+    let counted: Vec<(String, &Counted)> = counted.map(|one| (one.key(), one)).collect();
+    table(&mut out, "materiality", counted.iter().map(|(key, one)| [key.as_str(), &one.bounds, &one.origin]));
     let limits: Vec<(String, &Capped)> = shown.budgets.iter().map(|one| (one.words(), one)).collect();
     table(&mut out, "budgets", limits.iter().map(|(words, one)| [&*one.rule, words, &one.origin]));
     let ignores: Vec<(String, &Ignored)> = shown.ignores.iter().map(|one| (one.words(), one)).collect();
@@ -113,6 +129,7 @@ impl Shown {
             passed_over: settings.passed_over.iter().map(|path| path.display().to_string()).collect(),
             settings: values(settings),
             rules: rules(settings),
+            materiality: settings.materiality.cells().map(|cell| Counted::of(&cell)).collect(),
             budgets: settings.budgets.iter().map(Capped::of).collect(),
             ignores: settings.ignores.iter().map(Ignored::of).collect(),
         }
@@ -120,8 +137,7 @@ impl Shown {
 }
 
 fn values(settings: &Settings) -> Vec<Entry> {
-    let value =
-        |key, value: String, origin: &crate::config::Origin| Entry { key, value, origin: origin.to_string() };
+    let value = |key, value: String, origin: &Origin| Entry { key, value, origin: origin.to_string() };
     let mut values = vec![
         value("fail-on", settings.fail_on.value.word().to_owned(), &settings.fail_on.origin),
         value(
@@ -168,6 +184,22 @@ fn rules(settings: &Settings) -> Vec<Rule> {
         }
     };
     settings.selection.decisions().iter().map(rule).collect()
+}
+
+impl Counted {
+    fn of(cell: &Cell<'_>) -> Counted {
+        Counted {
+            rule: cell.rule,
+            level: cell.level,
+            bounds: cell.bounds.clone(),
+            origin: cell.origin.to_string(),
+            is_default: *cell.origin == Origin::Default,
+        }
+    }
+
+    fn key(&self) -> String {
+        format!("{}.{}", self.rule, self.level)
+    }
 }
 
 impl Capped {

@@ -3,7 +3,7 @@
 use super::claim::{Claim, Mending, Place, Telling, Worth};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, UnusedGraph};
-use crate::finding::{Finding, Severity, Value};
+use crate::finding::{Finding, Value};
 use crate::unit::{Confidence, count, percent};
 
 declare_rule! {
@@ -25,7 +25,7 @@ fn claim<'f>(facts: &'f Facts<'f>, graph: &'f UnusedGraph) -> Claim<'f> {
     let told = move |worth: &Worth| tell(facts, graph, worth);
     let claim = Claim::new(&ActivationsWithoutBackward::META, about, mending, told);
     let sure = if graph.calls >= 2 { Confidence::High } else { Confidence::Medium };
-    claim.holding(graph.most).sure(sure).at_most(Severity::Warning).by_itself()
+    claim.holding(graph.most).sure(sure).by_itself()
 }
 
 fn tell(facts: &Facts, graph: &UnusedGraph, worth: &Worth) -> Finding {

@@ -34,7 +34,7 @@ impl AllocatorThrash {
         let told = move |worth: &Worth| tell(facts, &turnover, (each, cause), worth);
         let claim = Claim::new(&Self::META, [], Mending::default(), told).holding(each);
         let sure = if cause == Cause::Unknown { Confidence::Medium } else { Confidence::High };
-        let most = if often { Severity::Warning } else { Severity::Info };
+        let most = if often { Severity::Error } else { Severity::Info };
         vec![claim.out_of(facts.timeline.peak_reserved.bytes).sure(sure).at_most(most)]
     }
 }

@@ -3,7 +3,7 @@
 use super::claim::{Claim, Mending, Place, Telling, Worth, related};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, Guilty, Pending};
-use crate::finding::{Finding, Measure, Related, Severity, Value};
+use crate::finding::{Finding, Measure, Related, Value};
 use crate::lives::{Change, Changes};
 use crate::unit::{AllocationId, Confidence, count, percent};
 
@@ -28,7 +28,7 @@ impl CrossStreamPending {
         let about = pending.late.clone();
         let told = move |worth: &Worth| tell(facts, &pending, worth);
         let claim = Claim::new(&Self::META, about, Mending::lives(mended), told).holding(peak);
-        vec![claim.out_of(active).sure(Confidence::High).at_most(Severity::Warning)]
+        vec![claim.out_of(active).sure(Confidence::High)]
     }
 }
 

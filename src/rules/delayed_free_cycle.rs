@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::claim::{Claim, Mending, Place, Telling, Worth, related};
 use super::{declare_rule, measure};
 use crate::facts::{Burst, Facts};
-use crate::finding::{Finding, Related, Severity, Value};
+use crate::finding::{Finding, Related, Value};
 use crate::lives::Changes;
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, Confidence, FrameId, Index, StackId, count};
@@ -31,7 +31,7 @@ impl DelayedFreeCycle {
         let sure = if moments.len() > 1 { Confidence::High } else { Confidence::Medium };
         let told = move |worth: &Worth| tell(facts, &bursts, (&past, held), worth);
         let claim = Claim::new(&Self::META, alike, Mending::lives(mended), told);
-        vec![claim.holding(held).sure(sure).at_most(Severity::Warning)]
+        vec![claim.holding(held).sure(sure)]
     }
 }
 

@@ -181,7 +181,7 @@ fn claim<'f>(facts: &'f Facts<'f>, copies: Vec<Copied>) -> Option<Claim<'f>> {
     let told = move |worth: &Worth| tell(facts, &copies, worth);
     let claim = Claim::new(&DuplicateWeights::META, about, mending, told).holding(bytes).sure(sure);
     // An object may well compute with what it holds.
-    let most = if kind == Kind::HeldByObject { Severity::Info } else { Severity::Warning };
+    let most = if kind == Kind::HeldByObject { Severity::Info } else { Severity::Error };
     Some(claim.at_most(most))
 }
 

@@ -3,7 +3,7 @@
 use super::claim::{Claim, Mending, Place, Telling, Worth, related};
 use super::{declare_rule, measure};
 use crate::facts::{BestSetting, Facts, Guilty, PoolPeaks};
-use crate::finding::{Finding, Measure, Related, Severity, Value};
+use crate::finding::{Finding, Measure, Related, Value};
 use crate::unit::{Bytes, Confidence, count, percent};
 
 declare_rule! {
@@ -20,7 +20,7 @@ impl Fragmentation {
         let unused = pool.reserved - pool.active.max(pool.held_before);
         let told = move |worth: &Worth| tell(facts, pool, unused, worth);
         let claim = Claim::new(&Self::META, [], Mending::reserved(unused), told);
-        vec![claim.out_of(pool.reserved).sure(Confidence::High).at_most(Severity::Warning)]
+        vec![claim.out_of(pool.reserved).sure(Confidence::High)]
     }
 }
 

@@ -3,7 +3,7 @@
 use super::claim::{Claim, Mending, Place, Telling, Worth};
 use super::{declare_rule, measure};
 use crate::facts::Facts;
-use crate::finding::{Finding, Severity, Value};
+use crate::finding::{Finding, Value};
 use crate::frames::Owner;
 use crate::lives::Changes;
 use crate::role::Role;
@@ -28,7 +28,7 @@ impl FullPrecisionActivations {
         }
         let mending = Mending::estimate(saving(facts, bytes));
         let told = move |worth: &Worth| tell(facts, &activations, worth);
-        vec![Claim::new(&Self::META, [], mending, told).sure(Confidence::Low).at_most(Severity::Info)]
+        vec![Claim::new(&Self::META, [], mending, told).sure(Confidence::Low)]
     }
 }
 

@@ -3,7 +3,7 @@
 use super::claim::{Claim, Mending, Place, Telling, Worth, related};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, Reallocation};
-use crate::finding::{Finding, Measure, Related, Severity, Value};
+use crate::finding::{Finding, Measure, Related, Value};
 use crate::lives::{Change, Changes};
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, count};
 
@@ -33,7 +33,7 @@ fn claim<'f>(facts: &'f Facts<'f>, one: &'f Reallocation) -> Claim<'f> {
         Claim::new(&GrowingReallocation::META, one.chains.iter().flatten().copied(), mending, told);
     claim.pace = Some(step(facts, one));
     let sure = if one.joins { Confidence::High } else { Confidence::Medium };
-    claim.holding(one.last).sure(sure).at_most(Severity::Warning)
+    claim.holding(one.last).sure(sure)
 }
 
 /// What is reserved and was never in use, if that is more than the buffers themselves: no hole that one leaves fits the next.

@@ -3,7 +3,7 @@
 use super::claim::{Claim, Mending, Place, Telling, Worth};
 use super::{declare_rule, measure};
 use crate::facts::Facts;
-use crate::finding::{Finding, Severity, Value};
+use crate::finding::{Finding, Value};
 use crate::lives::Changes;
 use crate::role::Role;
 use crate::unit::{AllocationId, Bytes, Confidence, count, percent};
@@ -30,7 +30,7 @@ impl LargeOptimizerState {
         }
         let mending = Mending::estimate(saving(facts, bytes));
         let told = move |worth: &Worth| tell(facts, &state, worth);
-        vec![Claim::new(&Self::META, [], mending, told).sure(Confidence::Low).at_most(Severity::Info)]
+        vec![Claim::new(&Self::META, [], mending, told).sure(Confidence::Low)]
     }
 }
 

@@ -42,7 +42,7 @@ impl LateZeroGrad {
         let about: Vec<AllocationId> = late.iter().map(|one| one.id).collect();
         let told = move |worth: &Worth| tell(facts, &late, cleared, worth);
         let claim = Claim::new(&Self::META, about, Mending::lives(mended), told).sure(sure);
-        vec![claim.at_most(if of_a_framework { Severity::Info } else { Severity::Warning })]
+        vec![claim.at_most(if of_a_framework { Severity::Info } else { Severity::Error })]
     }
 }
 

@@ -3,7 +3,7 @@
 use super::claim::{Claim, Mending, Place, Telling, Worth};
 use super::{declare_rule, measure};
 use crate::facts::Facts;
-use crate::finding::{Severity, Value};
+use crate::finding::Value;
 use crate::program::Phase;
 use crate::role::Role;
 use crate::timeline::Allocation;
@@ -52,7 +52,7 @@ impl LazyOptimizerInit {
         };
         // News of state, not a fault of it: a fault may well be about the same.
         let claim = Claim::new(&Self::META, [], Mending::default(), told);
-        vec![claim.holding(bytes).sure(Confidence::High).at_most(Severity::Info)]
+        vec![claim.holding(bytes).sure(Confidence::High)]
     }
 }
 

@@ -3,7 +3,7 @@
 use super::claim::{Claim, Mending, Place, Telling, Worth};
 use super::{declare_rule, measure};
 use crate::facts::Facts;
-use crate::finding::{Severity, Value};
+use crate::finding::Value;
 use crate::program::FoundBy;
 use crate::unit::{Confidence, count};
 
@@ -37,6 +37,6 @@ impl NoIterations {
             telling.told(facts, &Self::META, worth)
         };
         let claim = Claim::new(&Self::META, [], Mending::default(), told);
-        vec![claim.sure(Confidence::High).at_most(Severity::Info)]
+        vec![claim.sure(Confidence::High)]
     }
 }

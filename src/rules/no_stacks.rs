@@ -3,7 +3,7 @@
 use super::claim::{Besides, Claim, Mending, Place, Telling, Worth};
 use super::{declare_rule, measure};
 use crate::facts::Facts;
-use crate::finding::{Seek, Severity, Value};
+use crate::finding::{Seek, Value};
 use crate::snapshot::Action;
 use crate::unit::{Confidence, count};
 
@@ -52,6 +52,6 @@ impl NoStacks {
             telling.told(facts, &Self::META, worth).seeking(Some(seek))
         };
         let claim = Claim::new(&Self::META, [], Mending::default(), told);
-        vec![claim.sure(Confidence::High).at_most(Severity::Warning)]
+        vec![claim.sure(Confidence::High)]
     }
 }

@@ -3,7 +3,7 @@
 use super::claim::{Claim, Mending, Place, Telling, Worth};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, Guilty};
-use crate::finding::{Finding, Severity, Value};
+use crate::finding::{Finding, Value};
 use crate::frames::PhaseSign;
 use crate::lives::Changes;
 use crate::program::Phase;
@@ -26,7 +26,7 @@ impl OptimizerStepPeak {
         let mending = Mending::lives(Changes::removing(about.iter().copied()));
         let told = move |worth: &Worth| tell(facts, worth);
         let claim = Claim::new(&Self::META, about, mending, told);
-        vec![claim.sure(Confidence::High).at_most(Severity::Warning)]
+        vec![claim.sure(Confidence::High)]
     }
 }
 

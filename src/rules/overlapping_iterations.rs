@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::claim::{Claim, Mending, Place, Telling, Worth, related};
 use super::{declare_rule, measure, place};
 use crate::facts::Facts;
-use crate::finding::{Finding, Measure, Severity, Value};
+use crate::finding::{Finding, Measure, Value};
 use crate::lives::Changes;
 use crate::program::Phase;
 use crate::role::Role;
@@ -33,7 +33,7 @@ impl OverlappingIterations {
         let many = lines.len();
         let told = move |worth: &Worth| tell(facts, many, worth);
         let claim = Claim::new(&Self::META, about, Mending::lives(mended), told);
-        vec![claim.sure(sure).at_most(Severity::Warning)]
+        vec![claim.sure(sure)]
     }
 }
 

@@ -34,7 +34,7 @@ impl PinnedSegment {
         let stays = facts.timeline.reserved_at_end.min(facts.timeline.peak_reserved.bytes);
         let told = move |worth: &Worth| tell(facts, &pinned, waste, worth);
         let claim = Claim::new(&Self::META, about, Mending::reserved(waste), told);
-        vec![claim.out_of(stays).sure(Confidence::High).at_most(Severity::Warning)]
+        vec![claim.out_of(stays).sure(Confidence::High)]
     }
 }
 

@@ -3,7 +3,7 @@
 use super::claim::{Claim, Mending, Place, Telling, Worth};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, Guilty, PrivatePool};
-use crate::finding::{Finding, Measure, Severity, Value};
+use crate::finding::{Finding, Measure, Value};
 use crate::unit::{Bytes, Confidence, Index, count, percent};
 
 declare_rule! {
@@ -25,7 +25,7 @@ impl PrivatePoolWaste {
         let waste = held - shared(&pools);
         let told = move |worth: &Worth| tell(facts, &pools, worth);
         let claim = Claim::new(&Self::META, [], Mending::reserved(waste), told).out_of(held);
-        vec![claim.sure(Confidence::High).at_most(Severity::Warning)]
+        vec![claim.sure(Confidence::High)]
     }
 }
 

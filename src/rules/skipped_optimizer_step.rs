@@ -28,7 +28,7 @@ impl SkippedOptimizerStep {
         let never = skipped.len() == tries.len() && skipped.len() >= NEVER;
         let told = move |worth: &Worth| tell(facts, &tries, (skipped.len(), &first), worth);
         let claim = Claim::new(&Self::META, [], Mending::default(), told).sure(Confidence::High);
-        vec![claim.at_most(if never { Severity::Warning } else { Severity::Info })]
+        vec![claim.at_most(if never { Severity::Error } else { Severity::Info })]
     }
 }
 

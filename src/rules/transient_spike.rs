@@ -62,7 +62,7 @@ fn claim<'f>(facts: &'f Facts<'f>, spikes: Vec<Spike>, peak: Bytes) -> Option<Cl
     let mending = Mending::lives(Changes::removing(about.iter().copied()));
     let told = move |worth: &Worth| tell(facts, &spikes, peak, worth);
     let any = !about.is_empty();
-    any.then(|| Claim::new(&TransientSpike::META, about, mending, told).at_most(Severity::Warning))
+    any.then(|| Claim::new(&TransientSpike::META, about, mending, told))
 }
 
 /// What the set-up needed for a moment, where the loop needs much less.

@@ -28,7 +28,7 @@ impl TruncatedHistory {
         }
         let why = Why::of(facts, blocks_evicted);
         let (sure, most) = match why {
-            Why::OneEvent | Why::Full => (Confidence::High, Severity::Warning),
+            Why::OneEvent | Why::Full => (Confidence::High, Severity::Error),
             Why::Earlier | Why::Slice => (Confidence::Low, Severity::Info),
         };
         let told = move |worth: &Worth| tell(facts, why, lost, worth);

@@ -3,7 +3,7 @@
 use super::claim::{Claim, Mending, Place, Telling, Worth};
 use super::{declare_rule, measure};
 use crate::facts::Facts;
-use crate::finding::{Finding, Severity, Value};
+use crate::finding::{Finding, Value};
 use crate::lives::{Change, Changes};
 use crate::program::Phase;
 use crate::role::Role;
@@ -33,7 +33,7 @@ impl UncheckpointedActivations {
         let saved = facts.peak() - (changes.peak(facts.timeline) + recomputed);
         let told = move |worth: &Worth| tell(facts, &at_peak, segment, worth);
         let claim = Claim::new(&Self::META, [], Mending::estimate(saved), told);
-        vec![claim.sure(Confidence::Low).at_most(Severity::Info)]
+        vec![claim.sure(Confidence::Low)]
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::claim::{Claim, Mending, Place, Telling, Worth};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, Maker};
-use crate::finding::{Finding, Severity, Value};
+use crate::finding::{Finding, Value};
 use crate::lives::Changes;
 use crate::program::Phase;
 use crate::unit::{AllocationId, Bytes, Confidence, Index, count};
@@ -46,7 +46,7 @@ impl UnchunkedLoss {
         let made: Vec<AllocationId> = alike.into_iter().filter(|id| by_loss(*id).is_some()).collect();
         let told = move |worth: &Worth| tell(facts, &made, &sizes, worth);
         let claim = Claim::new(&Self::META, [], Mending::estimate(saved), told);
-        vec![claim.sure(Confidence::Low).at_most(Severity::Info)]
+        vec![claim.sure(Confidence::Low)]
     }
 }
 

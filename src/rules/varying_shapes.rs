@@ -29,7 +29,7 @@ impl VaryingShapes {
         let told = move |worth: &Worth| tell(facts, &shapes, (idle, share), worth);
         // About sizes, not about tensors: a leak may well be among them.
         let claim = Claim::new(&Self::META, [], Mending::reserved(idle), told);
-        vec![claim.out_of(pool.reserved).sure(Confidence::High).at_most(Severity::Warning)]
+        vec![claim.out_of(pool.reserved).sure(Confidence::High)]
     }
 }
 

@@ -31,6 +31,14 @@ pub fn percent(share: f64) -> String {
     if scaled != 0.0 && scaled.abs() < 0.95 { format!("{scaled:.1} %") } else { format!("{scaled:.0} %") }
 }
 
+/// `2.5 %`: a share that somebody wrote, with all its decimals.
+pub fn exact_percent(share: f64) -> String {
+    // 0.07 times 100 is not 7 in binary: the fewest decimals that mean this share.
+    let means = |text: &String| text.parse::<f64>().is_ok_and(|percent| percent / 100.0 == share);
+    let fewest = (0..=15).map(|decimals| format!("{:.decimals$}", share * 100.0)).find(means);
+    format!("{} %", fewest.unwrap_or_else(|| (share * 100.0).to_string()))
+}
+
 /// Thousands apart: `136,581`.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
@@ -73,5 +81,11 @@ mod tests {
         assert_eq!(percent(0.234), "23 %");
         assert_eq!(percent(0.004), "0.4 %");
         assert_eq!(percent(0.0), "0 %");
+    }
+
+    #[test]
+    fn shares_keep_the_decimals_that_were_written() {
+        let shown = [0.05, 0.07, 0.025, 0.003, 1.0, 0.0, 0.123_45].map(exact_percent);
+        assert_eq!(shown, ["5 %", "7 %", "2.5 %", "0.3 %", "100 %", "0 %", "12.345 %"]);
     }
 }

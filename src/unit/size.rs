@@ -59,6 +59,15 @@ impl FromStr for Bytes {
     }
 }
 
+impl Bytes {
+    /// The size as it may be written, in the largest unit that loses nothing: `256 MiB`, `1000001 B`.
+    pub fn exact(self) -> String {
+        let fits = |(_, one): &&(&str, Bytes)| self.0 >= one.0 && self.0.is_multiple_of(one.0);
+        let (name, one) = UNITS.iter().rev().find(fits).unwrap_or(&("B", Bytes(1)));
+        format!("{} {name}", self.0 / one.0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,5 +85,13 @@ mod tests {
         for wrong in ["GiB", "", "-1GiB", "1.5", "1.5B", ".5GiB", "1.GiB", "1e3", "inf", "1.2.3GiB", "+1"] {
             assert!(wrong.parse::<Bytes>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn exact_sizes_are_read_as_they_were() {
+        for size in [0, 1, 1023, 1024, 1025, 3 << 29, 256 << 20, 1 << 40, u64::MAX].map(Bytes) {
+            assert_eq!(size.exact().parse(), Ok(size));
+        }
+        assert_eq!(Bytes(3 << 29).exact(), "1536 MiB");
     }
 }

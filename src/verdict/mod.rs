@@ -15,7 +15,7 @@
 mod materiality;
 mod worlds;
 
-pub use materiality::{Bound, Row, Scale, TABLE, row};
+pub use materiality::{Bound, Materiality, Replacement, Row, Scale};
 
 use rustc_hash::FxHashMap;
 
@@ -36,17 +36,25 @@ const MOST: f64 = 0.5;
 struct Settled<'c, 'f> {
     claim: &'c Claim<'f>,
     rank: usize,
-    row: &'static Row,
+    row: Row<'c>,
     worth: Worth,
     severity: Severity,
 }
 
-/// The findings of all claims about a device. `capacity` is its memory, where somebody said so.
-pub fn settle(facts: &Facts, claims: &[Claim<'_>], capacity: Option<Bytes>) -> Vec<Finding> {
+/// A claim with its row, and the row's place in the order of precedence.
+type Ranked<'c, 'f> = (usize, Row<'c>, &'c Claim<'f>);
+
+/// The findings of all claims about a device, by a table of materiality. `capacity` is its memory, where somebody said so.
+pub fn settle(
+    facts: &Facts,
+    claims: &[Claim<'_>],
+    table: &Materiality,
+    capacity: Option<Bytes>,
+) -> Vec<Finding> {
     let left = Left::of(facts, capacity);
-    let mut ranked: Vec<(usize, &'static Row, &Claim<'_>)> = claims
+    let mut ranked: Vec<Ranked<'_, '_>> = claims
         .iter()
-        .filter_map(|claim| row(claim.rule.name).map(|(rank, row)| (rank, row, claim)))
+        .filter_map(|claim| table.row(claim.rule.name).map(|(rank, row)| (rank, row, claim)))
         .collect();
     ranked.sort_by_key(|(rank, _, _)| *rank);
     let judged = worth_of_all(facts, &ranked, &left);
@@ -81,7 +89,7 @@ fn recorded_capacity(facts: &Facts) -> Option<Bytes> {
 /// those that are on the recording as it is, then those that these hid.
 fn worth_of_all<'c, 'f>(
     facts: &Facts,
-    ranked: &[(usize, &'static Row, &'c Claim<'f>)],
+    ranked: &[Ranked<'c, 'f>],
     left: &Left,
 ) -> Vec<Option<Settled<'c, 'f>>> {
     let mut matters = vec![false; ranked.len()];
@@ -103,13 +111,13 @@ fn worth_of_all<'c, 'f>(
 /// Every claim with its worth and level, those that are not even a note left out; `counts` says which others are mended.
 fn judged<'c, 'f>(
     facts: &Facts,
-    ranked: &[(usize, &'static Row, &'c Claim<'f>)],
+    ranked: &[Ranked<'c, 'f>],
     left: &Left,
     counts: &dyn Fn(usize) -> bool,
 ) -> Vec<Option<Settled<'c, 'f>>> {
     let mendings: Vec<_> = ranked.iter().map(|(.., claim)| &claim.mending.lives).collect();
     let worlds = Worlds::of(facts, &mendings, counts);
-    let one = |(at, (rank, row, claim)): (usize, &(usize, &'static Row, &'c Claim<'f>))| {
+    let one = |(at, (rank, row, claim)): (usize, &Ranked<'c, 'f>)| {
         let (peak, share) = match claim.mending.estimate {
             Some(saved) => (Some(saved), saved.share_of(facts.peak())),
             None if claim.mending.lives.is_empty() => (None, 0.0),
@@ -130,18 +138,18 @@ fn judged<'c, 'f>(
             turns_left: claim.pace.and_then(|pace| left.turns(pace)),
         };
         let severity = level(facts, row, claim, &worth)?;
-        Some(Settled { claim, rank: *rank, row, worth, severity })
+        Some(Settled { claim, rank: *rank, row: *row, worth, severity })
     };
     ranked.iter().enumerate().map(one).collect()
 }
 
 /// The level of a claim; `None` where it is not even a note.
-fn level(facts: &Facts, row: &Row, claim: &Claim<'_>, worth: &Worth) -> Option<Severity> {
+fn level(facts: &Facts, row: &Row<'_>, claim: &Claim<'_>, worth: &Worth) -> Option<Severity> {
     let scale = Scale {
         held: claim.whole.unwrap_or(facts.peak()),
         reserved: claim.whole.unwrap_or(facts.timeline.peak_reserved.bytes),
     };
-    let reached = materiality::level(row, worth, &scale)?;
+    let reached = row.level(worth, &scale)?;
     let sure = if worth.confidence == Confidence::Low { Severity::Warning } else { Severity::Error };
     Some(reached.min(sure).min(claim.at_most))
 }
@@ -202,7 +210,7 @@ fn tell(facts: &Facts, group: &[Settled<'_, '_>], left: &Left) -> Option<Finding
         }
         worth.peak = Some(mended.saving(facts.timeline));
         worth.turns_left = worth.pace.and_then(|pace| left.turns(pace));
-        severity = level(facts, first.row, first.claim, &worth).unwrap_or(severity).max(severity);
+        severity = level(facts, &first.row, first.claim, &worth).unwrap_or(severity).max(severity);
     }
     let told = first.claim.tell(&worth);
     let impact = Impact {

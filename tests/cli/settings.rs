@@ -81,7 +81,8 @@ fn a_configuration_that_is_not_understood_closes_the_gate() {
         golden("configuration-wrong", stderr(&output));
     }
     assert_eq!(exit(&folder, &["check", &path("seed-linear"), "--isolated"]), 0);
-    assert_eq!(exit(&folder, &["explain", "oom"]), 0, "what a rule means does not depend on it");
+    assert_eq!(exit(&folder, &["explain", "oom"]), 2, "when a rule counts depends on it");
+    assert_eq!(exit(&folder, &["explain", "oom", "--isolated"]), 0);
 }
 
 #[test]
@@ -167,6 +168,7 @@ fn the_settings_in_effect_are_shown_with_who_set_them() {
         "settings-shown",
         "[lint]\nfail-on = \"warning\"\ndeny = [\"peak\"]\n\n[rules.oom]\nlevel = \"off\"\n\n\
          [[rules.late-zero-grad.ignore]]\npath = \"src/*.py\"\nreason = \"measured\"\nuntil = 2027-01-31\n\n\
+         [materiality.fragmentation]\nwarning = { reserved = \"30%\", bytes = \"2GiB\" }\n\n\
          [budget.gpu]\nmetric = \"peak-reserved\"\nlimit = \"90%\"\n\n[source]\npath-map = { \"/opt/job\" = \".\" }\n\n\
          [device]\nmemory = \"80GiB\"\n",
     );
@@ -184,4 +186,64 @@ fn the_settings_in_effect_are_shown_with_who_set_them() {
     let unknown = memlint_in(&folder, &["explain", "budget.gqu"]);
     assert_eq!(unknown.status.code(), Some(2));
     assert!(stderr(&unknown).contains("did you mean `budget.gpu`?"), "{}", stderr(&unknown));
+}
+
+#[test]
+fn a_rules_page_ends_with_when_it_counts() {
+    let configuration = "[materiality.retained-graph]\nerror = \"never\"\nwarning = { saved = \"2.5%\" }\n";
+    let folder = repository("settings-explained", configuration);
+    let section = |arguments: &[&str]| {
+        let output = memlint_in(&folder, &[&["explain"], arguments].concat());
+        stdout(&output).split_once("\n## When it counts\n").map(|(_, section)| section.to_owned())
+    };
+    golden("explain-counts", &section(&["retained-graph"]).unwrap());
+    golden("explain-counts-default", &section(&["retained-graph", "--isolated"]).unwrap());
+    assert_eq!(section(&["rank-imbalance"]), None, "it has a measure of its own");
+    let all = memlint_in(&folder, &["explain", "--all"]);
+    let table = memlint::verdict::Materiality::default();
+    assert_eq!(stdout(&all).matches("\n## When it counts\n").count(), table.rows().count());
+    for why in table.rows().map(|row| row.why) {
+        assert!(stdout(&all).contains(why), "{why}");
+    }
+}
+
+#[test]
+fn the_table_of_materiality_is_shown_where_it_is_set_and_else_when_asked_for() {
+    let folder = repository("settings-materiality-shown", "[materiality.oom]\nwarning = \"always\"\n");
+    let shown = |arguments: &[&str]| {
+        let output = memlint_in(&folder, &[&["config"], arguments].concat());
+        let page = stdout(&output).split_once("\nmateriality:\n").map_or("", |(_, rows)| rows).to_owned();
+        page.lines().map_while(|line| line.strip_prefix("  ").map(str::to_owned)).collect::<Vec<_>>()
+    };
+    assert_eq!(shown(&[]), ["oom.warning  \"always\"  memlint.toml:2"]);
+    assert!(shown(&["--isolated"]).is_empty());
+    let table = memlint::verdict::Materiality::default();
+    assert_eq!(shown(&["-v"]).len(), 3 * table.rows().count());
+    let json = memlint_in(&folder, &["config", "--output-format", "json"]);
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["materiality"].as_array().unwrap().len(), 3 * table.rows().count());
+    assert_eq!(json["materiality"][1]["origin"], "memlint.toml:2");
+}
+
+#[test]
+fn a_bound_that_is_set_changes_a_findings_level() {
+    let folder = repository("settings-materiality", "");
+    let case = path("latezero-mlp-bug");
+    let level = |configuration: &str| {
+        fs::write(folder.join("memlint.toml"), configuration).unwrap();
+        let output = memlint_in(&folder, &["check", &case, "--output-format", "json"]);
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let findings = report["findings"].as_array().unwrap();
+        let found = findings.iter().find(|one| one["name"] == "late-zero-grad");
+        found.map(|one| one["severity"].as_str().unwrap().to_owned())
+    };
+    let with = |bounds: &str| level(&format!("[materiality.late-zero-grad]\n{bounds}\n"));
+    assert_eq!(level("").as_deref(), Some("warning"));
+    assert_eq!(with("warning = { saved = \"60%\" }"), None, "not worth as much");
+    assert_eq!(with("warning = { saved = \"1GiB\" }"), None, "nor so many bytes");
+    assert_eq!(with("warning = \"never\"\nnote = \"always\"").as_deref(), Some("info"));
+    assert_eq!(with("error = { saved = \"5%\", bytes = \"200MiB\" }").as_deref(), Some("error"));
+    assert_eq!(with("error = { saved = \"5%\", bytes = \"210MiB\" }").as_deref(), Some("warning"));
+    assert_eq!(with("error = [{ full-within = 5 }, \"always\"]").as_deref(), Some("error"));
+    assert_eq!(exit(&folder, &["check", &case]), 1);
 }

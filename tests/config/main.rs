@@ -16,6 +16,7 @@ use memlint::config::{
 use memlint::finding::{Location, Severity};
 use memlint::role::Role;
 use memlint::unit::{Bytes, Confidence};
+use memlint::verdict::Bound;
 use miette::{GraphicalReportHandler, GraphicalTheme};
 
 /// Everything that can be said.
@@ -36,6 +37,11 @@ ignore = [
     { path = "src/replay/**/*.py", function = "push", reason = "the buffer fills and stops", until = "2027-01-31" },
     { function = "warm_up", reason = "measured once", until = 2027-02-01 },
 ]
+
+[materiality.retained-graph]
+warning = "always"
+error = [{ full-within = 1000 }, { saved = "2.5%", bytes = "1.5GiB" }, { held = 4096 }]
+note = []
 
 [budget.gpu-80gb]
 metric = "peak-reserved"
@@ -127,10 +133,34 @@ fn everything_that_is_written_is_read_with_its_line() {
     let roots: Vec<&Path> = settings.source_roots.iter().map(|root| root.value.as_path()).collect();
     assert_eq!(roots, [Path::new("ci/src"), Path::new("/opt/shared")]);
     assert_eq!(settings.path_map[0].value.to, Path::new("ci/."));
-    assert_eq!(line(&settings.path_map[1].origin), "ci/memlint.toml:37");
+    assert_eq!(line(&settings.path_map[1].origin), "ci/memlint.toml:42");
     assert_eq!(settings.baseline.unwrap().value, Path::new("ci/memlint-baseline.json"));
     assert_eq!(settings.tolerance.unwrap().value, Amount::Share(0.05));
     assert_eq!(settings.device_memory.unwrap().value, Bytes(80 << 30));
+}
+
+#[test]
+fn bounds_of_materiality_are_read_with_their_line() {
+    let settings = settings(FULL, Overrides::default());
+    let (_, row) = settings.materiality.table().row("retained-graph").unwrap();
+    assert_eq!((row.note, row.warning), (&[][..], &[Bound::Always][..]));
+    let saved = Bound::Peak(0.025, Bytes(3 << 29));
+    assert_eq!(row.error, [Bound::Full(1000), saved, Bound::Held(0.0, Bytes(4096))]);
+    let set: Vec<(String, String)> = settings
+        .materiality
+        .cells()
+        .filter(|cell| *cell.origin != Origin::Default)
+        .map(|cell| (format!("{}.{} = {}", cell.rule, cell.level, cell.bounds), cell.origin.to_string()))
+        .collect();
+    let shown = [
+        ("retained-graph.note = \"never\"", "ci/memlint.toml:23"),
+        ("retained-graph.warning = \"always\"", "ci/memlint.toml:21"),
+        (
+            "retained-graph.error = [{ full-within = 1000 }, { saved = \"2.5%\", bytes = \"1536MiB\" }, { held = \"4KiB\" }]",
+            "ci/memlint.toml:22",
+        ),
+    ];
+    assert_eq!(set, shown.map(|(cell, origin)| (cell.to_owned(), origin.to_owned())));
 }
 
 #[test]
@@ -210,7 +240,7 @@ fn without_a_file_the_defaults_hold() {
 }
 
 /// Files that are refused. Each is one mistake that somebody could make.
-const REFUSED: [(&str, &str); 32] = [
+const REFUSED: [(&str, &str); 46] = [
     ("no TOML", "[lint\nselect = []\n"),
     ("the same key twice", "[lint]\nstrict = true\nstrict = false\n"),
     ("a misspelt table", "[lints]\nselect = [\"leak\"]\n"),
@@ -251,6 +281,26 @@ const REFUSED: [(&str, &str); 32] = [
         "a scope that is not measured",
         "[budget.g]\nmetric = \"growth-per-iteration\"\nscope = \"forward\"\nlimit = 0\n",
     ),
+    ("materiality of a misspelt rule", "[materiality.fragmentaton]\nwarning = \"never\"\n"),
+    ("materiality of a group", "[materiality.leak]\nwarning = \"never\"\n"),
+    ("materiality of a rule between ranks", "[materiality.rank-imbalance]\nwarning = \"never\"\n"),
+    ("a misspelt level of materiality", "[materiality.oom]\ninfo = \"never\"\n"),
+    ("a bare number for a bound", "[materiality.oom]\nnote = 5\n"),
+    ("a misspelt word for a bound", "[materiality.oom]\nnote = \"sometimes\"\n"),
+    ("a misspelt measure", "[materiality.fragmentation]\nwarning = { resreved = \"20%\" }\n"),
+    ("no measure", "[materiality.fragmentation]\nwarning = { bytes = \"1GiB\" }\n"),
+    ("two measures", "[materiality.fragmentation]\nwarning = { saved = \"5%\", reserved = \"20%\" }\n"),
+    (
+        "bytes beside bytes",
+        "[materiality.fragmentation]\nwarning = { reserved = \"2GiB\", bytes = \"1GiB\" }\n",
+    ),
+    ("a share for bytes", "[materiality.fragmentation]\nwarning = { reserved = \"2%\", bytes = \"5%\" }\n"),
+    ("more than all", "[materiality.fragmentation]\nwarning = { reserved = \"150%\" }\n"),
+    (
+        "never among others",
+        "[materiality.retained-graph]\nerror = [\n  { full-within = 1000 },\n  \"never\",\n]\n",
+    ),
+    ("a negative time", "[materiality.retained-graph]\nerror = { full-within = -1 }\n"),
     ("a broken expression", "[budget.g]\nmetric = \"call-site-bytes\"\ncall-site = \"(\"\nlimit = 0\n"),
 ];
 
@@ -399,6 +449,17 @@ fn the_schema_accepts_what_is_read_and_refuses_what_is_misspelt() {
         "a budget without a limit",
         "a misspelt metric",
         "a decimal unit",
+        "materiality of a misspelt rule",
+        "materiality of a rule between ranks",
+        "a misspelt level of materiality",
+        "a bare number for a bound",
+        "a misspelt word for a bound",
+        "a misspelt measure",
+        "no measure",
+        "two measures",
+        "a share for bytes",
+        "never among others",
+        "a negative time",
     ];
     for (what, text) in REFUSED.iter().filter(|(what, _)| seen_by_schema.contains(what)) {
         assert!(!valid(text), "{what}");

@@ -16,6 +16,7 @@ use memlint::pickle::Limits;
 use memlint::rules::{RULES, Rule, metas};
 use memlint::snapshot::Snapshot;
 use memlint::unit::Bytes;
+use memlint::verdict::Materiality;
 use page::Page;
 
 /// What one rule finds in a script.
@@ -118,6 +119,16 @@ fn pages_have_the_same_headings_and_their_rule_as_title() {
             "Examples",
         ];
         assert_eq!(page.headings, headings, "{}", rule.meta().name);
+    }
+}
+
+#[test]
+fn pages_name_the_table_that_sets_their_rule() {
+    let table = Materiality::default();
+    for rule in RULES {
+        let meta = rule.meta();
+        let is_named = meta.page.contains(&format!("\n`[materiality.{}]`", meta.name));
+        assert_eq!(is_named, table.row(meta.name).is_some(), "{}", meta.name);
     }
 }
 

@@ -171,6 +171,10 @@ pub(super) struct Config {
     #[arg(long, value_enum, default_value_t = PlainFormat::Text, value_name = "FORMAT")]
     pub(super) output_format: PlainFormat,
 
+    /// Show from which worth on every rule's findings count, not only what the configuration says of it.
+    #[arg(short, long)]
+    pub(super) verbose: bool,
+
     #[command(flatten)]
     pub(super) configuring: Configuring,
 

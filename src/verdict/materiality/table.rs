@@ -1,85 +1,7 @@
-//! The one table of materiality: from which worth on a claim is a note, a warning, an error.
-//!
-//! Every number that turns a claim into a level stands here, with the reason for it; the configuration may replace any
-//! (`[materiality.RULE]`), `memlint config` shows them, and `memlint explain RULE` quotes the rule's row.
+//! The table as memlint brings it: every number that turns a claim into a level, with the reason for it.
 
-use crate::finding::Severity;
-use crate::rules::Worth;
-use crate::unit::{Bytes, percent};
-
-/// What a claim has to be worth.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Bound {
-    /// Nothing: that it is so is enough.
-    Always,
-    /// Off the peak of requested bytes: at least this share of it, and as many bytes.
-    Peak(f64, Bytes),
-    /// Standing where it need not: at least this share of the peak, and as many bytes.
-    Held(f64, Bytes),
-    /// Off what is held from the driver: at least this share of its peak, and as many bytes.
-    Reserved(f64, Bytes),
-    /// The device is full within so many turns.
-    Full(u64),
-}
-
-/// The scale on which shares are taken.
-#[derive(Debug, Clone, Copy)]
-pub struct Scale {
-    /// What held bytes are a share of.
-    pub held: Bytes,
-    /// What reserved bytes are a share of.
-    pub reserved: Bytes,
-}
-
-impl Bound {
-    /// Whether a worth reaches it.
-    pub fn is_met(&self, worth: &Worth, scale: &Scale) -> bool {
-        let reaches = |bytes: Option<Bytes>, whole: Bytes, share: f64, least: Bytes| {
-            bytes.is_some_and(|bytes| bytes >= least && bytes > Bytes::ZERO && bytes.share_of(whole) >= share)
-        };
-        match *self {
-            Bound::Always => true,
-            Bound::Peak(share, least) => {
-                worth.share >= share && worth.share > 0.0 && worth.peak.is_some_and(|saved| saved >= least)
-            }
-            Bound::Held(share, least) => reaches(worth.held, scale.held, share, least),
-            Bound::Reserved(share, least) => reaches(worth.reserved, scale.reserved, share, least),
-            Bound::Full(turns) => worth.turns_left.is_some_and(|left| left <= turns),
-        }
-    }
-
-    /// In words: `5 % of the peak saved`.
-    pub fn words(&self) -> String {
-        let both = |share: f64, bytes: Bytes, of: &str| match (share > 0.0, bytes > Bytes::ZERO) {
-            (true, true) => format!("{} and {bytes} {of}", percent(share)),
-            (true, false) => format!("{} {of}", percent(share)),
-            (false, true) => format!("{bytes} {of}"),
-            (false, false) => format!("any bytes {of}"),
-        };
-        match *self {
-            Bound::Always => "always".to_owned(),
-            Bound::Peak(share, bytes) => both(share, bytes, "of the peak saved"),
-            Bound::Held(share, bytes) => both(share, bytes, "of the peak held"),
-            Bound::Reserved(share, bytes) => both(share, bytes, "of reserved memory saved"),
-            Bound::Full(turns) => format!("the device full within {turns} iterations"),
-        }
-    }
-}
-
-/// The bounds of one rule: any of a list is enough.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Row {
-    /// The rule's name.
-    pub rule: &'static str,
-    /// For a note.
-    pub note: &'static [Bound],
-    /// For a warning.
-    pub warning: &'static [Bound],
-    /// For an error.
-    pub error: &'static [Bound],
-    /// Why these.
-    pub why: &'static str,
-}
+use super::{Bound, Row};
+use crate::unit::Bytes;
 
 const MIB: Bytes = Bytes::MIB;
 const NONE: Bytes = Bytes::ZERO;
@@ -94,7 +16,7 @@ const EVER: Bound = Bound::Full(100_000_000);
 /// cycle holds graphs until the collector comes; a graph that is kept keeps whatever grows with it, and is worse than one
 /// that is recorded for nothing; state and gradients that pile up are no list of the program's; what piles up is no second
 /// copy; what is kept for nothing overlaps, too; and any of these may make a moment's peak.
-pub static TABLE: &[Row] = &[
+pub(super) static TABLE: &[Row<'static>] = &[
     Row {
         rule: "oom",
         note: &[],
@@ -287,17 +209,3 @@ pub static TABLE: &[Row] = &[
         why: "advice is given where it is worth a line",
     },
 ];
-
-/// The row of a rule, and its place in the order of precedence.
-pub fn row(rule: &str) -> Option<(usize, &'static Row)> {
-    TABLE.iter().enumerate().find(|(_, row)| row.rule == rule)
-}
-
-/// The highest level that a worth reaches in a row; `None` where it is not even a note.
-pub(super) fn level(row: &Row, worth: &Worth, scale: &Scale) -> Option<Severity> {
-    let met = |bounds: &[Bound]| bounds.iter().any(|bound| bound.is_met(worth, scale));
-    [(row.error, Severity::Error), (row.warning, Severity::Warning), (row.note, Severity::Info)]
-        .into_iter()
-        .find(|(bounds, _)| met(bounds))
-        .map(|(_, severity)| severity)
-}
