@@ -211,11 +211,14 @@ fn tell(
 }
 
 /// Without annotations a `zero_grad` that zeroes in place leaves no trace. With several optimizers, each with its own
-/// `zero_grad`, the kept gradients may be those of one that zeroes in place.
+/// `zero_grad`, the kept gradients may be those of one that zeroes in place. And without Python's frames
+/// everything seems to be made by the engine's thread, so that parameters pass for gradients, and `model.zero_grad()`, which is not
+/// annotated, is not seen.
 fn confidence(facts: &Facts, cause: Cause, steps: &[Step]) -> Confidence {
     let several = steps.len() > facts.iteration_ends().len() + 1;
     match cause {
         Cause::NeverCalled if !facts.calls.annotated => Confidence::Low,
+        _ if facts.evidence.stacks().is_err() => Confidence::Low,
         Cause::NotInOptimizer if several => Confidence::Medium,
         _ => Confidence::High,
     }

@@ -60,7 +60,9 @@ impl OptimizerStateRegrowth {
             (true, true) => Severity::Error,
             (false, true) => Severity::Warning,
         };
-        vec![claim.sure(if habit { Confidence::High } else { Confidence::Low }).at_most(most)]
+        // Where the first step is lost, so is what the later ones are held against: the history of L-BFGS has equal sizes, too.
+        let knows_first = facts.evidence.first_iteration().is_ok();
+        vec![claim.sure(if habit && knows_first { Confidence::High } else { Confidence::Low }).at_most(most)]
     }
 }
 

@@ -21,8 +21,9 @@ impl Words {
         self.file.ends_with("train.py")
     }
 
-    fn is_python(&self) -> bool {
-        Path::new(&self.file).extension().is_some_and(|ending| ending == "py")
+    /// Whether it is Python's, made code and frozen modules included: the corpus has no other endings.
+    pub(crate) fn is_python(&self) -> bool {
+        self.file.starts_with('<') || Path::new(&self.file).extension().is_some_and(|ending| ending == "py")
     }
 }
 
@@ -105,23 +106,33 @@ pub(crate) fn newer_pytorch(snapshot: Snapshot) -> Snapshot {
 }
 
 /// Other addresses, another day.
-pub(crate) fn at_another_time(mut snapshot: Snapshot) -> Snapshot {
-    const FARTHER: u64 = 0x40_0000_0000;
+pub(crate) fn at_another_time(snapshot: Snapshot) -> Snapshot {
     const LATER: i64 = 86_400_000_000;
+    at_times(farther(snapshot, 0x40_0000_0000), |time| time + LATER)
+}
+
+/// The driver gave out other addresses, so many bytes farther.
+pub(crate) fn farther(mut snapshot: Snapshot, bytes: u64) -> Snapshot {
     for event in snapshot.devices.iter_mut().flat_map(|trace| &mut trace.events) {
         if event.action != memlint::snapshot::Action::OutOfMemory {
-            event.address += FARTHER;
+            event.address += bytes;
         }
-        event.time = Micros(event.time.0 + LATER);
     }
     for segment in &mut snapshot.segments {
-        segment.address += FARTHER;
+        segment.address += bytes;
         for block in &mut segment.blocks {
-            block.address += FARTHER;
+            block.address += bytes;
         }
     }
-    for annotation in &mut snapshot.annotations {
-        annotation.time = Micros(annotation.time.0 + LATER);
+    snapshot
+}
+
+/// Another clock, in microseconds; what has no time gets none.
+pub(crate) fn at_times(mut snapshot: Snapshot, clock: impl Fn(i64) -> i64) -> Snapshot {
+    let events = snapshot.devices.iter_mut().flat_map(|trace| &mut trace.events).map(|event| &mut event.time);
+    let annotations = snapshot.annotations.iter_mut().map(|annotation| &mut annotation.time);
+    for time in events.chain(annotations).filter(|time| time.0 > 0) {
+        *time = Micros(clock(time.0));
     }
     snapshot
 }
