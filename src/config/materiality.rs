@@ -97,6 +97,7 @@ fn with_row(name: &str) -> Result<&'static str, Fault> {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write;
     use std::path::Path;
 
     use super::*;
@@ -107,9 +108,9 @@ mod tests {
         let usual = MaterialityTable::default();
         let mut file = String::new();
         for rule in rules() {
-            file += &format!("[materiality.{rule}]\n");
+            let _ = writeln!(file, "[materiality.{rule}]");
             for cell in usual.cells().filter(|cell| cell.rule == rule) {
-                file += &format!("{} = {}\n", cell.level, cell.bounds);
+                let _ = writeln!(file, "{} = {}", cell.level, cell.bounds);
             }
         }
         let read = Configuration::of(Path::new("memlint.toml"), file.clone()).unwrap().unwrap();

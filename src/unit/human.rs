@@ -34,7 +34,8 @@ pub fn percent(share: f64) -> String {
 /// `2.5 %`: a share that somebody wrote, with all its decimals.
 pub fn exact_percent(share: f64) -> String {
     // 0.07 times 100 is not 7 in binary: the fewest decimals that mean this share.
-    let means = |text: &String| text.parse::<f64>().is_ok_and(|percent| percent / 100.0 == share);
+    let is_it = |percent: f64| (percent / 100.0).to_bits() == share.to_bits();
+    let means = |text: &String| text.parse().is_ok_and(is_it);
     let fewest = (0..=15).map(|decimals| format!("{:.decimals$}", share * 100.0)).find(means);
     format!("{} %", fewest.unwrap_or_else(|| (share * 100.0).to_string()))
 }

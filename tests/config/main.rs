@@ -153,11 +153,11 @@ fn bounds_of_materiality_are_read_with_their_line() {
         .map(|cell| (format!("{}.{} = {}", cell.rule, cell.level, cell.bounds), cell.origin.to_string()))
         .collect();
     let shown = [
-        ("retained-graph.note = \"never\"", "ci/memlint.toml:23"),
-        ("retained-graph.warning = \"always\"", "ci/memlint.toml:21"),
+        ("retained-graph.note = \"never\"", "ci/memlint.toml:22"),
+        ("retained-graph.warning = \"always\"", "ci/memlint.toml:20"),
         (
             "retained-graph.error = [{ full-within = 1000 }, { saved = \"2.5%\", bytes = \"1536MiB\" }, { held = \"4KiB\" }]",
-            "ci/memlint.toml:22",
+            "ci/memlint.toml:21",
         ),
     ];
     assert_eq!(set, shown.map(|(cell, origin)| (cell.to_owned(), origin.to_owned())));
