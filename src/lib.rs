@@ -7,6 +7,7 @@
 //! | module | responsibility |
 //! |---|---|
 //! | [`mod@unit`] | bytes, moments, indices, interners, numbers for people |
+//! | [`threshold`] | numbers that decide a verdict |
 //! | [`input`] | from a path to the bytes of a snapshot, decompressed within limits |
 //! | [`pickle`] | the bounded pickle machine; nothing is ever run |
 //! | [`snapshot`] | the typed snapshot, the same for every PyTorch version |
@@ -51,6 +52,7 @@ pub mod role;
 pub mod rules;
 pub mod snapshot;
 pub mod source;
+pub mod threshold;
 pub mod timeline;
 pub mod unit;
 pub mod verdict;

@@ -44,7 +44,7 @@ impl Spread {
             let farthest = values.iter().map(|value| (value - middle).abs()).fold(0.0, f64::max);
             return Spread { middle, middle_noise: farthest, high_noise: farthest, ..Spread::default() };
         }
-        let (steepness, (low, high)) = slope(&values, LEVEL);
+        let (steepness, (low, high)) = slope(&values, LEVEL.get());
         let slope = if low > 0.0 || high < 0.0 { steepness } else { 0.0 };
         let straightened: Vec<f64> =
             values.iter().enumerate().map(|(at, value)| value - steepness * at as f64).collect();

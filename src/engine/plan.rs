@@ -32,6 +32,12 @@ impl<'a> Plan<'a> {
         }
     }
 
+    /// The same with other bounds of materiality.
+    #[must_use]
+    pub fn with_materiality(self, materiality: Materiality) -> Plan<'a> {
+        Plan { materiality, ..self }
+    }
+
     /// What the settings select, at the levels that they choose.
     pub fn of(settings: &'a Settings) -> Plan<'a> {
         let selection = &settings.selection;

@@ -21,10 +21,11 @@ use rustc_hash::FxHashMap;
 
 use crate::frames::{Frames, Method, PhaseSign};
 use crate::snapshot::{Action, DeviceTrace, Snapshot};
+use crate::threshold::Threshold;
 use crate::unit::{EventIndex, FrameId, Index, StackId};
 
 /// The share of the weight that the responsible line has to carry.
-const SHARE: f64 = 0.5;
+static SHARE: Threshold<f64> = Threshold::new("facts::blame::SHARE", 0.5);
 /// How many frames of a stack, the innermost ones, and how many forwards, one in the other, are looked at: Python's own
 /// limit of recursion.
 const DEEPEST: usize = 1000;
@@ -96,7 +97,7 @@ impl Blame<'_> {
 
     /// The narrowest user frame that carries at least half of the weight, wherever it stands.
     pub fn narrowest(&self, guilty: &[Guilty]) -> Option<FrameId> {
-        self.carrying(guilty, SHARE)
+        self.carrying(guilty, SHARE.get())
     }
 
     /// The narrowest user frame through which all guilty stacks pass that show any Python: where which tensor is large

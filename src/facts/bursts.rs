@@ -8,12 +8,13 @@
 use std::collections::BTreeMap;
 
 use crate::facts::Facts;
+use crate::threshold::Threshold;
 use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index, IterationIndex, Ranks};
 
 /// Iterations whose tensors have to go together.
-const ITERATIONS: usize = 3;
+static ITERATIONS: Threshold<usize> = Threshold::new("facts::bursts::ITERATIONS", 3);
 /// How much of the largest iteration's share the smallest has to have: cycles hold the same things each time.
-const EVEN: f64 = 0.5;
+static EVEN: Threshold<f64> = Threshold::new("facts::bursts::EVEN", 0.5);
 
 /// What one line's tensors lose at one moment.
 #[derive(Debug)]
@@ -71,8 +72,8 @@ fn burst(facts: &Facts, site: FrameId, group: &[(AllocationId, usize)]) -> Optio
     let evenly = shares.keys().zip(shares.keys().skip(1)).all(|(one, next)| next - one == stride);
     let (smallest, most) = (shares.values().min()?, shares.values().max()?);
     if !evenly
-        || shares.len() < ITERATIONS
-        || smallest.share_of(*most) < EVEN
+        || shares.len() < ITERATIONS.get()
+        || smallest.share_of(*most) < EVEN.get()
         || last + 1 + stride < iteration.position()
     {
         return None;

@@ -16,13 +16,14 @@ use crate::frames::PhaseSign;
 use crate::lives::growth::{Growth, Stay, judge};
 use crate::program::{LoopRun, Phase};
 use crate::role::Role;
+use crate::threshold::Threshold;
 use crate::unit::{AllocationId, EventIndex, FrameId, Index, StackId};
 
 /// The largest share of what a turn's model allocates that may stay. Outputs of models measure 0.01 to 0.2 in the
 /// corpus; copies of weights 1.
-const KEPT_SHARE: f64 = 0.5;
+static KEPT_SHARE: Threshold<f64> = Threshold::new("facts::collection::KEPT_SHARE", 0.5);
 /// The share of collected bytes that a backward pass may let go of.
-const RELEASED_BY_BACKWARD: f64 = 0.1;
+static RELEASED_BY_BACKWARD: Threshold<f64> = Threshold::new("facts::collection::RELEASED_BY_BACKWARD", 0.1);
 
 /// What one loop collects, in all of its runs.
 #[derive(Debug)]
@@ -148,7 +149,7 @@ fn collected(facts: &Facts, made: &[Made], run: &LoopRun) -> Option<Collected> {
             }
         }
     }
-    if stays as f64 > KEPT_SHARE * all as f64 {
+    if stays as f64 > KEPT_SHARE.get() * all as f64 {
         return None;
     }
     let sites: Vec<CollectedAt> =
@@ -161,7 +162,7 @@ fn collected_at(run: &LoopRun, site: FrameId, kept: &[Kept]) -> Option<Collected
     let bytes = |released: bool| -> u64 {
         kept.iter().filter(|one| one.made.released || !released).map(|one| one.made.bytes).sum()
     };
-    if bytes(true) as f64 > RELEASED_BY_BACKWARD * bytes(false) as f64 {
+    if bytes(true) as f64 > RELEASED_BY_BACKWARD.get() * bytes(false) as f64 {
         return None;
     }
     let turns = run.starts.len();

@@ -16,11 +16,12 @@ use crate::frames::Frames;
 use crate::program::{FoundBy, Phase, Program};
 use crate::role::{Role, Roles};
 use crate::snapshot::{Action, DeviceTrace, Event, Gap, Snapshot};
+use crate::threshold::Threshold;
 use crate::timeline::Timeline;
 use crate::unit::{EventIndex, Index, StackId};
 
 /// One in so many is few.
-const FEW: usize = 10;
+static FEW: Threshold<usize> = Threshold::new("facts::evidence::FEW", 10);
 
 /// What a device's recording can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,13 +136,13 @@ impl Recorded<'_> {
         let whole = |life: &crate::timeline::Allocation| life.alloc.is_some() && life.free.is_some();
         if !trace.has_history() && !self.has_strange(trace) {
             Err(Hidden::Trace)
-        } else if self.strange(trace).count() * FEW > trace.events.len() {
+        } else if self.strange(trace).count() * FEW.get() > trace.events.len() {
             Err(Hidden::Kinds)
         } else if !trace.events.iter().any(|event| event.action == Action::Alloc) {
             Err(Hidden::Allocations)
         } else if !self.timeline.allocations.iter().any(whole) {
             Err(Hidden::Lives)
-        } else if lost * FEW > lives {
+        } else if lost * FEW.get() > lives {
             Err(Hidden::Events)
         } else {
             Ok(())
@@ -185,9 +186,9 @@ impl Recorded<'_> {
             python += tells(&|stack| !self.frames.python(stack).is_empty());
             own += tells(&|stack| self.frames.user(stack).next().is_some());
         }
-        if bare * FEW > all || python == 0 || python * FEW < outside {
+        if bare * FEW.get() > all || python == 0 || python * FEW.get() < outside {
             Err(Hidden::Stacks)
-        } else if own == 0 || own * FEW < outside {
+        } else if own == 0 || own * FEW.get() < outside {
             Err(Hidden::OwnFrames)
         } else {
             Ok(())

@@ -20,12 +20,13 @@ use crate::lives::Turns;
 use crate::lives::growth::{self, Growth, Stay, judge, may_go_on};
 use crate::program::Phase;
 use crate::role::Role;
+use crate::threshold::Threshold;
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, Confidence, FrameId};
 
 /// How many tensors of state an optimizer keeps for a parameter at most: Adam with `amsgrad` keeps three
 /// (`torch/optim/adam.py`).
-const STATES: usize = 3;
+static STATES: Threshold<usize> = Threshold::new("facts::growing::STATES", 3);
 
 /// A line that grows.
 #[derive(Debug, Clone)]
@@ -313,7 +314,7 @@ impl Parameters {
         }
         let room = |bytes: &Bytes, each: usize| each * self.0.get(bytes).copied().unwrap_or(0);
         let fits = counts.iter().all(|((bytes, role), count)| {
-            *count <= room(bytes, if *role == Role::Gradient { 1 } else { STATES })
+            *count <= room(bytes, if *role == Role::Gradient { 1 } else { STATES.get() })
         });
         theirs.times(2) > all && fits
     }

@@ -15,23 +15,25 @@ use crate::facts::Facts;
 use crate::frames::PhaseSign;
 use crate::lives::growth::{FEWEST, Growth, Stay, judge};
 use crate::program::{LoopRun, Phase};
+use crate::threshold::Threshold;
 use crate::unit::{AllocationId, Bytes, FrameId, FunctionId, Index, StackId};
 
 /// The share of a pass's allocated bytes that has to stay. Passes with autograd keep 0.4 to 0.9; layers whose outputs a
 /// hook collects 0.02, outputs of a pass without autograd less than 0.1.
-const KEPT_SHARE: f64 = 0.35;
+static KEPT_SHARE: Threshold<f64> = Threshold::new("facts::kept_graphs::KEPT_SHARE", 0.35);
 /// The share that is enough in a turn with a backward pass: `retain_graph=True` with a state that is not detached keeps
 /// the part of the graph that leads to the state (0.22 in a language model of two LSTM layers), and what is kept of a
 /// pass that a backward pass has gone through is else an output or two.
-const KEPT_SHARE_AFTER_BACKWARD: f64 = 0.15;
+static KEPT_SHARE_AFTER_BACKWARD: Threshold<f64> =
+    Threshold::new("facts::kept_graphs::KEPT_SHARE_AFTER_BACKWARD", 0.15);
 /// In how many functions what stays was made. Outputs and cached keys and values are made in one.
-const FUNCTIONS: usize = 2;
+static FUNCTIONS: Threshold<usize> = Threshold::new("facts::kept_graphs::FUNCTIONS", 2);
 /// Or at how many places of one function, in models written without modules.
-const PLACES: usize = 4;
+static PLACES: Threshold<usize> = Threshold::new("facts::kept_graphs::PLACES", 4);
 /// The share of what outlived its turn that a backward pass may release; more means that it is used after all.
-const RELEASED_BY_BACKWARD: f64 = 0.1;
+static RELEASED_BY_BACKWARD: Threshold<f64> = Threshold::new("facts::kept_graphs::RELEASED_BY_BACKWARD", 0.1);
 /// How many further turns a pass's tensors have to outlive: the next turn's result replaces those of an overlap.
-const OUTLIVES: usize = 2;
+static OUTLIVES: Threshold<usize> = Threshold::new("facts::kept_graphs::OUTLIVES", 2);
 
 /// What the passes of one line left behind.
 #[derive(Debug)]
@@ -173,7 +175,7 @@ fn of_run(lives: &[Life], backwards: &[usize], run: &LoopRun) -> Option<KeptGrap
     for (turn, start) in run.starts.iter().enumerate() {
         let (from, to) = (start.position(), run.end_of(turn).position());
         // It outlives two further turns, or all that are left.
-        let until = run.end_of((turn + OUTLIVES).min(turns - 1)).position();
+        let until = run.end_of((turn + OUTLIVES.get()).min(turns - 1)).position();
         let begin = lives.partition_point(|life| life.born < from);
         let backward = backwards.partition_point(|at| *at < from) < backwards.partition_point(|at| *at < to);
         let mut beside = Vec::new();
@@ -222,8 +224,8 @@ fn weigh(passes: &Passes, turns: usize) -> Option<Bytes> {
     let tested = passes.range(..turns - 1).filter(|(_, pass)| pass.keeps()).count();
     let kept: Bytes = ran().map(|pass| pass.kept).sum();
     let released: Bytes = ran().map(|pass| pass.released).sum();
-    let used = released.get() as f64 > RELEASED_BY_BACKWARD * kept.get() as f64;
-    (keeping >= FEWEST && tested + 1 >= FEWEST && !used).then_some(kept)
+    let used = released.get() as f64 > RELEASED_BY_BACKWARD.get() * kept.get() as f64;
+    (keeping >= FEWEST.get() && tested + 1 >= FEWEST.get() && !used).then_some(kept)
 }
 
 impl Pass {
@@ -241,8 +243,8 @@ impl Pass {
     }
 
     fn keeps(&self) -> bool {
-        let share = if self.backward { KEPT_SHARE_AFTER_BACKWARD } else { KEPT_SHARE };
-        let spread = self.functions.len() >= FUNCTIONS || self.places.len() >= PLACES;
+        let share = if self.backward { KEPT_SHARE_AFTER_BACKWARD.get() } else { KEPT_SHARE.get() };
+        let spread = self.functions.len() >= FUNCTIONS.get() || self.places.len() >= PLACES.get();
         spread && self.kept.get() as f64 >= share * self.made.get() as f64
     }
 }

@@ -8,14 +8,15 @@
 use crate::facts::Facts;
 use crate::facts::occupants::occupants;
 use crate::snapshot::Segment;
+use crate::threshold::Threshold;
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, EventIndex, Index};
 
 /// The share of a segment that its tenant takes: the block for which the segment was made.
-const TENANT: f64 = 0.5;
+static TENANT: Threshold<f64> = Threshold::new("facts::pinned::TENANT", 0.5);
 /// The share of a segment up to which it counts as nearly empty. The pinned ones of the corpus reach 6 %, segments that
 /// serve a loop 47 % and more.
-const EMPTY: f64 = 0.25;
+static EMPTY: Threshold<f64> = Threshold::new("facts::pinned::EMPTY", 0.25);
 
 /// A segment that small blocks keep from being released.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +58,7 @@ fn examine(facts: &Facts, size: Bytes, inside: &[AllocationId]) -> Option<Pinned
         .iter()
         .filter_map(|id| Some((*id, facts.timeline.allocation(*id)?, facts.block_size(*id))))
         .collect();
-    let tenants = all.iter().filter(|(.., bytes)| bytes.share_of(size) >= TENANT);
+    let tenants = all.iter().filter(|(.., bytes)| bytes.share_of(size) >= TENANT.get());
     let (tenant, gone) = tenants
         .map(|(id, one, _)| one.free.map(|died| (*id, died)))
         .collect::<Option<Vec<_>>>()?
@@ -81,7 +82,7 @@ fn examine(facts: &Facts, size: Bytes, inside: &[AllocationId]) -> Option<Pinned
         }
     }
     let used = Bytes(u64::try_from(used).unwrap_or(0));
-    if level <= 0 || used.share_of(size) > EMPTY {
+    if level <= 0 || used.share_of(size) > EMPTY.get() {
         return None;
     }
     let pins = all.iter().filter(|(_, one, _)| one.free.is_none()).map(|(id, ..)| *id).collect();

@@ -15,20 +15,24 @@ use crate::facts::Facts;
 use crate::frames::GraphSign;
 use crate::lives::Curve;
 use crate::snapshot::Action;
+use crate::threshold::Threshold;
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, FrameId, FunctionId, Index, StackId};
 
 /// Fewer sizes in a row may be chance: 24 orders of four sizes, one of them rising.
-const LINKS: usize = 3;
+static LINKS: Threshold<usize> = Threshold::new("facts::reallocation::LINKS", 3);
 /// Successors that still wait for what they replace: a bound on the work in a file of leaks.
 const WAITING: usize = 64;
 /// How much of the buffer's growth the rest of the program may show.
-const ALONE: f64 = 0.5;
+static ALONE: Threshold<f64> = Threshold::new("facts::reallocation::ALONE", 0.5);
+/// The share of versions that go in the first half of their successor's life: a buffer that is copied into the next lets go
+/// of the old one at once.
+static SOON: Threshold<f64> = Threshold::new("facts::reallocation::SOON", 0.7);
 /// Sizes in a row where no C++ frame names the operator; requests of chance sizes rise four or five times in a row.
-const UNNAMED_LINKS: usize = 5;
+static UNNAMED_LINKS: Threshold<usize> = Threshold::new("facts::reallocation::UNNAMED_LINKS", 5);
 /// How far a step of such a chain may lie from the median one, and how many of its steps have to lie so near.
-const STEP_SPREAD: f64 = 0.1;
-const EVEN_STEPS: f64 = 0.7;
+static STEP_SPREAD: Threshold<f64> = Threshold::new("facts::reallocation::STEP_SPREAD", 0.1);
+static EVEN_STEPS: Threshold<f64> = Threshold::new("facts::reallocation::EVEN_STEPS", 0.7);
 
 /// Buffers that one function of the user's code replaces by ever larger ones.
 #[derive(Debug)]
@@ -148,7 +152,7 @@ fn chains(facts: &Facts) -> Vec<Vec<AllocationId>> {
         let mut chain: Vec<AllocationId> =
             std::iter::successors(Some(*id), |id| before.get(id).copied()).collect();
         chain.reverse();
-        (chain.len() > LINKS && goes_soon(facts, &chain)).then_some(chain)
+        (chain.len() > LINKS.get() && goes_soon(facts, &chain)).then_some(chain)
     };
     last.filter_map(chain).collect()
 }
@@ -163,7 +167,7 @@ fn goes_soon(facts: &Facts, chain: &[AllocationId]) -> bool {
         Some(dies.saturating_sub(born) * 2 <= end.saturating_sub(born))
     };
     let yes = chain.windows(2).filter(|pair| soon(pair) == Some(true)).count();
-    yes * 10 >= (chain.len() - 1) * 7
+    yes as f64 >= SOON.get() * (chain.len() - 1) as f64
 }
 
 /// Whether a buffer grows in even steps, often enough to be no chance.
@@ -173,8 +177,9 @@ fn is_even(facts: &Facts, chain: &[AllocationId]) -> bool {
         chain.windows(2).filter_map(|pair| Some(size(pair.last()?) - size(pair.first()?))).collect();
     steps.sort_unstable();
     let median = steps.get(steps.len() / 2).copied().unwrap_or(0) as f64;
-    let near = steps.iter().filter(|step| (**step as f64 - median).abs() <= STEP_SPREAD * median).count();
-    steps.len() >= UNNAMED_LINKS && near as f64 >= EVEN_STEPS * steps.len() as f64
+    let near =
+        steps.iter().filter(|step| (**step as f64 - median).abs() <= STEP_SPREAD.get() * median).count();
+    steps.len() >= UNNAMED_LINKS.get() && near as f64 >= EVEN_STEPS.get() * steps.len() as f64
 }
 
 /// Whether C++ frames name an operator that makes one tensor of several, or a larger one of one.
@@ -226,7 +231,7 @@ impl Rest {
             .filter_map(|pair| Some(sum(pair.last()?).saturating_sub(sum(pair.first()?)) as f64))
             .collect();
         let sizes: Vec<f64> = versions.iter().skip(1).map(|one| one.bytes.get() as f64).collect();
-        growth(&work) < ALONE * growth(&sizes)
+        growth(&work) < ALONE.get() * growth(&sizes)
     }
 }
 

@@ -11,13 +11,14 @@ use std::ops::Bound;
 
 use crate::facts::Facts;
 use crate::role::Role;
+use crate::threshold::Threshold;
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, EventIndex};
 
 /// Fewer tensors than this prove nothing by their sizes.
-const TENSORS: usize = 4;
+static TENSORS: Threshold<usize> = Threshold::new("facts::regrowth::TENSORS", 4);
 /// The share of bytes by which two makings have to agree.
-const ALIKE: f64 = 0.9;
+static ALIKE: Threshold<f64> = Threshold::new("facts::regrowth::ALIKE", 0.9);
 
 /// One making of an optimizer's state.
 #[derive(Debug)]
@@ -69,7 +70,7 @@ pub(super) fn makings(facts: &Facts) -> Vec<StateMaking> {
         }
         let again =
             || makings.last().is_some_and(|last| holds_again(facts, last, &last_sizes, &tensors, &sizes));
-        if tensors.len() < TENSORS || !(sizes.alike(&first) || again()) {
+        if tensors.len() < TENSORS.get() || !(sizes.alike(&first) || again()) {
             continue;
         }
         let is_bound_anew = replaced_by(facts, &predecessor, &tensors);
@@ -104,7 +105,7 @@ fn holds_again(
         one.and_then(Allocation::given_back).is_some_and(|freed| Some(freed) <= began)
     };
     let left: Vec<AllocationId> = last.tensors.iter().copied().filter(|id| !gone(id)).collect();
-    facts.bytes(&left).share_of(last.bytes) <= 1.0 - ALIKE
+    facts.bytes(&left).share_of(last.bytes) <= 1.0 - ALIKE.get()
 }
 
 /// Whether most of an earlier making goes while a later one is made: an optimizer that binds its state anew
@@ -175,7 +176,7 @@ impl Sizes {
 
     /// Whether nearly all bytes are in tensors of equal sizes. Takes time by the sizes of this one alone.
     fn alike(&self, first: &Sizes) -> bool {
-        self.common(first).share_of(self.total.max(first.total)) >= ALIKE
+        self.common(first).share_of(self.total.max(first.total)) >= ALIKE.get()
     }
 
     /// Whether most bytes are in tensors larger than any parameter: vectors of all of them, the history of L-BFGS. An
@@ -188,7 +189,7 @@ impl Sizes {
 
     /// Whether nearly all of another's bytes are here, in tensors of equal sizes.
     fn hold(&self, other: &Sizes) -> bool {
-        self.common(other).share_of(other.total) >= ALIKE
+        self.common(other).share_of(other.total) >= ALIKE.get()
     }
 
     fn common(&self, other: &Sizes) -> Bytes {

@@ -8,13 +8,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::facts::Facts;
+use crate::threshold::Threshold;
 use crate::unit::{AllocationId, Bytes, IterationIndex, StackId};
 
 /// The iterations in which a stack has to allocate before its sizes say anything.
-const FEWEST: usize = 5;
+static FEWEST: Threshold<usize> = Threshold::new("facts::shapes::FEWEST", 5);
 /// Of this many changes from one iteration to the next one at least has to go down. Sizes drawn at random go down in
 /// every second; growth and curricula of the corpus never do.
-const CHANGES_A_FALL: usize = 4;
+static CHANGES_A_FALL: Threshold<usize> = Threshold::new("facts::shapes::CHANGES_A_FALL", 4);
 
 /// What the loop allocates, by whether its sizes repeat.
 #[derive(Debug, Default)]
@@ -52,9 +53,9 @@ impl Series {
         let sizes: Vec<Bytes> = self.largest.values().copied().collect();
         let different: BTreeSet<Bytes> = sizes.iter().copied().collect();
         let falls = sizes.windows(2).filter(|pair| matches!(pair, [before, after] if after < before)).count();
-        sizes.len() >= FEWEST
+        sizes.len() >= FEWEST.get()
             && different.len() * 2 > sizes.len()
-            && falls * CHANGES_A_FALL >= sizes.len() - 1
+            && falls * CHANGES_A_FALL.get() >= sizes.len() - 1
     }
 }
 

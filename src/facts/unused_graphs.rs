@@ -24,21 +24,22 @@ use crate::lives::{Change, Changes};
 use crate::program::Phase;
 use crate::role::Role;
 use crate::snapshot::Action;
+use crate::threshold::Threshold;
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index, IterationIndex, StackId};
 
 /// The share of a call's bytes that has to outlive it for nothing. Recordings without `no_grad` measure 0.5 to 0.93,
 /// training at most 0.24.
-const SHARE: f64 = 0.4;
+static SHARE: Threshold<f64> = Threshold::new("facts::unused_graphs::SHARE", 0.4);
 /// The share of a call's tensors, by number: caches of keys and values hold most bytes of a call, but few tensors.
-const SHARE_BY_NUMBER: f64 = 0.25;
+static SHARE_BY_NUMBER: Threshold<f64> = Threshold::new("facts::unused_graphs::SHARE_BY_NUMBER", 0.25);
 /// Fewer tensors than this are a small model's output.
-const FEWEST: usize = 4;
+static FEWEST: Threshold<usize> = Threshold::new("facts::unused_graphs::FEWEST", 4);
 /// The share of a call's bytes that a backward pass lets go of if it goes through the call's graph. Where the program holds
 /// every output it measures 0.48 (a network over trees), where it holds the graph itself 0.
-const USED: f64 = 0.05;
+static USED: Threshold<f64> = Threshold::new("facts::unused_graphs::USED", 0.05);
 /// The share of a line's calls that has to look so: a line that serves training as well does not.
-const CALLS: f64 = 0.8;
+static CALLS: Threshold<f64> = Threshold::new("facts::unused_graphs::CALLS", 0.8);
 
 /// What a line's forward passes kept for nothing.
 #[derive(Debug)]
@@ -73,7 +74,7 @@ pub(super) fn unused_graphs(facts: &Facts) -> Vec<UnusedGraph> {
             .filter_map(|call| Some((*call, kept_for_nothing(facts, &backward, call)?)))
             .collect();
         let Some(line) = calls.first().and_then(|call| call.line) else { continue };
-        if unused.is_empty() || (unused.len() as f64) < CALLS * calls.len() as f64 {
+        if unused.is_empty() || (unused.len() as f64) < CALLS.get() * calls.len() as f64 {
             continue;
         }
         let graph = found.entry(line).or_insert_with(|| UnusedGraph::at(line));
@@ -141,8 +142,9 @@ fn kept_for_nothing(
     let kept: Vec<AllocationId> =
         made.iter().copied().filter(|id| Some(*id) != output && outlives(id)).collect();
     let (bytes, all) = (facts.bytes(&kept), facts.bytes(&made));
-    let most = bytes.share_of(all) >= SHARE && kept.len() as f64 >= SHARE_BY_NUMBER * made.len() as f64;
-    if kept.len() < FEWEST || !most {
+    let most =
+        bytes.share_of(all) >= SHARE.get() && kept.len() as f64 >= SHARE_BY_NUMBER.get() * made.len() as f64;
+    if kept.len() < FEWEST.get() || !most {
         return None;
     }
     let freed = |id: &AllocationId| facts.timeline.allocation(*id)?.free_requested;
@@ -151,7 +153,7 @@ fn kept_for_nothing(
     let used: Vec<AllocationId> = made.iter().copied().filter(by_backward).collect();
     let last = kept.iter().filter_map(freed).map(Index::position).max()?;
     let unused =
-        facts.bytes(&used).share_of(all) < USED && !backward.used_and_retained(call.end, last, bytes);
+        facts.bytes(&used).share_of(all) < USED.get() && !backward.used_and_retained(call.end, last, bytes);
     (unused && !backward.cut_off(call.start, last)).then_some(kept)
 }
 
@@ -212,7 +214,7 @@ impl BackwardPasses {
             count.checked_sub(1).and_then(|last| self.released.get(last)).map_or(0, |(_, total)| *total)
         };
         let released = Bytes(until(to).saturating_sub(until(from)));
-        self.ran(from, to) && released.share_of(kept) < USED
+        self.ran(from, to) && released.share_of(kept) < USED.get()
     }
 }
 

@@ -25,6 +25,7 @@ use rustc_hash::FxHashMap;
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::theil_sen;
+use crate::threshold::Threshold;
 use crate::unit::Confidence;
 
 /// The share of those that outlive an age which has to stay for good, for the age to divide what stays from what comes and
@@ -33,24 +34,24 @@ use crate::unit::Confidence;
 /// is no longer taken for what stays (in simulations of recordings of 10 to 1,000 turns with a mean life of 20 turns, 0 to 3 %
 /// where it is certain, against 12 % and more at one half). The higher it is, the less is found where as many tensors
 /// come and go at ages up to that of the recording.
-const MOSTLY: f64 = 0.75;
+static MOSTLY: Threshold<f64> = Threshold::new("lives::growth::MOSTLY", 0.75);
 
 /// A share that is none but for rounding.
 const NOTHING: f64 = 1e-9;
 
 /// Rises that convince where every turn shows one: of five turns without growth all five rise in one case of 2^5, less
 /// than [`LEVEL`].
-const CONVINCING: usize = 5;
+static CONVINCING: Threshold<usize> = Threshold::new("lives::growth::CONVINCING", 5);
 
 /// The level of the tests and of the bounds, one-sided, as is usual.
-pub const LEVEL: f64 = 0.05;
+pub static LEVEL: Threshold<f64> = Threshold::new("lives::growth::LEVEL", 0.05);
 
 /// Rises below which there is nothing to say: two points always lie on a line.
-pub const FEWEST: usize = 3;
+pub static FEWEST: Threshold<usize> = Threshold::new("lives::growth::FEWEST", 3);
 
 /// Rises from which growth is certain: a series without growth rises in eight turns of ten in fewer than one case in
 /// eighteen (the sign test: 56 of 1,024), and each of these rises has to stay for good on top.
-pub const CERTAIN: usize = 8;
+pub static CERTAIN: Threshold<usize> = Threshold::new("lives::growth::CERTAIN", 8);
 
 /// Something that was there at the ends of one or more turns.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -103,8 +104,8 @@ impl Growth {
     pub fn confidence(&self) -> Confidence {
         let throughout = self.from <= 1 && self.horizon == 0 && self.rises == self.turns;
         match self.rises {
-            CERTAIN.. => Confidence::High,
-            CONVINCING.. if throughout => Confidence::Medium,
+            rises if rises >= CERTAIN.get() => Confidence::High,
+            rises if rises >= CONVINCING.get() && throughout => Confidence::Medium,
             _ => Confidence::Low,
         }
     }
@@ -132,7 +133,7 @@ pub fn may_go_on(stays: &[Stay], turns: usize) -> bool {
     let arrivals = arrivals(stays, turns, 0);
     let last = arrivals.last().map_or(turns, |(turn, _)| turn + 1);
     let by_chance = (last as f64 / turns as f64).powf(arrivals.len() as f64);
-    horizon(stays, turns).is_some() && (arrivals.len() < FEWEST || by_chance >= LEVEL)
+    horizon(stays, turns).is_some() && (arrivals.len() < FEWEST.get() || by_chance >= LEVEL.get())
 }
 
 /// The least number of ends after which most stay for good; `None` where nothing does.
@@ -163,10 +164,10 @@ fn horizon(stays: &[Stay], turns: usize) -> Option<usize> {
     if made.is_empty() || surviving <= NOTHING {
         return None;
     }
-    if surviving > MOSTLY {
+    if surviving > MOSTLY.get() {
         return Some(0);
     }
-    after.iter().find(|(_, share)| surviving > MOSTLY * share).map(|(age, _)| *age)
+    after.iter().find(|(_, share)| surviving > MOSTLY.get() * share).map(|(age, _)| *age)
 }
 
 /// The turns in which something arrived that stays, ascending, with its bytes.
@@ -183,7 +184,7 @@ fn arrivals(stays: &[Stay], turns: usize, horizon: usize) -> Vec<(usize, f64)> {
 fn steady_from(arrivals: &[(usize, f64)], judged: usize) -> Option<usize> {
     let last = arrivals.last()?.0;
     let pause = (judged - 1).saturating_sub(last);
-    let limit = -Normal::new(0.0, 1.0).map_or(f64::INFINITY, |normal| normal.inverse_cdf(1.0 - LEVEL));
+    let limit = -Normal::new(0.0, 1.0).map_or(f64::INFINITY, |normal| normal.inverse_cdf(1.0 - LEVEL.get()));
     let mut begin = None;
     let (mut sum, mut longest) = (0.0, 0);
     // From the last rise backward: how many follow, the sum of their turns, and the longest pause between two of them.
@@ -200,7 +201,7 @@ fn steady_from(arrivals: &[(usize, f64)], judged: usize) -> Option<usize> {
         } else {
             (sum / many - *turn as f64 - span / 2.0) * (12.0 * many).sqrt() / span
         };
-        if following + 1 >= FEWEST && pause <= longest && early >= limit {
+        if following + 1 >= FEWEST.get() && pause <= longest && early >= limit {
             begin = Some(at);
         }
         sum += *turn as f64;
@@ -220,7 +221,7 @@ fn slope(steady: &[(usize, f64)], judged: usize) -> (f64, (f64, f64)) {
         }
         values.push(sum);
     }
-    theil_sen::slope(&values, LEVEL)
+    theil_sen::slope(&values, LEVEL.get())
 }
 
 /// Judges a curve by its levels at the ends of turns.
@@ -330,11 +331,11 @@ mod tests {
             for every in [1, 2, 5, turns / 10] {
                 let mut stays = leak((0..turns).step_by(every));
                 let alone = judge(&stays, turns).unwrap();
-                assert!(alone.rises >= CERTAIN, "every {every} of {turns}: {alone:?}");
+                assert!(alone.rises >= CERTAIN.get(), "every {every} of {turns}: {alone:?}");
                 stays.extend(window(turns, 7));
                 stays.extend(leak(0..turns / 4));
                 let beside = judge(&stays, turns).unwrap();
-                assert!(beside.rises >= FEWEST, "every {every} of {turns}: {beside:?}");
+                assert!(beside.rises >= FEWEST.get(), "every {every} of {turns}: {beside:?}");
             }
         }
     }

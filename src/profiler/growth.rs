@@ -39,7 +39,7 @@ impl Growth {
         let settled = passes.get(1..).unwrap_or_default();
         let totals: Vec<Bytes> = settled.iter().map(|pass| pass.resident.total()).collect();
         let series: Vec<f64> = totals.iter().map(|total| total.get() as f64).collect();
-        if series.len() <= FEWEST {
+        if series.len() <= FEWEST.get() {
             return Growth::TooShort;
         }
         if let Some(growth) = of_levels(&series).filter(|growth| growth.slope >= 1.0) {

@@ -9,10 +9,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::scene::Scene;
 use super::sizes::Sizes;
 use super::{Evidence, Role, Verdicts};
+use crate::threshold::Threshold;
 use crate::unit::{Bytes, StackId};
 
 /// Fewer blocks of a place in a lap prove nothing by their sizes.
-const FEWEST: usize = 4;
+static FEWEST: Threshold<usize> = Threshold::new("role::replaced::FEWEST", 4);
 
 /// What one place makes.
 #[derive(Default)]
@@ -56,7 +57,7 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
     // Whether a place makes, lap by lap, what went: at least nine tenths of it, and no more than a tenth beyond.
     let makes_up = |place: &Place| {
         let (whole, made) = (replaced.times(place.laps.len() as u64), place.bytes);
-        place.blocks >= FEWEST * place.laps.len()
+        place.blocks >= FEWEST.get() * place.laps.len()
             && place.alike * 10 >= place.blocks * 9
             && (0.9..=1.1).contains(&made.share_of(whole))
     };

@@ -4,6 +4,7 @@ use super::claim::{Besides, Claim, Mending, Place, Telling, Worth, related};
 use super::{declare_rule, measure};
 use crate::facts::{Cause, Facts, Guilty, Release};
 use crate::finding::{Finding, Related, Seek, Severity, Value};
+use crate::threshold::Threshold;
 use crate::unit::{Bytes, Confidence, EventIndex, Index, count, percent};
 
 declare_rule! {
@@ -14,7 +15,7 @@ declare_rule! {
 }
 
 /// From so many releases in the loop on they are a habit. The end of an evaluation or of the whole run releases once.
-const HABIT: usize = 3;
+static HABIT: Threshold<usize> = Threshold::new("rules::allocator_thrash::HABIT", 3);
 impl AllocatorThrash {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let inside = |at: EventIndex| facts.iteration_of(at).is_some();
@@ -23,7 +24,7 @@ impl AllocatorThrash {
             .into_iter()
             .filter(|release| inside(release.event) && release.requests.iter().any(|at| inside(*at)))
             .collect();
-        if turnover.len() < HABIT {
+        if turnover.len() < HABIT.get() {
             return Vec::new();
         }
         let regained: Bytes = turnover.iter().map(|release| release.regained).sum();

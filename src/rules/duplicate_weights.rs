@@ -10,6 +10,7 @@ use crate::frames::{MemorySign, Method};
 use crate::lives::Changes;
 use crate::program::Phase;
 use crate::role::Role;
+use crate::threshold::Threshold;
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, Confidence, FrameId, Index, StackId, count, percent};
 
@@ -21,11 +22,11 @@ declare_rule! {
 }
 
 /// The share of the model's weights that a copy has to hold.
-const COVERED: f64 = 0.8;
+static COVERED: Threshold<f64> = Threshold::new("rules::duplicate_weights::COVERED", 0.8);
 /// The share of an in-loop copy that has to be weights: other things are made in loops, too.
-const ALIKE: f64 = 0.8;
+static ALIKE: Threshold<f64> = Threshold::new("rules::duplicate_weights::ALIKE", 0.8);
 /// Fewer tensors of equal sizes prove nothing.
-const FEWEST: usize = 4;
+static FEWEST: Threshold<usize> = Threshold::new("rules::duplicate_weights::FEWEST", 4);
 
 /// How a copy came to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,8 +90,8 @@ fn copies_of_weights(facts: &Facts) -> Vec<Copied> {
         }
         let bytes = facts.bytes(&tensors);
         let covered = matched.share_of(all);
-        let alike = kind == Kind::Loaded || matched.share_of(bytes) >= ALIKE;
-        let copied = covered >= COVERED && alike && count >= FEWEST;
+        let alike = kind == Kind::Loaded || matched.share_of(bytes) >= ALIKE.get();
+        let copied = covered >= COVERED.get() && alike && count >= FEWEST.get();
         copied.then_some(Copied { kind, frame, tensors, bytes, covered })
     };
     groups.into_iter().filter_map(copy).collect()

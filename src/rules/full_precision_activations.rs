@@ -7,6 +7,7 @@ use crate::finding::{Finding, Value};
 use crate::frames::Owner;
 use crate::lives::Changes;
 use crate::role::Role;
+use crate::threshold::Threshold;
 use crate::unit::{AllocationId, Bytes, Confidence, count, percent};
 
 declare_rule! {
@@ -17,13 +18,13 @@ declare_rule! {
 }
 
 /// The share of the peak that activations have to make.
-const SHARE: f64 = 0.4;
+static SHARE: Threshold<f64> = Threshold::new("rules::full_precision_activations::SHARE", 0.4);
 
 impl FullPrecisionActivations {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let activations = facts.at_steady_peak(Role::Activation);
         let bytes = facts.bytes(&activations);
-        if bytes.share_of(facts.steady().peak) < SHARE || !is_plain(facts) {
+        if bytes.share_of(facts.steady().peak) < SHARE.get() || !is_plain(facts) {
             return Vec::new();
         }
         let mending = Mending::estimate(saving(facts, bytes));

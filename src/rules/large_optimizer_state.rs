@@ -6,6 +6,7 @@ use crate::facts::Facts;
 use crate::finding::{Finding, Value};
 use crate::lives::Changes;
 use crate::role::Role;
+use crate::threshold::Threshold;
 use crate::unit::{AllocationId, Bytes, Confidence, count, percent};
 
 declare_rule! {
@@ -16,16 +17,16 @@ declare_rule! {
 }
 
 /// The share of the peak that the state has to make.
-const SHARE: f64 = 0.25;
+static SHARE: Threshold<f64> = Threshold::new("rules::large_optimizer_state::SHARE", 0.25);
 /// Of four bytes one stays: 8 bits instead of 32 (Dettmers et al. 2022, "8-bit Optimizers via Block-wise Quantization"; the
 /// scales of its blocks add less than a percent).
-const KEPT_PART: u64 = 4;
+static KEPT_PART: Threshold<u64> = Threshold::new("rules::large_optimizer_state::KEPT_PART", 4);
 
 impl LargeOptimizerState {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let state = facts.at_steady_peak(Role::OptimizerState);
         let bytes = facts.bytes(&state);
-        if bytes.share_of(facts.steady().peak) < SHARE {
+        if bytes.share_of(facts.steady().peak) < SHARE.get() {
             return Vec::new();
         }
         let mending = Mending::estimate(saving(facts, bytes));
@@ -38,7 +39,7 @@ impl LargeOptimizerState {
 /// is the highest.
 fn saving(facts: &Facts, bytes: Bytes) -> Bytes {
     let without = Changes::removing(facts.with_role(Role::OptimizerState).map(|(id, _)| id));
-    let lost = bytes - Bytes(bytes.get() / KEPT_PART);
+    let lost = bytes - Bytes(bytes.get() / KEPT_PART.get());
     lost.min(without.saving(facts.timeline))
 }
 

@@ -11,6 +11,7 @@ use crate::finding::{Excuse, Finding, Related, Value};
 use crate::lives::{Change, Changes};
 use crate::program::{Phase, Step};
 use crate::role::Role;
+use crate::threshold::Threshold;
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, Index, StackId, count};
 
@@ -23,7 +24,7 @@ declare_rule! {
 
 /// The share of all gradients' bytes that the parameters' sizes have to explain, before another size counts as strange.
 /// Plain models measure 1; with flat parameters, or gradients in buckets, it is near 0.
-const EXPLAINED: f64 = 0.8;
+static EXPLAINED: Threshold<f64> = Threshold::new("rules::missing_zero_grad::EXPLAINED", 0.8);
 
 /// A gradient that stays, with the temporaries that later backward passes added to it.
 struct Kept<'a> {
@@ -132,7 +133,7 @@ impl Strangers {
             facts.with_role(Role::Parameter).map(|(_, one)| one.bytes).collect();
         let gradients = || facts.with_role(Role::Gradient).map(|(_, one)| one.bytes);
         let known: Bytes = gradients().filter(|bytes| parameters.contains(bytes)).sum();
-        let explained = known.share_of(gradients().sum()) >= EXPLAINED;
+        let explained = known.share_of(gradients().sum()) >= EXPLAINED.get();
         Strangers { parameters, explained }
     }
 

@@ -7,6 +7,7 @@ use super::{declare_rule, measure};
 use crate::facts::{Facts, StateMaking};
 use crate::finding::{Finding, Measure, Related, Severity, Value};
 use crate::lives::{Change, Changes};
+use crate::threshold::Threshold;
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, StackId, count};
 
 declare_rule! {
@@ -19,12 +20,12 @@ declare_rule! {
 /// How far the state may outgrow the gradients that it is for, against the first making: a group of parameters that is
 /// added to an optimizer brings its gradients along. Recordings that add groups measure 1, those that pile up states 2 and
 /// more with the second making.
-const OUTGROWN: f64 = 1.5;
+static OUTGROWN: Threshold<f64> = Threshold::new("rules::optimizer_state_regrowth::OUTGROWN", 1.5);
 /// A model made anew has parameters for at least this share of its optimizer's state.
-const NEW_MODEL: f64 = 0.2;
+static NEW_MODEL: Threshold<f64> = Threshold::new("rules::optimizer_state_regrowth::NEW_MODEL", 0.2);
 
 /// Makings from which on they are a habit: a second state may be a second phase of training.
-const HABIT: usize = 3;
+static HABIT: Threshold<usize> = Threshold::new("rules::optimizer_state_regrowth::HABIT", 3);
 
 /// What became of the states before the last.
 struct Earlier {
@@ -52,7 +53,7 @@ impl OptimizerStateRegrowth {
         let earlier = Earlier { all, kept };
         let told = move |worth: &Worth| tell(facts, makings, &earlier, worth);
         let claim = Claim::new(&Self::META, about, Mending::lives(mended), told);
-        let habit = makings.len() >= HABIT;
+        let habit = makings.len() >= HABIT.get();
         // Where the old state goes, the new one costs what it costs; that its moments are lost is worth a warning.
         let claim = claim.holding(if piles_up { resident } else { first.bytes });
         let most = match (piles_up, habit) {
@@ -73,7 +74,7 @@ fn tell(facts: &Facts, makings: &[StateMaking], earlier: &Earlier, worth: &Worth
     };
     let resident = facts.bytes(&earlier.kept);
     let piles_up = resident.times(2) >= first.bytes;
-    let message = if last.bytes.share_of(first.bytes) > OUTGROWN {
+    let message = if last.bytes.share_of(first.bytes) > OUTGROWN.get() {
         format!("the optimizer's state is made {} times, up to {}", makings.len(), last.bytes)
     } else {
         format!("the optimizer's {} of state are made {} times", first.bytes, makings.len())
@@ -122,8 +123,10 @@ fn evidence(
 /// The makings of one state, if there are several and no new model asks for them.
 fn regrown<'a>(facts: &'a Facts) -> &'a [StateMaking] {
     let makings = facts.state_makings();
-    let new_models =
-        makings.iter().skip(1).filter(|making| making.new_parameters.share_of(making.bytes) >= NEW_MODEL);
+    let new_models = makings
+        .iter()
+        .skip(1)
+        .filter(|making| making.new_parameters.share_of(making.bytes) >= NEW_MODEL.get());
     let same_line = |making: &StateMaking| making_place(facts, making).map(|(_, frame)| frame);
     let alike = makings.windows(2).all(|pair| match pair {
         [a, b] => same_line(a) == same_line(b),
@@ -144,7 +147,7 @@ fn new_groups(facts: &Facts, makings: &[StateMaking]) -> bool {
     let (earlier, kept): (Vec<AllocationId>, Vec<AllocationId>) =
         earlier.partition(|id| !outlives(facts, *id, last));
     let ((state, gradients), (state_then, gradients_then)) = (last.alive(facts), first.alive(facts));
-    let outgrown = state.share_of(gradients) > OUTGROWN * state_then.share_of(gradients_then);
+    let outgrown = state.share_of(gradients) > OUTGROWN.get() * state_then.share_of(gradients_then);
     facts.bytes(&kept) > facts.bytes(&earlier) && gradients > Bytes::ZERO && !outgrown
 }
 

@@ -10,6 +10,7 @@ use crate::program::Phase;
 use crate::replay::Failure;
 use crate::role::Role;
 use crate::snapshot::Action;
+use crate::threshold::Threshold;
 use crate::unit::{AllocationId, Bytes, Confidence, Index, StackId, count};
 
 declare_rule! {
@@ -24,7 +25,7 @@ const ROLES_NAMED: usize = 3;
 
 /// The share of the reserved memory that has to lie free for its pieces to be the cause. Below it the next requests would
 /// have failed all the same: on a recording of the corpus 1.8 of 10.2 GiB were in pieces, elsewhere 20 MiB of 3.3 GiB.
-const IN_PIECES: f64 = 0.05;
+static IN_PIECES: Threshold<f64> = Threshold::new("rules::out_of_memory::IN_PIECES", 0.05);
 
 /// Why a request failed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,7 +42,8 @@ impl Cause {
     fn of(failure: &Failure) -> Cause {
         if failure.largest >= failure.wanted {
             Cause::Elsewhere
-        } else if failure.free >= failure.wanted && failure.free.share_of(failure.reserved) >= IN_PIECES {
+        } else if failure.free >= failure.wanted && failure.free.share_of(failure.reserved) >= IN_PIECES.get()
+        {
             Cause::Pieces
         } else {
             Cause::Capacity

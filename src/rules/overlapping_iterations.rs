@@ -9,6 +9,7 @@ use crate::finding::{Finding, Measure, Value};
 use crate::lives::Changes;
 use crate::program::Phase;
 use crate::role::Role;
+use crate::threshold::Threshold;
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, Index, count, percent};
 
@@ -20,7 +21,7 @@ declare_rule! {
 }
 
 /// The share of iterations in which a line has to leave something behind.
-const ITERATIONS: f64 = 0.6;
+static ITERATIONS: Threshold<f64> = Threshold::new("rules::overlapping_iterations::ITERATIONS", 0.6);
 
 impl OverlappingIterations {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
@@ -69,7 +70,7 @@ fn lines(facts: &Facts) -> Vec<Vec<AllocationId>> {
         let alike = sizes.iter().filter(|bytes| bytes.times(2) >= most).count();
         // A buffer that is made anew a little larger each time holds what the old one held.
         let grows = sizes.len() >= 3 && sizes.is_sorted_by(|a, b| a < b);
-        let enough = alike as f64 >= ITERATIONS * (ends.saturating_sub(1)) as f64;
+        let enough = alike as f64 >= ITERATIONS.get() * (ends.saturating_sub(1)) as f64;
         enough && !grows && line.longer.times(2) < facts.bytes(&line.once)
     };
     seen.into_values().filter(regular).map(|line| line.once).collect()

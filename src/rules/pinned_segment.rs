@@ -4,6 +4,7 @@ use super::claim::{Claim, Mending, Place, Telling, Worth, related};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, PinnedSegment as Pinned};
 use crate::finding::{Finding, Measure, Related, Severity, Value};
+use crate::threshold::Threshold;
 use crate::unit::{Bytes, Confidence, Index, count, percent};
 
 declare_rule! {
@@ -17,9 +18,9 @@ declare_rule! {
 /// `c10/cuda/CUDACachingAllocator.cpp`): they are shared on purpose.
 const LEAST: Bytes = Bytes(20 << 20);
 /// In fewer iterations than this a segment may still be waiting for its use.
-const ENDS: usize = 3;
+static ENDS: Threshold<usize> = Threshold::new("rules::pinned_segment::ENDS", 3);
 /// The share of the run for which a segment has to be pinned: shorter than this, a later phase may still use it.
-const LASTING: f64 = 0.5;
+static LASTING: Threshold<f64> = Threshold::new("rules::pinned_segment::LASTING", 0.5);
 
 impl PinnedSegment {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
@@ -60,7 +61,7 @@ fn tell(facts: &Facts, pinned: &[Pinned], waste: Bytes, worth: &Worth) -> Findin
 fn lasts(facts: &Facts, one: &Pinned) -> bool {
     let iterations = facts.iteration_ends().len();
     let (held, all) = if iterations > 0 {
-        if one.ends < ENDS {
+        if one.ends < ENDS.get() {
             return false;
         }
         (one.ends, iterations)
@@ -68,7 +69,7 @@ fn lasts(facts: &Facts, one: &Pinned) -> bool {
         let events = facts.trace.events.len();
         (events - one.since.position().min(events), events)
     };
-    held as f64 >= all as f64 * LASTING
+    held as f64 >= all as f64 * LASTING.get()
 }
 
 /// Where the block was made that the segment was got for.

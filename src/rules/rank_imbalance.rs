@@ -7,6 +7,7 @@ use crate::facts::Peer;
 use crate::finding::{Finding, Impact, Location, Measure, Related, Severity, Value};
 use crate::lives::growth::of_levels;
 use crate::role::Role;
+use crate::threshold::Threshold;
 use crate::unit::{Bytes, Confidence, percent};
 
 declare_rule! {
@@ -18,24 +19,24 @@ declare_rule! {
 
 /// How many times the median of the others a peak has to be. Batches of unlike length and collectives' buffers make ranks
 /// differ by some percent; the recorded job in which one rank has sequences twice as long (`snapshots/ranks/fsdp-imbalance`) shows 2.5.
-const FACTOR: f64 = 1.25;
+static FACTOR: Threshold<f64> = Threshold::new("rules::rank_imbalance::FACTOR", 1.25);
 /// Below this the difference is no matter, whatever the factor.
 const NOTED: Bytes = Bytes(64 << 20);
 /// From here on it is worth a change.
 const WARNED: Bytes = Bytes(256 << 20);
 /// From this modified z-score on a value is an outlier: Iglewicz and Hoaglin, How to Detect and Handle Outliers (1993). Where
 /// all ranks differ, as the stages of a pipeline do, none stands out.
-const OUTLIER: f64 = 3.5;
+static OUTLIER: Threshold<f64> = Threshold::new("rules::rank_imbalance::OUTLIER", 3.5);
 /// The median absolute deviation of a normal distribution, in standard deviations.
 const NORMAL_DEVIATION: f64 = 0.6745;
 /// Of how many ranks one may be out of line. More are not exceptions but another kind of rank.
-const FEW: usize = 4;
+static FEW: Threshold<usize> = Threshold::new("rules::rank_imbalance::FEW", 4);
 /// From so many others on the comparison is sure.
-const MANY: usize = 3;
+static MANY: Threshold<usize> = Threshold::new("rules::rank_imbalance::MANY", 3);
 /// The share of a rank's peak, as far as lines are known, that has to come from lines which the other ranks have, too.
-const SHARED_LINES: f64 = 0.5;
+static SHARED_LINES: Threshold<f64> = Threshold::new("rules::rank_imbalance::SHARED_LINES", 0.5);
 /// How far the weights of ranks that do the same work may lie apart: FSDP's shards differ by their padding.
-const ALIKE: f64 = 0.1;
+static ALIKE: Threshold<f64> = Threshold::new("rules::rank_imbalance::ALIKE", 0.1);
 /// A line is worth naming from this share of what is too much.
 const NAMED: f64 = 0.1;
 /// The lines that are named beside the first.
@@ -44,7 +45,7 @@ const MOST_NAMED: usize = 2;
 impl RankImbalance {
     fn detect(ranks: &[Peer]) -> Vec<Finding> {
         let outliers: Vec<Outlier> = ranks.iter().filter_map(|rank| Outlier::of(rank, ranks)).collect();
-        let few = outliers.len() <= ranks.len().div_ceil(FEW);
+        let few = outliers.len() <= ranks.len().div_ceil(FEW.get());
         outliers.iter().map(|outlier| outlier.finding(few)).collect()
     }
 }
@@ -64,8 +65,8 @@ impl<'a> Outlier<'a> {
         let excess = rank.peak - median;
         let deviation = median_of(others.iter().map(|other| (other.peak - median).max(median - other.peak)));
         let score = NORMAL_DEVIATION * excess.share_of(deviation);
-        let stands_out = deviation == Bytes::ZERO || score > OUTLIER;
-        let much = excess >= NOTED && rank.peak.share_of(median) >= FACTOR && median > Bytes::ZERO;
+        let stands_out = deviation == Bytes::ZERO || score > OUTLIER.get();
+        let much = excess >= NOTED && rank.peak.share_of(median) >= FACTOR.get() && median > Bytes::ZERO;
         (much && stands_out).then_some(Outlier { rank, others, median })
     }
 
@@ -100,7 +101,7 @@ impl<'a> Outlier<'a> {
             if self.excess() >= WARNED && by_design.is_none() { Severity::Warning } else { Severity::Info };
         finding.confidence = match by_design {
             Some(_) => Confidence::Low,
-            None if others.len() < MANY => Confidence::Medium,
+            None if others.len() < MANY.get() => Confidence::Medium,
             None => Confidence::High,
         };
         finding.impact = Impact { peak: Some(self.excess()), ..Impact::default() };
@@ -143,9 +144,9 @@ impl<'a> Outlier<'a> {
             self.rank.lines.iter().filter(|(line, _)| has(line)).map(|(_, bytes)| *bytes).sum::<Bytes>();
         if !few {
             Some("many ranks are like it: another stage of a pipeline, another kind of work?")
-        } else if apart.share_of(here.max(elsewhere)) > ALIKE {
+        } else if apart.share_of(here.max(elsewhere)) > ALIKE.get() {
             Some("its weights are not as large as those of the others: another stage of a pipeline?")
-        } else if shared.share_of(known) < SHARED_LINES && known > Bytes::ZERO {
+        } else if shared.share_of(known) < SHARED_LINES.get() && known > Bytes::ZERO {
             Some("its peak stands at other lines than those of the others: work that only it has?")
         } else {
             None

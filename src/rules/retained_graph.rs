@@ -6,6 +6,7 @@ use crate::facts::{Facts, KeptGraph};
 use crate::finding::{Finding, Measure, Related, Value};
 use crate::lives::{Change, Changes, Curve};
 use crate::program::Phase;
+use crate::threshold::Threshold;
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, Index, count};
 
 declare_rule! {
@@ -16,7 +17,7 @@ declare_rule! {
 }
 
 /// So many passes that keep what autograd saved prove it: fewer may be meant.
-const MANY: usize = 4;
+static MANY: Threshold<usize> = Threshold::new("rules::retained_graph::MANY", 4);
 
 impl RetainedGraph {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
@@ -30,7 +31,7 @@ fn claim<'f>(facts: &'f Facts<'f>, graph: &'f KeptGraph) -> Claim<'f> {
     let mut claim = Claim::new(&RetainedGraph::META, about, mending, move |worth| tell(facts, graph, worth));
     claim.pace = graph.growth.as_ref().map(|growth| Bytes::rounded(growth.slope));
     claim.held = Some(held(facts, graph));
-    claim.sure(if graph.passes >= MANY { Confidence::High } else { Confidence::Medium })
+    claim.sure(if graph.passes >= MANY.get() { Confidence::High } else { Confidence::Medium })
 }
 
 /// The most that is kept at one time.

@@ -5,6 +5,7 @@ use super::{declare_rule, measure};
 use crate::facts::{Facts, Unscaling};
 use crate::finding::{Finding, Severity, Value};
 use crate::program::Phase;
+use crate::threshold::Threshold;
 use crate::unit::{Confidence, count, percent};
 
 declare_rule! {
@@ -16,7 +17,7 @@ declare_rule! {
 
 /// From so many tries without any step on, the model does not train as far as the recording shows. `GradScaler`'s own
 /// initial scale of 65,536 costs a try or two, rarely more.
-const NEVER: usize = 3;
+static NEVER: Threshold<usize> = Threshold::new("rules::skipped_optimizer_step::NEVER", 3);
 
 impl SkippedOptimizerStep {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
@@ -25,7 +26,7 @@ impl SkippedOptimizerStep {
         // After the very last try the recording may have ended before its step.
         let alone = tries.last().is_some_and(|last| !last.stepped) && skipped.len() == 1;
         let Some(first) = skipped.first().copied().filter(|_| !alone) else { return Vec::new() };
-        let never = skipped.len() == tries.len() && skipped.len() >= NEVER;
+        let never = skipped.len() == tries.len() && skipped.len() >= NEVER.get();
         let told = move |worth: &Worth| tell(facts, &tries, (skipped.len(), &first), worth);
         let claim = Claim::new(&Self::META, [], Mending::default(), told).sure(Confidence::High);
         vec![claim.at_most(if never { Severity::Error } else { Severity::Info })]

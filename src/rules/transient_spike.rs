@@ -9,6 +9,7 @@ use crate::finding::{Finding, Measure, Related, Severity, Value};
 use crate::lives::Changes;
 use crate::program::Phase;
 use crate::role::Role;
+use crate::threshold::Threshold;
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, FrameId, FunctionId, Index, count, percent};
 
@@ -20,20 +21,20 @@ declare_rule! {
 }
 
 /// The share of the peak that the tensors of one line have to make.
-const SHARE: f64 = 0.25;
+static SHARE: Threshold<f64> = Threshold::new("rules::transient_spike::SHARE", 0.25);
 /// The share of the peak below which a single tensor is no spike.
-const SINGLE: f64 = 0.1;
+static SINGLE: Threshold<f64> = Threshold::new("rules::transient_spike::SINGLE", 0.1);
 /// The same as a divisor.
-const SINGLE_PART: u64 = 10;
+static SINGLE_PART: Threshold<u64> = Threshold::new("rules::transient_spike::SINGLE_PART", 10);
 /// A spike is a few tensors: many small ones are a model at work.
-const FEW: usize = 4;
+static FEW: Threshold<usize> = Threshold::new("rules::transient_spike::FEW", 4);
 /// A tensor may live for an iteration's events divided by this.
-const LIFE_PART: usize = 10;
+static LIFE_PART: Threshold<usize> = Threshold::new("rules::transient_spike::LIFE_PART", 10);
 /// The same for what one function makes for a line that calls it: its tensors live until it returns. Matrices of distances
 /// in a small network measure 0.13.
-const CALL_PART: usize = 5;
+static CALL_PART: Threshold<usize> = Threshold::new("rules::transient_spike::CALL_PART", 5);
 /// How far the peak before the loop has to stand above the loop's.
-const BEFORE: f64 = 1.5;
+static BEFORE: Threshold<f64> = Threshold::new("rules::transient_spike::BEFORE", 1.5);
 
 /// A line with what it has alive at the peak.
 struct Spike {
@@ -70,7 +71,7 @@ fn before_the_loop(facts: &Facts) -> Vec<Spike> {
     let loop_start = facts.program.iterations.first().map_or(0, |first| first.start.position());
     let (peak, steady) = (facts.timeline.peak_requested, facts.steady().peak);
     let Some(at) = peak.event.filter(|event| event.position() < loop_start) else { return Vec::new() };
-    if (peak.bytes.get() as f64) < BEFORE * steady.get() as f64 {
+    if (peak.bytes.get() as f64) < BEFORE.get() * steady.get() as f64 {
         return Vec::new();
     }
     let mut lines: BTreeMap<FrameId, Vec<AllocationId>> = BTreeMap::new();
@@ -78,7 +79,7 @@ fn before_the_loop(facts: &Facts) -> Vec<Spike> {
         let gone = one.free.is_some_and(|event| event.position() <= loop_start);
         let role = facts.role(id);
         let kept = matches!(role, Role::Parameter | Role::OptimizerState | Role::Gradient | Role::Workspace);
-        let large = one.bytes.share_of(peak.bytes) >= SINGLE;
+        let large = one.bytes.share_of(peak.bytes) >= SINGLE.get();
         let frame = one.stack.and_then(|stack| facts.site(stack));
         if let Some(frame) = frame.filter(|_| gone && !kept && large) {
             lines.entry(frame).or_default().push(id);
@@ -99,9 +100,9 @@ fn spike(
     peak: Bytes,
 ) -> Option<Spike> {
     at_peak.sort_by_key(|id| std::cmp::Reverse(facts.bytes(&[*id])));
-    at_peak.truncate(FEW);
+    at_peak.truncate(FEW.get());
     let bytes = facts.bytes(&at_peak);
-    (bytes.share_of(peak) >= SHARE).then_some(Spike { frame, inner: None, at_peak, all, bytes })
+    (bytes.share_of(peak) >= SHARE.get()).then_some(Spike { frame, inner: None, at_peak, all, bytes })
 }
 
 /// The lines that set the loop's peak with short-lived tensors; heaviest first.
@@ -135,7 +136,7 @@ fn in_the_loop(facts: &Facts) -> Vec<Spike> {
             all.extend(counterparts);
             let at_peak: Vec<AllocationId> = all.iter().copied().filter(is_at_peak).collect();
             let heaviest = heaviest_line(facts, &at_peak)?;
-            let enough = heaviest.1.share_of(steady.peak) >= SHARE;
+            let enough = heaviest.1.share_of(steady.peak) >= SHARE.get();
             let (frame, inner) = match place {
                 Place::Call { caller, .. } if !enough => (caller, Some(heaviest.0)),
                 _ => (heaviest.0, None),
@@ -197,8 +198,8 @@ impl<'f, 'a> Scene<'f, 'a> {
             .collect();
         lengths.sort_unstable();
         let median = lengths.get(lengths.len() / 2).copied().unwrap_or(0);
-        let large = Bytes(facts.steady().peak.get() / SINGLE_PART);
-        let (short, short_in_call) = (median / LIFE_PART, median / CALL_PART);
+        let large = Bytes(facts.steady().peak.get() / SINGLE_PART.get());
+        let (short, short_in_call) = (median / LIFE_PART.get(), median / CALL_PART.get());
         let mut scene = Scene { facts, makers, large, short, short_in_call, largest_layer: Bytes::ZERO };
         let layers = facts.timeline.iter().filter(|(id, one)| {
             scene.maker(one) == Some(Maker::Layer)
@@ -303,7 +304,7 @@ fn library_workspace<'f>(facts: &'f Facts<'f>, peak: Bytes) -> Option<Claim<'f>>
         .with_role(Role::Workspace)
         .filter(|(_, one)| one.alive_after(at) && facts.ends_held(one) == 0)
         .max_by_key(|(id, one)| (one.bytes, std::cmp::Reverse(*id)));
-    let (id, one) = largest.filter(|(_, one)| one.bytes.share_of(peak) >= SHARE)?;
+    let (id, one) = largest.filter(|(_, one)| one.bytes.share_of(peak) >= SHARE.get())?;
     let stack = facts.seen_stack(one.alloc?)?;
     let frame = facts.site(stack)?;
     let (bytes, born) = (one.bytes, one.alloc);

@@ -7,6 +7,7 @@ use crate::finding::{Finding, Value};
 use crate::lives::{Change, Changes};
 use crate::program::Phase;
 use crate::role::Role;
+use crate::threshold::Threshold;
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, Index, IterationIndex, count, percent};
 
 declare_rule! {
@@ -17,15 +18,18 @@ declare_rule! {
 }
 
 /// The share of the peak that activations have to make.
-const SHARE: f64 = 0.4;
+static SHARE: Threshold<f64> = Threshold::new("rules::uncheckpointed_activations::SHARE", 0.4);
 /// Fewer tensors than this are too few to leave some out.
-const LEAST: usize = 16;
+static LEAST: Threshold<usize> = Threshold::new("rules::uncheckpointed_activations::LEAST", 16);
 
 impl UncheckpointedActivations {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let at_peak = facts.at_steady_peak(Role::Activation);
         let share = facts.bytes(&at_peak).share_of(facts.steady().peak);
-        if at_peak.len() < LEAST || share < SHARE || facts.program.phases.contains(&Phase::Recomputation) {
+        if at_peak.len() < LEAST.get()
+            || share < SHARE.get()
+            || facts.program.phases.contains(&Phase::Recomputation)
+        {
             return Vec::new();
         }
         let segment = at_peak.len().isqrt() + usize::from(at_peak.len().isqrt().pow(2) < at_peak.len());

@@ -8,6 +8,7 @@ use crate::facts::{Facts, Maker};
 use crate::finding::{Finding, Value};
 use crate::lives::Changes;
 use crate::program::Phase;
+use crate::threshold::Threshold;
 use crate::unit::{AllocationId, Bytes, Confidence, Index, count};
 
 declare_rule! {
@@ -18,14 +19,14 @@ declare_rule! {
 }
 
 /// The part of the peak from which a single tensor of the loss counts.
-const LARGE: f64 = 0.05;
+static LARGE: Threshold<f64> = Threshold::new("rules::unchunked_loss::LARGE", 0.05);
 /// Into how many pieces the estimate cuts the loss. More save little more.
-const PIECES: u64 = 8;
+static PIECES: Threshold<u64> = Threshold::new("rules::unchunked_loss::PIECES", 8);
 
 impl UnchunkedLoss {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let makers = facts.makers();
-        let large = facts.steady().peak.get() as f64 * LARGE;
+        let large = facts.steady().peak.get() as f64 * LARGE.get();
         let by_loss = |id: AllocationId| {
             let one = facts.timeline.allocation(id)?;
             let made = one.stack.and_then(|stack| makers.get(stack.position()).copied().flatten());
@@ -42,7 +43,7 @@ impl UnchunkedLoss {
         }
         let alike = alike(facts, &sizes);
         let all = Changes::removing(alike.iter().copied()).saving(facts.timeline);
-        let saved = all - Bytes(all.get() / PIECES);
+        let saved = all - Bytes(all.get() / PIECES.get());
         let made: Vec<AllocationId> = alike.into_iter().filter(|id| by_loss(*id).is_some()).collect();
         let told = move |worth: &Worth| tell(facts, &made, &sizes, worth);
         let claim = Claim::new(&Self::META, [], Mending::estimate(saved), told);
@@ -79,8 +80,8 @@ fn tell(facts: &Facts, made: &[AllocationId], sizes: &BTreeSet<Bytes>, worth: &W
             measure("largest", Value::Bytes(largest), format!("the largest tensor of the loss holds {largest}")),
             measure(
                 "pieces",
-                Value::Count(PIECES),
-                format!("estimate: outputs, loss and their gradients in {PIECES} pieces"),
+                Value::Count(PIECES.get()),
+                format!("estimate: outputs, loss and their gradients in {} pieces", PIECES.get()),
             ),
         ],
     };

@@ -4,6 +4,7 @@ use super::claim::{Claim, Mending, Place, Telling, Worth, related};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, Shapes, VaryingSite};
 use crate::finding::{Finding, Measure, Related, Severity, Value};
+use crate::threshold::Threshold;
 use crate::unit::{AllocationId, Bytes, Confidence, count, percent};
 
 declare_rule! {
@@ -14,13 +15,13 @@ declare_rule! {
 }
 
 /// The share of what the loop allocates that has to vary. Programs with varying batches reach 87 to 100 %, others 0 to 5 %.
-const SHARE: f64 = 0.5;
+static SHARE: Threshold<f64> = Threshold::new("rules::varying_shapes::SHARE", 0.5);
 impl VaryingShapes {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let shapes = facts.shapes();
         let varying: Bytes = shapes.varying.iter().map(|site| site.bytes).sum();
         let share = varying.share_of(shapes.total);
-        if share < SHARE || shapes.varying.is_empty() {
+        if share < SHARE.get() || shapes.varying.is_empty() {
             return Vec::new();
         }
         let pool = facts.default_pool();

@@ -23,6 +23,7 @@ use crate::facts::Facts;
 use crate::finding::{Finding, Impact, Severity};
 use crate::rules::{Claim, Worth};
 use crate::snapshot::Action;
+use crate::threshold::Threshold;
 use crate::unit::{AllocationId, Bytes, Confidence, FrameId};
 use worlds::Worlds;
 
@@ -30,7 +31,7 @@ use worlds::Worlds;
 pub const USUAL_DEVICE: Bytes = Bytes(80 << 30);
 
 /// The share of a claim's bytes that other claims have to leave to it.
-const MOST: f64 = 0.5;
+static MOST: Threshold<f64> = Threshold::new("verdict::MOST", 0.5);
 
 /// A claim with what was found out about it.
 struct Settled<'c, 'f> {
@@ -163,7 +164,7 @@ fn causes<'c, 'f>(facts: &Facts, judged: Vec<Settled<'c, 'f>>) -> Vec<Settled<'c
         let free: Vec<AllocationId> = one.worth.about.iter().copied().filter(is_free).collect();
         let (all, rest) = (facts.bytes(&one.worth.about), facts.bytes(&free));
         if !one.claim.by_itself {
-            let explained = !one.worth.about.is_empty() && rest.share_of(all) < MOST;
+            let explained = !one.worth.about.is_empty() && rest.share_of(all) < MOST.get();
             if explained {
                 continue;
             }

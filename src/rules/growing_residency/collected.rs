@@ -9,11 +9,12 @@ use crate::finding::{Finding, Measure, Severity, Value};
 use crate::lives::{Change, Changes};
 use crate::rules::claim::{Claim, Mending, Place, Telling, Worth};
 use crate::rules::measure;
+use crate::threshold::Threshold;
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, Confidence, count, percent};
 
 /// The share of what a loop collects that has to outlive the next iteration of the main loop for it to be held too long.
-const MOST: f64 = 0.5;
+static MOST: Threshold<f64> = Threshold::new("rules::growing_residency::collected::MOST", 0.5);
 
 pub(super) fn claims<'f>(facts: &'f Facts<'f>) -> impl Iterator<Item = Claim<'f>> {
     facts.collections().iter().map(|collection| claim(facts, collection))
@@ -64,7 +65,7 @@ fn outstays(facts: &Facts, collection: &Collection) -> bool {
         let stays = |one: &&Allocation| one.given_back().is_none_or(|freed| freed >= next.end);
         let all: Bytes = tensors().filter_map(|(id, _)| life(id)).map(|one| one.bytes).sum();
         let late: Bytes = tensors().filter_map(|(id, _)| life(id)).filter(stays).map(|one| one.bytes).sum();
-        late.share_of(all) >= MOST
+        late.share_of(all) >= MOST.get()
     })
 }
 

@@ -1,0 +1,124 @@
+//! What hangs on single numbers: every threshold and every bound of materiality is varied alone, a fifth up and a fifth down,
+//! and the verdicts of the corpus that change are listed in `tests/expected/sensitivity.snap`. A number that is missing there
+//! could be a fifth larger or smaller, and nobody would see.
+//!
+//! It judges the whole corpus some three hundred times and takes minutes: `cargo test --test sensitivity -- --ignored`, with
+//! `INSTA_UPDATE=always` to write the list anew.
+
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[expect(dead_code, reason = "the tests of single recordings need the labels and the truth")]
+#[path = "../corpus/case.rs"]
+mod case;
+mod numbers;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt::Write as _;
+use std::sync::Mutex;
+use std::thread;
+
+use memlint::engine::{Input, Plan, examine};
+use memlint::finding::Severity;
+use memlint::rules;
+
+use crate::case::Case;
+use crate::numbers::{Number, Varied, numbers};
+
+/// A fifth up and a fifth down.
+const FACTORS: [(f64, &str); 2] = [(1.2, "+20 %"), (0.8, "-20 %")];
+
+/// One recording, understood, and what is said of it as things are.
+struct Judged {
+    case: Case,
+    input: Input,
+    usual: BTreeSet<Said>,
+}
+
+/// A warning or an error: what can turn a gate red.
+type Said = (String, Option<u32>, Severity);
+
+fn understood(case: &Case) -> Input {
+    Input::of(case.name.clone(), case.snapshot())
+}
+
+fn said(input: &Input, plan: &Plan) -> BTreeSet<Said> {
+    let findings = examine(input, plan).findings.into_iter();
+    findings
+        .filter(|one| one.severity > Severity::Info)
+        .map(|one| (one.rule.to_string(), one.location.as_ref().map(|place| place.line), one.severity))
+        .collect()
+}
+
+/// Does something with all of these, on all processors, and keeps their order.
+fn on_all<T: Send, U: Send>(all: impl IntoIterator<Item = T>, work: impl Fn(T) -> U + Sync) -> Vec<U> {
+    let rest = Mutex::new(all.into_iter().enumerate().collect::<VecDeque<_>>());
+    let done = Mutex::new(BTreeMap::new());
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                loop {
+                    let Some((at, one)) = rest.lock().unwrap().pop_front() else { break };
+                    let result = work(one);
+                    done.lock().unwrap().insert(at, result);
+                }
+            });
+        }
+    });
+    done.into_inner().unwrap().into_values().collect()
+}
+
+/// The differences that one number makes, a line each.
+fn differences(corpus: &[Judged], number: &Number, factor: f64) -> Vec<String> {
+    let varied = number.varied(factor);
+    let plan = Plan::of_rules(&rules::by_default());
+    let plan = match &varied {
+        Varied::Bound(materiality) => plan.with_materiality(materiality.clone()),
+        Varied::Threshold(_) => plan,
+    };
+    let of_one = |judged: &Judged| {
+        let there = match number.decides_what_rules_ask() {
+            true => said(&understood(&judged.case), &plan),
+            false => said(&judged.input, &plan),
+        };
+        let lost = judged.usual.difference(&there).map(|said| ("no longer", said));
+        let told = there.difference(&judged.usual).map(|said| ("now", said));
+        lost.chain(told)
+            .map(|(how, (rule, line, severity))| {
+                let line = line.map_or_else(String::new, |line| format!(" at line {line}"));
+                format!("{}: {how} {}: {rule}{line}", judged.case.name, severity.name())
+            })
+            .collect::<Vec<_>>()
+    };
+    on_all(corpus, of_one).into_iter().flatten().collect()
+}
+
+#[test]
+#[ignore = "judges the corpus some three hundred times"]
+fn every_number_alone_a_fifth_up_and_down() {
+    let plan = Plan::of_rules(&rules::by_default());
+    let corpus = on_all(case::all(), |case| {
+        let input = understood(&case);
+        Judged { usual: said(&input, &plan), input, case }
+    });
+    let numbers = numbers();
+    let (mut list, mut touched) = (String::new(), 0);
+    for number in &numbers {
+        let mut any = false;
+        for (factor, name) in FACTORS {
+            for line in differences(&corpus, number, factor) {
+                let _ = writeln!(list, "{number} {name}: {line}");
+                any = true;
+            }
+        }
+        touched += usize::from(any);
+    }
+    let _ = writeln!(
+        list,
+        "{touched} of {} numbers change a verdict of {} recordings",
+        numbers.len(),
+        corpus.len()
+    );
+    insta::with_settings!({ snapshot_path => "../expected", prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!("sensitivity", list);
+    });
+}
