@@ -13,7 +13,7 @@ use crate::facts::Facts;
 use crate::finding::Location;
 use crate::program::Phase;
 use crate::role::Role;
-use crate::snapshot::Action;
+use crate::snapshot::Event;
 use crate::unit::{Bytes, DeviceIndex, EventIndex, FrameId, Index, StackId};
 
 /// What a comparison needs of one recording.
@@ -258,11 +258,7 @@ fn changes(facts: &Facts, at: usize) -> (i128, i128) {
         Some(one) if one.free == here => -of(one.bytes),
         _ => 0,
     };
-    let reserved = match facts.trace.events.get(at) {
-        Some(event) if matches!(event.action, Action::SegmentAlloc | Action::SegmentMap) => of(event.size),
-        Some(event) if matches!(event.action, Action::SegmentFree | Action::SegmentUnmap) => -of(event.size),
-        _ => 0,
-    };
+    let reserved = facts.trace.events.get(at).and_then(Event::reserves).unwrap_or_default();
     (requested, reserved)
 }
 

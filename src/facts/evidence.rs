@@ -198,11 +198,7 @@ impl Recorded<'_> {
     /// Where nothing was there before the recording, the first allocation needed memory from the driver; no event of that
     /// kind means that they were left out. Where there are no allocations, whole kinds are.
     fn segments(&self, trace: &DeviceTrace) -> Result<(), Hidden> {
-        let is_drivers = |event: &Event| {
-            use Action::{SegmentAlloc, SegmentFree, SegmentMap, SegmentUnmap};
-            matches!(event.action, SegmentAlloc | SegmentFree | SegmentMap | SegmentUnmap)
-        };
-        let seen = trace.events.iter().any(is_drivers);
+        let seen = trace.events.iter().any(|event| event.reserves().is_some());
         let allocates = trace.events.iter().any(|event| event.action == Action::Alloc);
         let older = self.timeline.allocations.iter().any(|life| life.alloc.is_none());
         if seen || (older && allocates) { Ok(()) } else { Err(Hidden::Segments) }

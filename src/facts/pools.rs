@@ -101,21 +101,18 @@ pub(super) fn default_pool(facts: &Facts) -> PoolPeaks {
     for (position, event) in
         facts.trace.events.iter().enumerate().filter(|(_, event)| !is_private(event.address))
     {
-        match event.action {
-            Action::SegmentAlloc | Action::SegmentMap => reserved.change(signed(event.size)),
-            Action::SegmentFree | Action::SegmentUnmap => reserved.change(-signed(event.size)),
-            _ => {
-                let id = facts.timeline.allocation_of.get(position).copied().flatten();
-                let Some((id, allocation)) = id.and_then(|id| Some((id, facts.timeline.allocation(id)?)))
-                else {
-                    continue;
-                };
-                if allocation.alloc.is_some_and(|born| born.position() == position) {
-                    active.change(block(facts, id.position()));
-                } else if allocation.free.is_some_and(|died| died.position() == position) {
-                    active.change(-block(facts, id.position()));
-                }
-            }
+        if let Some(change) = event.reserves() {
+            reserved.change(change);
+            continue;
+        }
+        let id = facts.timeline.allocation_of.get(position).copied().flatten();
+        let Some((id, allocation)) = id.and_then(|id| Some((id, facts.timeline.allocation(id)?))) else {
+            continue;
+        };
+        if allocation.alloc.is_some_and(|born| born.position() == position) {
+            active.change(block(facts, id.position()));
+        } else if allocation.free.is_some_and(|died| died.position() == position) {
+            active.change(-block(facts, id.position()));
         }
     }
     PoolPeaks { reserved: bytes(reserved.peak), active: bytes(active.peak), held_before }

@@ -103,6 +103,18 @@ pub struct Event {
     pub particulars: u16,
 }
 
+impl Event {
+    /// By how much it changes the bytes held from the driver; `None` for what asks the driver for nothing.
+    pub fn reserves(&self) -> Option<i128> {
+        let bytes = i128::from(self.size.get());
+        match self.action {
+            Action::SegmentAlloc | Action::SegmentMap => Some(bytes),
+            Action::SegmentFree | Action::SegmentUnmap => Some(-bytes),
+            _ => None,
+        }
+    }
+}
+
 /// What an event says that no analysis needs for every event. A file has few distinct ones, so an event holds a number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Particulars {

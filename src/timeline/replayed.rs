@@ -91,9 +91,11 @@ impl Replay {
             Action::Alloc => self.begin(at, event),
             Action::FreeRequested => self.give_back(at, event),
             Action::FreeCompleted => self.end(at, event),
-            Action::SegmentAlloc | Action::SegmentMap => self.reserved.change(signed(event.size), at),
-            Action::SegmentFree | Action::SegmentUnmap => self.reserved.change(-signed(event.size), at),
-            Action::Snapshot | Action::OutOfMemory | Action::Other => {}
+            _ => {
+                if let Some(change) = event.reserves() {
+                    self.reserved.change(change, at);
+                }
+            }
         }
     }
 

@@ -76,9 +76,10 @@ fn differences(corpus: &[Judged], number: &Number, factor: f64) -> Vec<String> {
         Varied::Threshold(_) => plan,
     };
     let of_one = |judged: &Judged| {
-        let there = match number.decides_what_rules_ask() {
-            true => said(&understood(&judged.case), &plan),
-            false => said(&judged.input, &plan),
+        let there = if number.decides_what_rules_ask() {
+            said(&understood(&judged.case), &plan)
+        } else {
+            said(&judged.input, &plan)
         };
         let lost = judged.usual.difference(&there).map(|said| ("no longer", said));
         let told = there.difference(&judged.usual).map(|said| ("now", said));

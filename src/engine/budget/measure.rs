@@ -10,7 +10,6 @@ use crate::lives::growth;
 use crate::program::Phase;
 use crate::role::Role;
 use crate::rules::Need;
-use crate::snapshot::Action;
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index, StackId};
 
@@ -202,12 +201,7 @@ fn reserved(facts: &Facts, moments: &Moments) -> Measured {
     let mut curve = Curve::new(facts);
     curve.start = i128::from(facts.timeline.reserved_at_start.get());
     for (event, change) in facts.trace.events.iter().zip(&mut curve.changes) {
-        let bytes = i128::from(event.size.get());
-        match event.action {
-            Action::SegmentAlloc | Action::SegmentMap => *change += bytes,
-            Action::SegmentFree | Action::SegmentUnmap => *change -= bytes,
-            _ => {}
-        }
+        *change += event.reserves().unwrap_or_default();
     }
     let (bytes, at) = curve.highest(moments, facts);
     Measured { bytes, at, whole: None, members: alive(facts, at, |one| one.free, |_, _| true) }
