@@ -36,7 +36,7 @@ pub(super) fn best_setting(facts: &Facts) -> Option<BestSetting> {
     let proof = Proof::of(recorded);
     let play = |tuning: Tuning| {
         let scenario = Scenario { tuning, order: proof.order, capacity: None };
-        let forecast = scenario.play(recorded, |_, one| Some(one.bytes));
+        let forecast = scenario.play(recorded, |_, one| one.bytes);
         Some(forecast).filter(|forecast| !forecast.given_up)
     };
     let own = Tuning::recorded(snapshot);

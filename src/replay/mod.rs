@@ -18,6 +18,7 @@
 mod addresses;
 mod allocator;
 mod driver;
+mod ends;
 mod error;
 mod held;
 mod imagined;
@@ -32,6 +33,7 @@ mod tuning;
 mod worth_trying;
 
 pub use allocator::FitOrder;
+pub use ends::End;
 pub use error::TuningError;
 pub use held::{Homeless, segments_at};
 pub use player::Recorded;

@@ -28,6 +28,8 @@ pub struct Forecast {
     pub peak_allocated: Peak,
     /// The most that was handed out or waited for other streams.
     pub peak_active: Peak,
+    /// The most that was asked for at a time.
+    pub peak_requested: Peak,
     /// What is held at the end.
     pub end_reserved: Bytes,
     /// What of it lies free.
@@ -41,13 +43,9 @@ pub struct Forecast {
 }
 
 impl Scenario {
-    /// Plays a recording; `bytes` says how large each request is to be, nothing for those that are left out. After a request
-    /// that was recorded and gets no memory, nothing is known of the program, and the replay ends.
-    pub fn play(
-        &self,
-        recorded: Recorded,
-        bytes: impl Fn(AllocationId, &Allocation) -> Option<Bytes>,
-    ) -> Forecast {
+    /// Plays a recording; `bytes` says how large each request is to be. After a request that was recorded and gets no memory,
+    /// nothing is known of the program, and the replay ends.
+    pub fn play(&self, recorded: Recorded, bytes: impl Fn(AllocationId, &Allocation) -> Bytes) -> Forecast {
         let driver = Imagined::new(self.capacity, &self.tuning, &recorded.script.habits);
         let mut player = Player::new(recorded, self.tuning.clone(), self.order, driver);
         let mut out_of_memory = None;
@@ -65,6 +63,7 @@ impl Scenario {
             peak_reserved: levels.peak_held,
             peak_allocated: levels.peak_allocated,
             peak_active: levels.peak_active,
+            peak_requested: player.requested.peak,
             end_reserved: levels.held,
             end_free: levels.held - levels.active,
             driver_calls: levels.driver_calls,

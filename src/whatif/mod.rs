@@ -12,11 +12,13 @@ mod answer;
 mod batch;
 mod error;
 mod estimate;
+mod without;
 
 pub use answer::{Answer, OutOfMemory, Played, RecordedFigures};
 pub use batch::{Grown, Scale, ScaleError};
 pub use error::WhatIfError;
 pub use estimate::Estimate;
+pub use without::{Mended, Without, WithoutError};
 
 use crate::engine::Input;
 use crate::replay::Change;
@@ -31,14 +33,18 @@ pub struct Question {
     pub capacity: Option<Bytes>,
     /// By what all batches are multiplied.
     pub batch_scale: Option<Scale>,
+    /// The findings that are imagined to be mended.
+    pub without: Vec<Without>,
 }
 
 /// Answers a question for each device that has a history, by ordinal.
 ///
 /// # Errors
-/// Where a setting cannot be tried, the capacity does not even hold the parameters, or a recording contradicts itself so that
-/// it cannot be played.
+/// Where a setting cannot be tried, the capacity does not even hold the parameters, a finding is not there or cannot be left out,
+/// or a recording contradicts itself so that it cannot be played.
 pub fn ask(input: &Input, question: &Question) -> Result<Vec<Answer>, WhatIfError> {
-    let devices = input.devices.iter();
-    devices.filter_map(|device| Answer::of(input, device, question).transpose()).collect()
+    let devices = input.devices.iter().zip(without::left_out(input, &question.without)?);
+    devices
+        .filter_map(|(device, left_out)| Answer::of((input, device), question, left_out).transpose())
+        .collect()
 }
