@@ -115,7 +115,7 @@ impl Answer {
         let script = Script::of(&input.snapshot, timeline, replay);
         let recorded = Recorded { snapshot: &input.snapshot, timeline, replay, script: &script };
         let proof = Proof::of(recorded);
-        let had = capacity_at_failure(trace, device);
+        let had = replay.failure.map(|failure| failure.capacity);
         let script = script.with_ends(timeline, left_out.ends());
         let played = Recorded { script: &script, ..recorded };
         let stage = Stage { facts: &facts, input, played, order: proof.order };
@@ -152,16 +152,6 @@ fn check_capacity(question: &Question, estimate: &Estimate) -> Result<(), WhatIf
         }
         _ => Ok(()),
     }
-}
-
-/// What the allocator is known to have had where a request failed: what it held, and what was left on the device. Where more was
-/// left than was wanted, something else set a limit, and what was held at most is all that is known.
-fn capacity_at_failure(trace: &DeviceTrace, device: &Device) -> Option<Bytes> {
-    let failure = device.replay.failure.as_ref()?;
-    // The event of a failure holds the device's free bytes where others hold an address.
-    let left = Bytes(trace.event(failure.event)?.address);
-    let held = device.timeline.peak_reserved.bytes;
-    Some(if left < failure.wanted { held.max(failure.reserved + left) } else { held })
 }
 
 /// What all scenarios of a question share.
