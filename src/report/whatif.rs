@@ -8,7 +8,7 @@ use super::place::Place;
 use super::replayed;
 use crate::source::SourceMap;
 use crate::unit::{Bytes, Index, count, percent, shown_name};
-use crate::whatif::{Answer, Estimate, Grown, Mended, OutOfMemory, Played, Question};
+use crate::whatif::{Answer, Estimate, Grown, Mended, OutOfMemory, Played, Question, ToldBy};
 
 /// The most lines that grow with the batch that are listed, unless all are asked for.
 const MOST_LINES: usize = 5;
@@ -55,11 +55,7 @@ fn render_device(out: &mut String, question: &Question, answer: &Answer, sources
     }
     look.attribute(out, "without", &without(answer, sources));
     if let Some(scale) = question.batch_scale {
-        let text = format!(
-            "batches {} times as large: an estimate, for which requests grow is told by their roles",
-            scale.get()
-        );
-        look.attribute(out, "batch", &text);
+        look.attribute(out, "batch", &batch(scale.get(), answer.told));
         look.listing(out, "by line", &grown(&answer.grown, sources, look.detail));
     }
     scenarios(out, answer, sources, look);
@@ -114,6 +110,19 @@ fn without(answer: &Answer, sources: &SourceMap) -> String {
         lines.push(format!("the program asks for {asked_for} at most ({change})"));
     }
     lines.join("\n")
+}
+
+/// By what it is told which requests grow.
+fn batch(scale: f64, told: Option<ToldBy>) -> String {
+    let by = match told {
+        Some(ToldBy { batches, measured }) if batches > 1 => format!(
+            "the sizes in {} say which requests grow for {} of what was asked for, roles for the rest",
+            count(batches, "different batch"),
+            percent(measured),
+        ),
+        _ => "only one batch was recorded, so that which requests grow is told by their roles".to_owned(),
+    };
+    format!("batches {scale} times as large: an estimate, for {by}")
 }
 
 /// A row a scenario: the peak, how far it is from the recorded one, what is held in the end, holes, calls, what is set.

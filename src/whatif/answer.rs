@@ -2,7 +2,7 @@
 
 use std::cmp::{Ordering, Reverse};
 
-use super::batch::{Batch, Grown};
+use super::batch::{Batch, Grown, ToldBy};
 use super::without::{LeftOut, Mended};
 use super::{Estimate, Question, WhatIfError};
 use crate::engine::{Device, Input};
@@ -35,6 +35,8 @@ pub struct Answer {
     pub without: Vec<Mended>,
     /// The lines whose requests were taken to grow with the batch, largest first; none where nobody asked.
     pub grown: Vec<Grown>,
+    /// By what that was told; nothing where nobody asked.
+    pub told: Option<ToldBy>,
 }
 
 /// The figures of a recording.
@@ -123,7 +125,7 @@ impl Answer {
         let rehearsal =
             Scenario { tuning: Tuning::recorded(&input.snapshot), order: proof.order, capacity: had }
                 .play(recorded, |_, one| one.bytes);
-        let batch = question.batch_scale.map(|scale| Batch::of(device, scale));
+        let batch = question.batch_scale.map(|scale| Batch::of(device, &facts, scale));
         let terms = Terms {
             capacity: question.capacity.or(had),
             exact: proof.is_exact() && figures.agree_with(&rehearsal) && batch.is_none(),
@@ -138,6 +140,7 @@ impl Answer {
             scenarios: stage.play_all(question, &terms)?,
             estimate,
             without: left_out.findings,
+            told: batch.as_ref().map(|batch| batch.told),
             grown: batch.as_ref().map(|batch| batch.lines(input, &facts)).unwrap_or_default(),
         }))
     }

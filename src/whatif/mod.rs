@@ -4,7 +4,7 @@
 //! estimate of the textbooks. The recorded requests and frees are played on a model of the caching allocator; how far it
 //! can be trusted, its proof on the recording itself says.
 //!
-//! Where it can fail: which requests grow with the batch is told by their roles, not measured; after a request that got
+//! Where it can fail: which requests grow with the batch is told by their roles where only one batch was recorded; after a request that got
 //! no memory nothing is known of the program; and addresses that nobody recorded are modelled, which decides between equally
 //! large free blocks.
 
@@ -12,10 +12,11 @@ mod answer;
 mod batch;
 mod error;
 mod estimate;
+mod sizes;
 mod without;
 
 pub use answer::{Answer, OutOfMemory, Played, RecordedFigures};
-pub use batch::{Grown, Scale, ScaleError};
+pub use batch::{Grown, Scale, ScaleError, ToldBy};
 pub use error::WhatIfError;
 pub use estimate::Estimate;
 pub use without::{Mended, Without, WithoutError};

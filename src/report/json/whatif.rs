@@ -9,7 +9,9 @@ use super::{SCHEMA, TOOL, Tool};
 use crate::finding::Location;
 use crate::report::replayed;
 use crate::unit::{Bytes, Index};
-use crate::whatif::{Answer, Estimate, Grown, Mended, OutOfMemory, Played, Question, RecordedFigures, Scale};
+use crate::whatif::{
+    Answer, Estimate, Grown, Mended, OutOfMemory, Played, Question, RecordedFigures, Scale, ToldBy,
+};
 
 /// What a recorded program would need.
 #[derive(Serialize, JsonSchema)]
@@ -37,6 +39,17 @@ struct DeviceAnswer {
     without: Vec<MendedFinding>,
     /// The lines whose requests were taken to grow with the batch, where that was asked for.
     grown: Vec<GrownLine>,
+    /// By what that was told, where it was asked for.
+    grown_told_by: Option<SizesTold>,
+}
+
+/// By what it is told which requests grow with the batch.
+#[derive(Serialize, JsonSchema)]
+struct SizesTold {
+    /// How many different batches were recorded: with one, roles tell all.
+    batches: usize,
+    /// The share of the bytes asked for of which their sizes say whether they grow; of the others, their roles do.
+    measured: f64,
 }
 
 /// What was recorded.
@@ -143,6 +156,7 @@ impl DeviceAnswer {
             scenarios: answer.scenarios.iter().map(Scenario::of).collect(),
             estimate: TextbookEstimate::of(&answer.estimate, &answer.recorded),
             without: answer.without.iter().map(MendedFinding::of).collect(),
+            grown_told_by: answer.told.map(|ToldBy { batches, measured }| SizesTold { batches, measured }),
             grown: answer.grown.iter().map(GrownLine::of).collect(),
         }
     }
