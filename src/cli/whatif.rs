@@ -14,7 +14,7 @@ use crate::input::Source;
 use crate::replay::{Change, TuningError, changes};
 use crate::report::{Detail, json, whatif as report};
 use crate::unit::Bytes;
-use crate::whatif::{self, Question, Scale};
+use crate::whatif::{self, Question, Scale, Without};
 
 #[derive(Debug, Args)]
 #[command(
@@ -40,6 +40,11 @@ pub(super) struct WhatIf {
     /// Multiply what grows with the batch: inputs, activations and temporaries of the passes through the model.
     #[arg(long, value_name = "FACTOR", allow_hyphen_values = true)]
     batch_scale: Option<Scale>,
+
+    /// Imagine a finding mended: the beginning of its fingerprint, or a rule for all of its findings. What the finding is about is
+    /// left out, or ends sooner, as its remedy has it; may be given several times.
+    #[arg(long, value_name = "FINDING")]
+    without: Vec<Without>,
 
     /// How to write it.
     #[arg(long, value_enum, default_value_t = PlainFormat::Text, value_name = "FORMAT")]
@@ -67,6 +72,7 @@ pub(super) fn run(arguments: &WhatIf, color: Color) -> Result<ExitCode, CliError
         set: arguments.set.iter().flat_map(|set| set.0.iter().cloned()).collect(),
         capacity: arguments.device_memory,
         batch_scale: arguments.batch_scale,
+        without: arguments.without.clone(),
     };
     let source = Source::named(&arguments.path);
     let input = read(&source, &arguments.limits)?;

@@ -64,7 +64,8 @@ pub fn examine(input: &Input, plan: &Plan) -> Examination {
             }
         }
         let settled = verdict::settle(&facts, &claims, &plan.materiality, plan.capacity);
-        examined.findings.extend(settled.into_iter().filter(|finding| plan.shows(finding)));
+        let findings = settled.into_iter().map(|told| told.finding);
+        examined.findings.extend(findings.filter(|finding| plan.shows(finding)));
         for budget in &plan.budgets {
             match budget::judge(budget, &facts, plan.capacity) {
                 Ok(found) => {
@@ -108,7 +109,7 @@ impl Examined {
 }
 
 /// What a rule claims, or why it cannot tell.
-fn run<'f>(rule: &dyn Rule, facts: &'f Facts<'f>) -> Result<Vec<Claim<'f>>, Silence> {
+pub(super) fn run<'f>(rule: &dyn Rule, facts: &'f Facts<'f>) -> Result<Vec<Claim<'f>>, Silence> {
     Need::all_met(rule.meta().needs, facts.evidence)?;
     Ok(rule.claims(facts))
 }

@@ -12,6 +12,7 @@ mod merged;
 mod plan;
 mod profile;
 mod recording;
+mod remedies;
 mod report;
 mod threads;
 mod witness;
@@ -21,6 +22,7 @@ pub use inherited::inherited;
 pub use plan::Plan;
 pub use profile::{IterationMemory, Line, Profile};
 pub use recording::{MainLoop, RecordedDevice, Recording};
+pub use remedies::remedies;
 pub use report::{Outcome, Report, Unread, Verdict, Why};
 pub use witness::{Called, Callee, RecordedFile, RecordedLine};
 

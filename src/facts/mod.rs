@@ -8,6 +8,7 @@ mod bursts;
 mod calls;
 mod collection;
 mod evidence;
+mod failure;
 mod growing;
 mod kept_graphs;
 mod makers;
@@ -35,6 +36,7 @@ pub use bursts::Burst;
 pub use calls::Calls;
 pub use collection::{Collected, CollectedAt, Collection};
 pub use evidence::Evidence;
+pub use failure::Failure;
 pub use growing::Growing;
 pub use kept_graphs::KeptGraph;
 pub use makers::Maker;
@@ -46,7 +48,7 @@ pub use pools::{PoolPeaks, PrivatePool};
 pub use reallocation::Reallocation;
 pub use regrowth::StateMaking;
 pub use releases::{Cause, Release};
-pub use settings::BestSetting;
+pub use settings::{Trial, Trials};
 pub use shapes::{Shapes, VaryingSite};
 pub use steady::Steady;
 pub use unscalings::Unscaling;
@@ -113,7 +115,7 @@ pub struct Facts<'a> {
     steady: OnceLock<Steady>,
     module_calls: OnceLock<Vec<ModuleCall>>,
     unused_graphs: OnceLock<Vec<UnusedGraph>>,
-    best_setting: OnceLock<Option<BestSetting>>,
+    trials: OnceLock<Option<Trials>>,
 }
 
 impl<'a> Facts<'a> {
@@ -144,7 +146,7 @@ impl<'a> Facts<'a> {
             steady: OnceLock::new(),
             module_calls: OnceLock::new(),
             unused_graphs: OnceLock::new(),
-            best_setting: OnceLock::new(),
+            trials: OnceLock::new(),
         })
     }
 
@@ -275,9 +277,30 @@ impl<'a> Facts<'a> {
         self.unused_graphs.get_or_init(|| unused_graphs::unused_graphs(self))
     }
 
-    /// The settings under which the allocator would have reserved least; nothing where the replay is not exact.
-    pub fn best_setting(&self) -> Option<&BestSetting> {
-        self.best_setting.get_or_init(|| settings::best_setting(self)).as_ref()
+    /// What other settings would have made of the program with the memory that it had; nothing where the replay is not exact.
+    pub fn trials(&self) -> Option<&Trials> {
+        let had = self.replay.failure.map(|failure| failure.capacity);
+        self.trials.get_or_init(|| settings::trials(self, had)).as_ref()
+    }
+
+    /// The same with so much memory.
+    pub fn trials_within(&self, capacity: Bytes) -> Option<Trials> {
+        settings::trials(self, Some(capacity))
+    }
+
+    /// How many bytes fewer would be held at the end, were some pools one with another; nothing where the replay is not exact.
+    pub fn saved_by_sharing(&self, pools: &[(u64, u64)], with: (u64, u64)) -> Option<Bytes> {
+        settings::saved_by_sharing(self, pools, with)
+    }
+
+    /// Whether whole iterations follow an event: a program that goes on after a failure has caught the exception.
+    pub fn goes_on_after(&self, event: EventIndex) -> bool {
+        self.program.iterations.iter().any(|one| one.complete && one.start > event)
+    }
+
+    /// The request that the program did not survive; nothing where none failed.
+    pub fn failure(&self) -> Option<Failure> {
+        failure::failure(self)
     }
 
     /// The memory that went back to the driver, in order.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::facts::Facts;
 use crate::snapshot::{Action, Segment};
@@ -44,4 +44,10 @@ pub(super) fn occupants<'a>(
         }
     }
     picked.into_values().collect()
+}
+
+/// The addresses at which the recording shows the driver's calls for memory.
+pub(super) fn made(facts: &Facts) -> FxHashSet<u64> {
+    let makes = |action| matches!(action, Action::SegmentAlloc | Action::SegmentMap);
+    facts.trace.events.iter().filter(|event| makes(event.action)).map(|event| event.address).collect()
 }

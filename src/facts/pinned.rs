@@ -6,7 +6,7 @@
 //! Each segment's allocations are swept once.
 
 use crate::facts::Facts;
-use crate::facts::occupants::occupants;
+use crate::facts::occupants::{made, occupants};
 use crate::snapshot::Segment;
 use crate::threshold::Threshold;
 use crate::timeline::Allocation;
@@ -33,6 +33,8 @@ pub struct PinnedSegment {
     pub since: EventIndex,
     /// The ends of iterations from then on.
     pub ends: usize,
+    /// Whether it was there before the recording, so that its tenant was not the first that it served.
+    pub is_older: bool,
 }
 
 impl PinnedSegment {
@@ -44,9 +46,13 @@ impl PinnedSegment {
 
 pub(super) fn pinned_segments(facts: &Facts, least: Bytes) -> Vec<PinnedSegment> {
     let candidate = |one: &Segment| one.pool == (0, 0) && !one.expandable && one.total_size >= least;
+    let made = made(facts);
     let mut pinned: Vec<PinnedSegment> = occupants(facts, candidate)
         .into_iter()
-        .filter_map(|(segment, inside)| examine(facts, segment.total_size, &inside))
+        .filter_map(|(segment, inside)| {
+            let is_older = !made.contains(&segment.address);
+            Some(PinnedSegment { is_older, ..examine(facts, segment.total_size, &inside)? })
+        })
         .filter(|one| one.waste() >= least)
         .collect();
     pinned.sort_by_key(|one| std::cmp::Reverse(one.waste()));
@@ -88,5 +94,5 @@ fn examine(facts: &Facts, size: Bytes, inside: &[AllocationId]) -> Option<Pinned
     let pins = all.iter().filter(|(_, one, _)| one.free.is_none()).map(|(id, ..)| *id).collect();
     let ends = facts.iteration_ends();
     let ends = ends.len() - ends.partition_point(|end| *end <= since);
-    Some(PinnedSegment { size, used, tenant, pins, since: EventIndex::at(since)?, ends })
+    Some(PinnedSegment { size, used, tenant, pins, since: EventIndex::at(since)?, ends, is_older: false })
 }

@@ -6,10 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashSet;
-
 use crate::facts::Facts;
-use crate::facts::occupants::occupants;
+use crate::facts::occupants::{made, occupants};
 use crate::lives::Curve;
 use crate::snapshot::Action;
 use crate::unit::{AllocationId, Bytes, Index};
@@ -39,11 +37,19 @@ pub struct PrivatePool {
     pub kept: Bytes,
     /// What was allocated from it.
     pub allocations: Vec<AllocationId>,
+    /// The most that was in use of it at once in the steady part of the recording, in whole blocks.
+    pub steady_peak: Bytes,
+    /// Whether it may serve a CUDA graph, whose replays use its memory and leave no event: a capture never runs on the
+    /// default stream.
+    pub may_serve_graphs: bool,
+    /// Whether some of it was there before the first event.
+    pub is_older: bool,
 }
 
 /// The private pools of the final segments.
 pub(super) fn private_pools(facts: &Facts) -> Vec<PrivatePool> {
     let mut pools: BTreeMap<(u64, u64), PrivatePool> = BTreeMap::new();
+    let made = made(facts);
     for (segment, inside) in occupants(facts, |one| one.pool != (0, 0)) {
         let pool = pools.entry(segment.pool).or_insert_with(|| PrivatePool {
             id: segment.pool,
@@ -51,17 +57,28 @@ pub(super) fn private_pools(facts: &Facts) -> Vec<PrivatePool> {
             peak: Bytes::ZERO,
             kept: Bytes::ZERO,
             allocations: Vec::new(),
+            steady_peak: Bytes::ZERO,
+            may_serve_graphs: false,
+            is_older: false,
         });
         pool.reserved += segment.total_size;
+        pool.may_serve_graphs |= facts.snapshot.stream_pointer(segment.stream) != 0;
+        pool.is_older |= !made.contains(&segment.address);
         pool.allocations.extend(inside);
     }
+    let steady = &facts.steady().events;
     for pool in pools.values_mut() {
-        let mut curve = Curve::default();
+        let (mut curve, mut steady_curve) = (Curve::default(), Curve::default());
         for (id, one) in pool.allocations.iter().filter_map(|id| Some((*id, facts.timeline.allocation(*id)?)))
         {
             let born = one.alloc.map_or(0, Index::position);
-            curve.add(born, one.free.map(Index::position), facts.block_size(id));
+            let died = one.free.map(Index::position);
+            curve.add(born, died, facts.block_size(id));
+            if born < steady.end && died.is_none_or(|died| died > steady.start) {
+                steady_curve.add(born.max(steady.start), died, facts.block_size(id));
+            }
         }
+        pool.steady_peak = steady_curve.highest().0;
         pool.kept = curve.rest();
         pool.peak = curve.highest().0;
     }
@@ -87,9 +104,7 @@ pub(super) fn default_pool(facts: &Facts) -> PoolPeaks {
     let mut reserved = Level { now: signed(facts.timeline.reserved_at_start), peak: 0 };
     let mut active = Level::default();
     // Private segments that were there before the first event are part of what was reserved then.
-    let makes = |action| matches!(action, Action::SegmentAlloc | Action::SegmentMap);
-    let making = facts.trace.events.iter().filter(|event| makes(event.action));
-    let made: FxHashSet<u64> = making.map(|event| event.address).collect();
+    let made = made(facts);
     let older = private.iter().filter(|(address, _)| !made.contains(address));
     reserved.change(-older.map(|(address, end)| i128::from(end - address)).sum::<i128>());
     let held_before = bytes(reserved.now);

@@ -30,6 +30,8 @@ pub struct Release {
 pub enum Cause {
     /// `empty_cache` was called, under this stack.
     Call(StackId),
+    /// A CUDA graph was about to be captured: PyTorch empties the cache once for each, and no line of the user's asks for it.
+    Capture,
     /// A request that the driver refused (or `garbage_collection_threshold`) emptied the cache before it was tried again.
     Retry(StackId),
     /// The recording does not show it.
@@ -75,10 +77,13 @@ pub(super) fn releases(facts: &Facts) -> Vec<Release> {
 
 /// What the stacks of a release and of the request after it say.
 fn cause(facts: &Facts, released: &[Option<StackId>], request: Option<StackId>) -> Cause {
-    let empties = |frame: &FrameId| facts.frames.memory(*frame) == MemorySign::EmptyCache;
-    let calls = |stack: &StackId| facts.frames.python(*stack).iter().any(empties);
-    if let Some(stack) = released.iter().flatten().find(|stack| calls(stack)) {
-        return Cause::Call(*stack);
+    let says = |stack: StackId, sign: MemorySign| {
+        facts.frames.python(stack).iter().any(|frame: &FrameId| facts.frames.memory(*frame) == sign)
+    };
+    let calls = |stack: &&StackId| says(**stack, MemorySign::EmptyCache);
+    if let Some(stack) = released.iter().flatten().find(calls) {
+        let captures = says(*stack, MemorySign::Captures);
+        return if captures { Cause::Capture } else { Cause::Call(*stack) };
     }
     match request {
         Some(stack) if released.iter().all(|one| *one == Some(stack)) => Cause::Retry(stack),

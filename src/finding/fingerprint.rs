@@ -14,14 +14,14 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::{Finding, Group, Location};
 
-/// The version of the hash, in front of it wherever it is written.
-const VERSION: &str = "v1:";
-
 /// A finding's identity. Shown as `v1:` and 32 hexadecimal digits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint(u128);
 
 impl Fingerprint {
+    /// The version of the hash, in front of it wherever it is written.
+    pub const VERSION: &str = "v1:";
+
     /// The identity of a finding as a rule makes it: taken before its place is looked up in the source.
     pub fn of(finding: &Finding) -> Fingerprint {
         if finding.group == Group::Budget {
@@ -45,7 +45,7 @@ impl Fingerprint {
 
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{VERSION}{:032x}", self.0)
+        write!(f, "{}{:032x}", Fingerprint::VERSION, self.0)
     }
 }
 
@@ -53,7 +53,7 @@ impl FromStr for Fingerprint {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Fingerprint, &'static str> {
-        let digits = text.strip_prefix(VERSION).ok_or("a fingerprint begins with `v1:`")?;
+        let digits = text.strip_prefix(Fingerprint::VERSION).ok_or("a fingerprint begins with `v1:`")?;
         let whole = digits.len() == 32 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
         let number = whole.then(|| u128::from_str_radix(digits, 16).ok()).flatten();
         number.map(Fingerprint).ok_or("a fingerprint ends with 32 hexadecimal digits")

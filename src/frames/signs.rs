@@ -107,6 +107,8 @@ pub enum MemorySign {
     Loss,
     /// The allocator's cache is emptied.
     EmptyCache,
+    /// A CUDA graph is about to be captured, before which PyTorch empties the allocator's cache by itself.
+    Captures,
     /// Nothing in particular.
     #[default]
     Nothing,

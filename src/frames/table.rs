@@ -126,6 +126,7 @@ const ROWS: &[Row] = &[
     ("transformers/trainer", &["evaluate", "evaluation_loop", "predict", "prediction_step"], phase(PhaseSign::Evaluation)),
     // The allocator.
     ("torch/*", &["empty_cache"], memory(MemorySign::EmptyCache)),
+    ("torch/cuda/graphs", &["__enter__"], memory(MemorySign::Captures)),
 ];
 
 /// Functions that move batches to the device, in every package.
@@ -197,6 +198,7 @@ mod tests {
         assert_eq!(said("torch/distributed/tensor/_dispatch", "dispatch"), SILENT);
         assert_eq!(said("torch/distributed/fsdp/_fully_shard/_fsdp_param", "to").memory, MemorySign::Sharded);
         assert_eq!(said("torch/xpu/memory", "empty_cache").memory, MemorySign::EmptyCache);
+        assert_eq!(said("torch/cuda/graphs", "__enter__").memory, MemorySign::Captures);
         assert_eq!(said("timm/utils/model_ema", "__init__").memory, MemorySign::Average);
     }
 

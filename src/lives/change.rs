@@ -44,16 +44,23 @@ impl Changes {
         self.of.iter().map(|(id, _)| *id)
     }
 
+    /// Every allocation that is changed, once, by its id, with the change that counts.
+    pub fn settled(&self) -> Vec<(AllocationId, Change)> {
+        let mut changes = self.of.clone();
+        // A stable order, the last change of an allocation first; and of equals the first is kept.
+        changes.reverse();
+        changes.sort_by_key(|(id, _)| *id);
+        changes.dedup_by_key(|(id, _)| *id);
+        changes
+    }
+
     /// What the changes do to the curve, of those allocations that `counts` accepts.
     pub fn shifts(&self, timeline: &Timeline, counts: impl Fn(AllocationId) -> bool) -> Vec<Shift> {
-        let mut changes = self.of.clone();
-        // Stable, so that the last change of an allocation stays last.
-        changes.sort_by_key(|(id, _)| *id);
+        let changes = self.settled();
         let mut shifts = Vec::with_capacity(2 * changes.len());
-        let nexts = changes.iter().skip(1).map(|(next, _)| Some(*next)).chain([None]);
-        for ((id, change), next) in changes.iter().zip(nexts).filter(|((id, _), _)| counts(*id)) {
-            if let Some(allocation) = timeline.allocation(*id).filter(|_| next != Some(*id)) {
-                shift(allocation, *change, &mut shifts);
+        for (id, change) in changes.into_iter().filter(|(id, _)| counts(*id)) {
+            if let Some(allocation) = timeline.allocation(id) {
+                shift(allocation, change, &mut shifts);
             }
         }
         shifts

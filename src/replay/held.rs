@@ -43,7 +43,7 @@ pub fn segments_at(
 }
 
 /// The same, and how many blocks in use no segment holds.
-pub(super) fn tiled_segments_at(
+pub fn tiled_segments_at(
     snapshot: &Snapshot,
     timeline: &Timeline,
     replay: &Replay,

@@ -95,12 +95,6 @@ impl Layout {
         }
     }
 
-    /// How many holes there are, and the size of the largest. Looks at each.
-    pub(super) fn census(&self) -> (usize, u64) {
-        let sizes = self.holes.iter().map(|(start, hole)| hole.end - start);
-        (self.holes.len(), sizes.max().unwrap_or(0))
-    }
-
     fn cut(&mut self, before: u64, hole: Hole, address: u64, size: u64) -> Extent {
         if before == address {
             self.holes.remove(&before);

@@ -7,7 +7,7 @@
 //! Of [`Replay`]:
 //!
 //! In: the snapshot and the timeline. Out: the block size of every allocation, the peaks of allocated and active bytes,
-//! the misses, and how the allocator stood when a request failed. The addresses are known, so no search for a fit is
+//! the misses, and the first request that failed. The addresses are known, so no search for a fit is
 //! needed: a block ends where rounding and splitting say (`c10/cuda/CUDACachingAllocator.cpp`, PyTorch 2.11). Allocated bytes end when the program gives a block back,
 //! active bytes when it returns to the pool; on every recording of the corpus made from the start both peaks equal
 //! PyTorch's `allocated_bytes.all.peak` and `active_bytes.all.peak` to the byte.
@@ -18,12 +18,14 @@
 mod addresses;
 mod allocator;
 mod driver;
+mod ends;
 mod error;
 mod held;
 mod imagined;
 mod layout;
 mod level;
 mod player;
+mod pooled;
 mod proof;
 mod rounding;
 mod scenario;
@@ -32,8 +34,9 @@ mod tuning;
 mod worth_trying;
 
 pub use allocator::FitOrder;
+pub use ends::End;
 pub use error::TuningError;
-pub use held::{Homeless, segments_at};
+pub use held::{Homeless, segments_at, tiled_segments_at};
 pub use player::Recorded;
 pub use proof::{Call, Difference, DifferenceKind, Proof};
 pub use scenario::{Forecast, Scenario};
@@ -64,22 +67,16 @@ pub struct Replay {
     pub failure: Option<Failure>,
 }
 
-/// A request that failed, and how the allocator stood at that moment. PyTorch has given all empty segments back to the
-/// driver by then (`release_cached_blocks`), so what is free lies in segments that are in use.
+/// A request that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failure {
     /// The `oom` event.
     pub event: EventIndex,
     /// Bytes of the block that was wanted: the request, rounded.
     pub wanted: Bytes,
-    /// Bytes held from the driver.
-    pub reserved: Bytes,
-    /// Bytes of these that lay free.
-    pub free: Bytes,
-    /// The largest free piece, whatever stream or pool it belongs to.
-    pub largest: Bytes,
-    /// How many free pieces there were.
-    pub pieces: usize,
+    /// What the allocator is known to have had: what it held, and what was left on the device. Where more was left than was
+    /// wanted, something else set a limit, and what was held at most is all that is known.
+    pub capacity: Bytes,
 }
 
 /// A driver call for more memory while enough was cached, but in pieces that did not fit.
@@ -191,7 +188,7 @@ impl<'a> Machine<'a> {
                 self.reserved -= size;
             }
             Action::Alloc | Action::FreeRequested | Action::FreeCompleted => self.step_block(at, event),
-            Action::OutOfMemory => self.note_failure(at, size),
+            Action::OutOfMemory => self.note_failure(at, size, Bytes(address)),
             Action::Snapshot | Action::Other => {}
         }
     }
@@ -224,20 +221,11 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Looks at all holes, and therefore only once a recording.
-    fn note_failure(&mut self, event: EventIndex, wanted: Bytes) {
-        if self.failure.is_none() {
-            let (pieces, largest) = self.layout.census();
-            let free = self.reserved - self.active.now;
-            self.failure = Some(Failure {
-                event,
-                wanted,
-                reserved: self.reserved,
-                free,
-                largest: Bytes(largest),
-                pieces,
-            });
-        }
+    /// Such an event holds the device's free bytes where others hold an address.
+    fn note_failure(&mut self, event: EventIndex, wanted: Bytes, left: Bytes) {
+        let held = self.timeline.peak_reserved.bytes;
+        let capacity = if left < wanted { held.max(self.reserved + left) } else { held };
+        self.failure.get_or_insert(Failure { event, wanted, capacity });
     }
 
     fn finish(self) -> Replay {

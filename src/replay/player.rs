@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use super::Replay;
 use super::allocator::{Allocator, BlockId, FitOrder, Request};
 use super::driver::Driver;
+use super::level::Level;
 use super::script::{Script, Step};
 use super::tuning::Tuning;
 use crate::snapshot::{Event, Segment, Snapshot};
@@ -54,6 +55,8 @@ pub(super) struct Player<'a, D> {
     blocks: Vec<Option<BlockId>>,
     /// What is older than the recording, by address.
     older: FxHashMap<u64, AllocationId>,
+    /// What the program has asked for and not given back.
+    pub(super) requested: Level,
 }
 
 impl<'a, D: Driver> Player<'a, D> {
@@ -64,7 +67,8 @@ impl<'a, D: Driver> Player<'a, D> {
         let blocks = vec![None; recorded.timeline.allocations.len()];
         let older = recorded.timeline.iter().take_while(|(_, one)| one.alloc.is_none());
         let older = older.map(|(id, one)| (one.address, id)).collect();
-        let mut player = Player { allocator, recorded, blocks, older };
+        let requested = Level::start(script.requested_at_start);
+        let mut player = Player { allocator, recorded, blocks, older, requested };
         player.set_up();
         player
     }
@@ -106,12 +110,12 @@ impl<'a, D: Driver> Player<'a, D> {
         }
     }
 
-    /// Does one step; `bytes` says how large the requests are to be, nothing for those that are left out.
+    /// Does one step; `bytes` says how large the requests are to be.
     pub(super) fn step(
         &mut self,
         at: EventIndex,
         step: Step,
-        bytes: impl Fn(AllocationId, &Allocation) -> Option<Bytes>,
+        bytes: impl Fn(AllocationId, &Allocation) -> Bytes,
     ) -> Outcome {
         self.allocator.now = Some(at);
         match step {
@@ -122,11 +126,7 @@ impl<'a, D: Driver> Player<'a, D> {
                     self.allocator.give_back(block);
                 }
             }
-            Step::Complete(id) => {
-                if let Some(block) = self.blocks.get_mut(id.position()).and_then(Option::take) {
-                    self.allocator.complete(block);
-                }
-            }
+            Step::Complete(id) => self.complete(id, bytes),
             Step::LetGo(pool) => self.allocator.allow_release(pool),
             Step::Release => self.allocator.release_cached(),
             Step::ReleasePrivate(pool) => self.allocator.release_private(pool),
@@ -134,17 +134,23 @@ impl<'a, D: Driver> Player<'a, D> {
         Outcome::Done
     }
 
+    fn complete(&mut self, id: AllocationId, bytes: impl Fn(AllocationId, &Allocation) -> Bytes) {
+        if let Some(block) = self.blocks.get_mut(id.position()).and_then(Option::take) {
+            self.allocator.complete(block);
+        }
+        let Some(allocation) = self.recorded.timeline.allocation(id) else { return };
+        // What is older than the recording is as large as it was.
+        let asked = if allocation.alloc.is_none() { allocation.bytes } else { bytes(id, allocation) };
+        self.requested.fall(asked.get());
+    }
+
     fn block(&self, id: AllocationId) -> Option<BlockId> {
         self.blocks.get(id.position()).copied().flatten()
     }
 
-    fn request(
-        &mut self,
-        id: AllocationId,
-        bytes: impl Fn(AllocationId, &Allocation) -> Option<Bytes>,
-    ) -> Outcome {
+    fn request(&mut self, id: AllocationId, bytes: impl Fn(AllocationId, &Allocation) -> Bytes) -> Outcome {
         let Some(allocation) = self.recorded.timeline.allocation(id) else { return Outcome::Done };
-        let Some(bytes) = bytes(id, allocation) else { return Outcome::Done };
+        let bytes = bytes(id, allocation);
         let pool = self.recorded.script.pool_of.get(id.position()).copied().unwrap_or(0);
         let request = Request { bytes, stream: self.stream(allocation.stream), pool: usize::from(pool) };
         match self.allocator.request(&request) {
@@ -152,6 +158,7 @@ impl<'a, D: Driver> Player<'a, D> {
                 if let Some(place) = self.blocks.get_mut(id.position()) {
                     *place = Some(block);
                 }
+                self.requested.rise(bytes.get(), self.allocator.now);
                 Outcome::Got(id, block)
             }
             None => Outcome::Failed(bytes),

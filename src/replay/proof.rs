@@ -112,7 +112,7 @@ fn first_difference(recorded: Recorded, order: FitOrder) -> Option<Difference> {
     for (at, step) in &recorded.script.steps {
         player.allocator.driver.now = Some(*at);
         player.allocator.driver.refuses = *step == Step::Refused;
-        let outcome = player.step(*at, *step, |_, allocation| Some(allocation.bytes));
+        let outcome = player.step(*at, *step, |_, allocation| allocation.bytes);
         let found = difference(&mut player.allocator, recorded, outcome);
         if let Some(kind) = found {
             return Some(Difference { event: Some(*at), kind });

@@ -17,7 +17,7 @@ use super::addresses::Habits;
 use super::held::tiled_segments_at;
 use crate::snapshot::{Action, Event, Segment, Snapshot};
 use crate::timeline::Timeline;
-use crate::unit::{AllocationId, EventIndex, Index};
+use crate::unit::{AllocationId, Bytes, EventIndex, Index};
 
 /// Private pools beyond this many are taken for the last of them: no program has so many, but a file may say so.
 const MOST_POOLS: u16 = 4096;
@@ -42,7 +42,7 @@ pub(super) enum Step {
 }
 
 /// The steps of one device.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Script {
     /// Each with the event that shows it.
     pub(super) steps: Vec<(EventIndex, Step)>,
@@ -52,6 +52,8 @@ pub struct Script {
     pub(super) pool_of: Vec<u16>,
     /// The segments that were held before the first event, with their blocks and the numbers of their pools.
     pub(super) at_start: Vec<(Segment, u16)>,
+    /// What the program had asked for before the first event and not given back.
+    pub(super) requested_at_start: Bytes,
     /// What the driver's calls show of it.
     pub(super) habits: Habits,
 }
@@ -180,7 +182,14 @@ impl<'a> Writer<'a> {
         });
         let at_start: Vec<(Segment, u16)> = at_start.collect();
         let habits = Habits::of(self.events, &at_start);
-        Script { habits, steps: self.steps, pools: pools.known, pool_of: self.pool_of, at_start }
+        Script {
+            habits,
+            steps: self.steps,
+            pools: pools.known,
+            pool_of: self.pool_of,
+            at_start,
+            requested_at_start: self.timeline.requested_at_start,
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use super::place::Place;
 use super::replayed;
 use crate::source::SourceMap;
 use crate::unit::{Bytes, Index, count, percent, shown_name};
-use crate::whatif::{Answer, Estimate, Grown, OutOfMemory, Played, Question};
+use crate::whatif::{Answer, Estimate, Grown, Mended, OutOfMemory, Played, Question, ToldBy};
 
 /// The most lines that grow with the batch that are listed, unless all are asked for.
 const MOST_LINES: usize = 5;
@@ -53,12 +53,9 @@ fn render_device(out: &mut String, question: &Question, answer: &Answer, sources
             if question.capacity.is_some() { "as asked" } else { "what the program is known to have had" };
         look.attribute(out, "memory", &format!("{capacity}, {whose}"));
     }
+    look.attribute(out, "without", &without(answer, sources));
     if let Some(scale) = question.batch_scale {
-        let text = format!(
-            "batches {} times as large: an estimate, for which requests grow is told by their roles",
-            scale.get()
-        );
-        look.attribute(out, "batch", &text);
+        look.attribute(out, "batch", &batch(scale.get(), answer.told));
         look.listing(out, "by line", &grown(&answer.grown, sources, look.detail));
     }
     scenarios(out, answer, sources, look);
@@ -96,6 +93,36 @@ fn estimate(estimate: &Estimate, peak: Bytes) -> String {
         estimate.total(),
         percent(error.abs()),
     )
+}
+
+/// `missing-zero-grad, train.py:17: 161 allocations left out or ended sooner`, a line a finding, and what that comes to.
+fn without(answer: &Answer, sources: &SourceMap) -> String {
+    let line = |mended: &Mended| {
+        let location = mended.finding.location.as_ref();
+        let place = location.map_or_else(String::new, |at| format!(", {}", Place::of(at, sources).line()));
+        let allocations = count(mended.allocations, "allocation");
+        format!("{}{place}: {allocations} left out or ended sooner", mended.finding.rule)
+    };
+    let mut lines: Vec<String> = answer.without.iter().map(line).collect();
+    let asked_for = answer.scenarios.first().map(|played| played.forecast.peak_requested.bytes);
+    if let Some(asked_for) = asked_for.filter(|_| !lines.is_empty()) {
+        let change = change(answer.recorded.peak_requested, asked_for);
+        lines.push(format!("the program asks for {asked_for} at most ({change})"));
+    }
+    lines.join("\n")
+}
+
+/// By what it is told which requests grow.
+fn batch(scale: f64, told: Option<ToldBy>) -> String {
+    let by = match told {
+        Some(ToldBy { batches, measured }) if batches > 1 => format!(
+            "the sizes in {} say which requests grow for {} of what was asked for, roles for the rest",
+            count(batches, "different batch"),
+            percent(measured),
+        ),
+        _ => "only one batch was recorded, so that which requests grow is told by their roles".to_owned(),
+    };
+    format!("batches {scale} times as large: an estimate, for {by}")
 }
 
 /// A row a scenario: the peak, how far it is from the recorded one, what is held in the end, holes, calls, what is set.

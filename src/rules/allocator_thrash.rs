@@ -19,9 +19,18 @@ static HABIT: Threshold<usize> = Threshold::new("rules::allocator_thrash::HABIT"
 impl AllocatorThrash {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let inside = |at: EventIndex| facts.iteration_of(at).is_some();
+        // Of a program that died of it, `oom` tells: each request that fails empties the cache first, and so do those before it
+        // that get their memory only then.
+        let died = facts.failure().is_some_and(|failure| !facts.goes_on_after(failure.event));
+        let is_meant = |cause: Cause| match cause {
+            Cause::Capture => false,
+            Cause::Retry(_) => !died,
+            Cause::Call(_) | Cause::Unknown => true,
+        };
         let turnover: Vec<Release> = facts
             .releases()
             .into_iter()
+            .filter(|release| is_meant(release.cause))
             .filter(|release| inside(release.event) && release.requests.iter().any(|at| inside(*at)))
             .collect();
         if turnover.len() < HABIT.get() {
@@ -42,16 +51,15 @@ impl AllocatorThrash {
 
 fn tell(facts: &Facts, turnover: &[Release], (each, cause): (Bytes, Cause), worth: &Worth) -> Finding {
     let help = match cause {
-        Cause::Retry(_) => {
-            "leave room on the device: a smaller batch, or PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
-        }
-        Cause::Call(_) | Cause::Unknown => {
+        Cause::Retry(_) => leave_room(facts),
+        Cause::Call(_) | Cause::Capture | Cause::Unknown => {
             "take torch.cuda.empty_cache() out of the loop: the next iteration needs the same memory"
+                .to_owned()
         }
     };
     let (place, label) = match cause {
         Cause::Call(stack) => (Place::of_stack(facts, Some(stack)), "the cache is emptied here"),
-        Cause::Retry(_) | Cause::Unknown => (
+        Cause::Retry(_) | Cause::Capture | Cause::Unknown => (
             Place::of_guilty(facts, &requests(facts, turnover), false),
             "what was given back is asked of the driver again here",
         ),
@@ -62,7 +70,7 @@ fn tell(facts: &Facts, turnover: &[Release], (each, cause): (Bytes, Cause), wort
     let calls: usize = turnover.iter().map(|release| release.segments + release.requests.len()).sum();
     let telling = Telling {
         message: format!("{each} go back to the driver and are got again, {}", count(releases, "time")),
-        help: help.to_owned(),
+        help,
         label: label.to_owned(),
         related: again.into_iter().collect(),
         evidence: vec![
@@ -88,6 +96,18 @@ fn tell(facts: &Facts, turnover: &[Release], (each, cause): (Bytes, Cause), wort
     telling.told(facts, &AllocatorThrash::META, worth).seeking((cause == Cause::Unknown).then_some(seek))
 }
 
+/// What leaves room; a setting only where the replay shows that the program runs with it in what memory it had, and calls the
+/// driver less.
+fn leave_room(facts: &Facts) -> String {
+    let room = "leave room on the device: a smaller batch";
+    // The driver refused more than that, so that at least nothing beyond it is taken for granted.
+    let trials = facts.trials_within(facts.timeline.peak_reserved.bytes);
+    match trials.as_ref().and_then(|trials| trials.best(|forecast| forecast.driver_calls as u64)) {
+        None => room.to_owned(),
+        Some((best, _)) => format!("{room}, or PYTORCH_CUDA_ALLOC_CONF={}", best.conf()),
+    }
+}
+
 /// The cause of most of the turnover; calls first where they are as many.
 fn main_cause(turnover: &[Release]) -> Cause {
     let of = |wanted: fn(&Cause) -> bool| -> Bytes {
@@ -99,6 +119,7 @@ fn main_cause(turnover: &[Release]) -> Cause {
     let wanted = |cause: &Cause| match cause {
         Cause::Call(_) => calls >= retries && calls >= unknown,
         Cause::Retry(_) => retries > calls && retries >= unknown,
+        Cause::Capture => false,
         Cause::Unknown => unknown > calls && unknown > retries,
     };
     turnover.iter().map(|release| release.cause).find(wanted).unwrap_or(Cause::Unknown)

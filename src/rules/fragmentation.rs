@@ -1,8 +1,9 @@
 //! Reserved memory far above what was ever in use.
 
 use super::claim::{Claim, Mending, Place, Telling, Worth, related};
+use super::trial::{GROWING, tried};
 use super::{declare_rule, measure};
-use crate::facts::{BestSetting, Facts, Guilty, PoolPeaks};
+use crate::facts::{Facts, Guilty, PoolPeaks, Trials};
 use crate::finding::{Finding, Measure, Related, Value};
 use crate::unit::{Bytes, Confidence, count, percent};
 
@@ -26,58 +27,36 @@ impl Fragmentation {
 
 fn tell(facts: &Facts, pool: PoolPeaks, unused: Bytes, worth: &Worth) -> Finding {
     let share = percent(unused.share_of(pool.reserved));
-    let best = facts.best_setting();
+    // What would have become of a program that failed, nobody knows.
+    let trials = facts.trials().filter(|_| facts.replay.failure.is_none());
     let place = Place::of_guilty(facts, &misses(facts), false);
     let telling = Telling {
         message: format!("{unused} of {} reserved are holes ({share})", pool.reserved),
-        help: help(facts, best),
+        help: help(trials),
         label: "these requests fit into none of the free blocks".to_owned(),
         related: outgrown(facts, &place),
         evidence: evidence(facts, pool, unused)
             .into_iter()
-            .chain(best.into_iter().flat_map(|best| replayed(facts, best)))
+            .chain(trials.into_iter().flat_map(tried))
             .collect(),
         place,
     };
     let mut finding = telling.told(facts, &Fragmentation::META, worth);
     // No more than the best setting was seen to save; where none helps, requests that are alike may still fill the holes.
-    let saved = best.map(|best| saved_by(facts, best)).filter(|saved| *saved > Bytes::ZERO);
-    finding.impact.reserved = saved;
+    finding.impact.reserved = trials.and_then(Trials::least_reserved).map(|(_, saved)| saved);
     finding
 }
 
-/// The setting that the replay shows to help most; where it cannot tell, the one that helps most programs.
-fn help(facts: &Facts, best: Option<&BestSetting>) -> String {
-    const ALIKE: &str = "make the requests alike: pad to a few fixed lengths, or allocate a growing buffer once at its final size";
-    const GROW: &str = "expandable_segments:True";
-    let conf = match best {
-        Some(best) => best.conf(),
-        None if facts.snapshot.settings.expandable_segments => String::new(),
-        None => GROW.to_owned(),
-    };
-    match conf.as_str() {
-        "" => ALIKE.to_owned(),
-        GROW => format!("let segments grow: PYTORCH_CUDA_ALLOC_CONF={GROW}"),
-        other => format!("set PYTORCH_CUDA_ALLOC_CONF={other}, or {ALIKE}"),
+/// What the replay shows to help most; where it cannot tell, what helps under any settings.
+fn help(trials: Option<&Trials>) -> String {
+    let alike = "make the requests alike: pad to a few fixed lengths, or allocate a growing buffer once at its final size";
+    match trials.and_then(Trials::least_reserved) {
+        None => alike.to_owned(),
+        Some((best, _)) if best.conf() == GROWING => {
+            format!("let segments grow: PYTORCH_CUDA_ALLOC_CONF={GROWING}")
+        }
+        Some((best, _)) => format!("set PYTORCH_CUDA_ALLOC_CONF={}, or {alike}", best.conf()),
     }
-}
-
-/// What the best setting comes to.
-fn replayed(facts: &Facts, best: &BestSetting) -> [Measure; 2] {
-    let saved = saved_by(facts, best);
-    let text = if best.set.is_empty() {
-        format!("replayed under {}: none reserves less", count(best.tried, "other setting"))
-    } else {
-        format!("replayed with {}: {} reserved, {saved} less", best.conf(), best.peak_reserved)
-    };
-    [
-        measure("best-setting", Value::Text(best.conf()), text),
-        measure("best-setting-saves", Value::Bytes(saved), String::new()),
-    ]
-}
-
-fn saved_by(facts: &Facts, best: &BestSetting) -> Bytes {
-    facts.timeline.peak_reserved.bytes - best.peak_reserved
 }
 
 /// The buffers that leave holes because they are re-allocated ever larger.

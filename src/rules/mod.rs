@@ -32,6 +32,7 @@ mod regressions;
 mod retained_graph;
 mod skipped_optimizer_step;
 mod transient_spike;
+mod trial;
 mod truncated_history;
 mod uncheckpointed_activations;
 mod unchunked_loss;

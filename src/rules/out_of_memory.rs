@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::claim::{Claim, Mending, Place, Telling, Worth, related};
+use super::trial::GROWING;
 use super::{declare_rule, measure};
-use crate::facts::Facts;
+use crate::facts::{Facts, Failure, Trial};
 use crate::finding::{Finding, Measure, Related, Severity, Value};
 use crate::program::Phase;
-use crate::replay::Failure;
 use crate::role::Role;
 use crate::snapshot::Action;
 use crate::threshold::Threshold;
@@ -28,7 +28,7 @@ const ROLES_NAMED: usize = 3;
 static IN_PIECES: Threshold<f64> = Threshold::new("rules::out_of_memory::IN_PIECES", 0.05);
 
 /// Why a request failed.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cause {
     /// Less was free than wanted.
     Capacity,
@@ -64,9 +64,9 @@ type Standing = Vec<(Role, Bytes, Vec<AllocationId>)>;
 
 impl OutOfMemory {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
-        let Some(failure) = facts.replay.failure else { return Vec::new() };
+        let Some(failure) = facts.failure() else { return Vec::new() };
         // A program that goes on has caught the exception; it may have been looking for its batch size.
-        let goes_on = facts.program.iterations.iter().any(|one| one.complete && one.start > failure.event);
+        let goes_on = facts.goes_on_after(failure.event);
         let most = if goes_on { Severity::Warning } else { Severity::Error };
         let told = move |worth: &Worth| tell(facts, &failure, worth);
         let claim = Claim::new(&Self::META, [], Mending::default(), told);
@@ -87,12 +87,18 @@ fn tell(facts: &Facts, failure: &Failure, worth: &Worth) -> Finding {
         None => format!("failed here{during}"),
     };
     let place = Place::of_stack(facts, stack(facts, failure));
+    let fitting = facts.trials().and_then(|trials| trials.fitting(failure.event));
+    let mut related = heaviest(facts, &standing, &place);
+    related.extend(between(facts, failure, cause, &place));
     let telling = Telling {
         message: message(failure, cause),
-        help: help(facts, cause, phase, &standing).to_owned(),
+        help: fitting.map_or_else(|| help(cause, phase, &standing).to_owned(), let_it_fit),
         label,
-        related: heaviest(facts, &standing, &place),
-        evidence: evidence(facts, failure, cause, &standing),
+        related,
+        evidence: evidence(facts, failure, cause, &standing)
+            .into_iter()
+            .chain(tried(facts, failure, fitting))
+            .collect(),
         place,
     };
     Finding { phase, ..telling.told(facts, &OutOfMemory::META, worth) }
@@ -109,12 +115,46 @@ fn message(failure: &Failure, cause: Cause) -> String {
     }
 }
 
-fn help(facts: &Facts, cause: Cause, phase: Phase, standing: &Standing) -> &'static str {
+/// A setting under which the replay got the memory.
+fn let_it_fit(fitting: &Trial) -> String {
+    match fitting.conf().as_str() {
+        GROWING => format!("let segments grow, and it fits: PYTORCH_CUDA_ALLOC_CONF={GROWING}"),
+        other => format!("set PYTORCH_CUDA_ALLOC_CONF={other}, and it fits"),
+    }
+}
+
+/// Whether another setting would have got the memory, and if none, why; nothing where the replay cannot tell.
+fn tried(facts: &Facts, failure: &Failure, fitting: Option<&Trial>) -> Option<Measure> {
+    let (trials, capacity) = (facts.trials()?, facts.replay.failure?.capacity);
+    let needed = failure.reserved - failure.free + failure.wanted;
+    let text = match fitting {
+        Some(fitting) => {
+            let peak = fitting.forecast.peak_reserved.bytes;
+            format!("replayed with {} it fits: {peak} of {capacity} reserved at most", fitting.conf())
+        }
+        None if needed > capacity => format!(
+            "no setting helps: {needed} in use and wanted are more than the {capacity} that there were"
+        ),
+        None => {
+            format!("replayed under {}: it fits under none", count(trials.count(), "other setting"))
+        }
+    };
+    Some(measure("fitting-setting", Value::Text(fitting.map(Trial::conf).unwrap_or_default()), text))
+}
+
+/// The line that made most of what keeps segments that are free for the most part.
+fn between(facts: &Facts, failure: &Failure, cause: Cause, place: &Place) -> Option<Related> {
+    let pins = Some(&failure.pins).filter(|pins| cause == Cause::Pieces && !pins.is_empty())?;
+    let line = facts.blame().narrowest(&facts.guilty(pins.iter().copied()));
+    let (bytes, blocks) = (facts.bytes(pins), count(pins.len(), "block"));
+    related(facts, line, place, format!("{blocks} of {bytes} hold segments that are free for the most part"))
+}
+
+fn help(cause: Cause, phase: Phase, standing: &Standing) -> &'static str {
     match cause {
-        Cause::Pieces if facts.snapshot.settings.expandable_segments => {
+        Cause::Pieces => {
             "make the requests alike: pad to a few fixed lengths, and run the largest batch first"
         }
-        Cause::Pieces => "let segments grow: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
         Cause::Elsewhere => {
             "free the other stream's cache first: `torch.cuda.empty_cache()`, or allocate on the stream that has it"
         }

@@ -1,6 +1,7 @@
 //! Large segments that small blocks keep from being released.
 
 use super::claim::{Claim, Mending, Place, Telling, Worth, related};
+use super::trial::{least_pinned, tried_against_pins};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, PinnedSegment as Pinned};
 use crate::finding::{Finding, Measure, Related, Severity, Value};
@@ -21,6 +22,9 @@ const LEAST: Bytes = Bytes(20 << 20);
 static ENDS: Threshold<usize> = Threshold::new("rules::pinned_segment::ENDS", 3);
 /// The share of the run for which a segment has to be pinned: shorter than this, a later phase may still use it.
 static LASTING: Threshold<f64> = Threshold::new("rules::pinned_segment::LASTING", 0.5);
+
+/// The share of the waste that a setting has to save to be worth naming.
+const MOST: f64 = 0.5;
 
 impl PinnedSegment {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
@@ -46,20 +50,37 @@ fn tell(facts: &Facts, pinned: &[Pinned], waste: Bytes, worth: &Worth) -> Findin
     let place = Place::responsible(facts, &worst.pins, false);
     let telling = Telling {
         message: format!("a segment of {size} cannot be released: at most {used} of it is in use"),
-        help: "release it while it is empty: `del` the big tensor and every view of it, then call \
-               `torch.cuda.empty_cache()` before anything is allocated that stays"
-            .to_owned(),
+        help: help(facts, waste),
         label: format!("{} put where a big one had been", count(worst.pins.len(), "block")),
         related: tenant(facts, worst, &place).into_iter().collect(),
-        evidence: evidence(pinned, worst, waste),
+        evidence: evidence(pinned, worst, waste)
+            .into_iter()
+            .chain(facts.trials().into_iter().flat_map(tried_against_pins))
+            .collect(),
         place,
     };
     telling.told(facts, meta, worth)
 }
 
+/// A setting is named where the replay shows that it sets most of what is wasted free.
+fn help(facts: &Facts, waste: Bytes) -> String {
+    let release = "release it while it is empty: `del` the big tensor and every view of it, then call \
+                   `torch.cuda.empty_cache()` before anything is allocated that stays";
+    let best = facts.trials().and_then(least_pinned).filter(|(_, saved)| saved.share_of(waste) >= MOST);
+    match best {
+        None => release.to_owned(),
+        Some((best, _)) => format!("{release}; or set PYTORCH_CUDA_ALLOC_CONF={}", best.conf()),
+    }
+}
+
 /// Whether a segment has been pinned for most of the iterations, or of the events where there are none.
 fn lasts(facts: &Facts, one: &Pinned) -> bool {
     let iterations = facts.iteration_ends().len();
+    // Without iterations, one pass may be all that was recorded: a segment that was there before it served an earlier one, and
+    // the next one needs it again.
+    if iterations == 0 && one.is_older {
+        return false;
+    }
     let (held, all) = if iterations > 0 {
         if one.ends < ENDS.get() {
             return false;

@@ -1,36 +1,107 @@
-//! CUDA graphs that each hold a memory pool of their own.
+//! Memory pools that hold what nothing else can use: of CUDA graphs that each have their own, or of the program's making.
+
+use std::collections::BTreeSet;
 
 use super::claim::{Claim, Mending, Place, Telling, Worth};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, Guilty, PrivatePool};
 use crate::finding::{Finding, Measure, Value};
+use crate::snapshot::Action;
 use crate::unit::{Bytes, Confidence, Index, count, percent};
 
 declare_rule! {
-    /// Several CUDA graphs hold a private pool each where one shared pool would do.
+    /// Private pools hold more than is needed: several CUDA graphs one each where one would do, or one far more than is in use.
     PrivatePoolWaste = "private-pool-waste", Allocator, Warning,
     needs: [History],
-    summary: "several CUDA graphs hold a memory pool each instead of sharing one",
+    summary: "private memory pools hold far more than they use, or than one shared pool would",
 }
+
+/// The share of the waste that doing without a pool has to save to be the advice.
+const MOST: f64 = 0.5;
 
 impl PrivatePoolWaste {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
-        // A handle that the program asked for, (0, n), is shared or kept apart on purpose.
-        let mut pools = facts.private_pools();
-        pools.retain(|pool| pool.id.1 == 0);
-        if pools.len() < 2 {
-            return Vec::new();
-        }
-        let held: Bytes = pools.iter().map(|pool| pool.reserved).sum();
-        let waste = held - shared(&pools);
-        let told = move |worth: &Worth| tell(facts, &pools, worth);
-        let claim = Claim::new(&Self::META, [], Mending::reserved(waste), told).out_of(held);
-        vec![claim.sure(Confidence::High)]
+        let (graphs, asked_for): (Vec<PrivatePool>, Vec<PrivatePool>) =
+            facts.private_pools().into_iter().partition(|pool| pool.id.1 == 0);
+        // A handle that graphs were captured with is shared or kept apart on purpose.
+        let eager = asked_for.into_iter().filter(|pool| !pool.may_serve_graphs);
+        let mut claims: Vec<Claim> = eager.map(|pool| hoarded(facts, pool)).collect();
+        claims.extend((graphs.len() >= 2).then(|| unshared(facts, graphs)));
+        claims
     }
 }
 
-fn tell(facts: &Facts, pools: &[PrivatePool], worth: &Worth) -> Finding {
-    let (held, shared) = (pools.iter().map(|pool| pool.reserved).sum::<Bytes>(), shared(pools));
+/// Several graphs' pools where one would do.
+fn unshared<'f>(facts: &'f Facts<'f>, pools: Vec<PrivatePool>) -> Claim<'f> {
+    let held: Bytes = pools.iter().map(|pool| pool.reserved).sum();
+    let shared = shared(facts, &pools);
+    let told = move |worth: &Worth| tell(facts, &pools, shared, worth);
+    let claim = Claim::new(&PrivatePoolWaste::META, [], Mending::reserved(held - shared), told);
+    claim.out_of(held).sure(Confidence::High)
+}
+
+/// A pool that holds more than the loop ever uses of it, for nobody else.
+fn hoarded<'f>(facts: &'f Facts<'f>, pool: PrivatePool) -> Claim<'f> {
+    let (held, waste) = (pool.reserved, pool.reserved - pool.steady_peak);
+    let told = move |worth: &Worth| tell_hoarded(facts, &pool, worth);
+    let claim = Claim::new(&PrivatePoolWaste::META, [], Mending::reserved(waste), told);
+    claim.out_of(held).sure(Confidence::High)
+}
+
+fn tell_hoarded(facts: &Facts, pool: &PrivatePool, worth: &Worth) -> Finding {
+    let PrivatePool { reserved, steady_peak, peak, .. } = *pool;
+    let waste = reserved - steady_peak;
+    // With the default pool everything else could use what lies free.
+    let saved = facts.saved_by_sharing(&[pool.id], (0, 0)).filter(|_| !pool.is_older);
+    let spared = saved.filter(|saved| saved.share_of(waste) >= MOST);
+    let text = match saved {
+        Some(Bytes::ZERO) => "replayed without it: the default pool would hold as much".to_owned(),
+        Some(saved) => format!("replayed without it: {saved} less held at the end"),
+        None => String::new(),
+    };
+    let telling = Telling {
+        message: format!("a memory pool holds {reserved}, at most {steady_peak} of it in use"),
+        help: if spared.is_some() {
+            "leave `torch.cuda.use_mem_pool` out, or let go of the pool when its work is done (`del pool`): nothing else can use \
+             what lies free in it"
+        } else {
+            "give the pool requests of a few fixed sizes, or a new pool when the sizes change: nothing else can use what lies free \
+             in it"
+        }
+        .to_owned(),
+        place: Place::of_guilty(facts, &takers(facts, pool), false),
+        label: "most of what the pool holds was taken for this".to_owned(),
+        related: Vec::new(),
+        evidence: vec![
+            measure("pools", Value::Count(1), String::new()),
+            measure("pools-reserved", Value::Bytes(reserved), String::new()),
+            measure("pools-in-use", Value::Bytes(peak), format!("at most {peak} in use at a time, whole blocks counted")),
+            measure("steady-in-use", Value::Bytes(steady_peak), format!("{steady_peak} once the loop runs")),
+            measure("not-shared", Value::Bytes(waste), format!("{waste} that nothing else can use")),
+            measure("without-it-saves", Value::Bytes(saved.unwrap_or_default()), text),
+        ],
+    };
+    let mut finding = telling.told(facts, &PrivatePoolWaste::META, worth);
+    finding.impact.reserved = spared;
+    finding
+}
+
+/// The requests for which a pool took memory of the driver.
+fn takers(facts: &Facts, pool: &PrivatePool) -> Vec<Guilty> {
+    let segments = facts.snapshot.segments_of(facts.device.position());
+    let bases: BTreeSet<u64> =
+        segments.filter(|segment| segment.pool == pool.id).map(|segment| segment.address).collect();
+    let taken = facts.trace.events.iter().filter(|event| {
+        matches!(event.action, Action::SegmentAlloc | Action::SegmentMap) && bases.contains(&event.address)
+    });
+    let guilty: Vec<Guilty> = taken
+        .filter_map(|event| Some(Guilty { stack: event.stack?, event: None, weight: event.size.get() }))
+        .collect();
+    if guilty.is_empty() { facts.guilty(pool.allocations.iter().copied()) } else { guilty }
+}
+
+fn tell(facts: &Facts, pools: &[PrivatePool], shared: Bytes, worth: &Worth) -> Finding {
+    let held = pools.iter().map(|pool| pool.reserved).sum::<Bytes>();
     let guilty = guilty(facts, pools);
     let blamed = facts.blame().common(&guilty);
     let through = |one: &&Guilty| blamed.is_some_and(|frame| facts.frames.python(one.stack).contains(&frame));
@@ -55,8 +126,16 @@ fn tell(facts: &Facts, pools: &[PrivatePool], worth: &Worth) -> Finding {
     telling.told(facts, &PrivatePoolWaste::META, worth)
 }
 
-/// What one pool for all of them would hold: the outputs of each, and the scratch memory of the largest once.
-fn shared(pools: &[PrivatePool]) -> Bytes {
+/// What one pool for all of them would hold: as the replay shows. Where it cannot tell, the outputs of each, and the scratch
+/// memory of the largest once.
+fn shared(facts: &Facts, pools: &[PrivatePool]) -> Bytes {
+    let held: Bytes = pools.iter().map(|pool| pool.reserved).sum();
+    let ids: Vec<(u64, u64)> = pools.iter().map(|pool| pool.id).collect();
+    let all_seen = pools.iter().all(|pool| !pool.is_older);
+    let with = ids.first().copied().filter(|_| all_seen);
+    if let Some(saved) = with.and_then(|with| facts.saved_by_sharing(&ids, with)) {
+        return held - saved;
+    }
     let outputs: Bytes = pools.iter().map(|pool| pool.kept).sum();
     let scratch = pools.iter().map(|pool| pool.reserved - pool.kept).max().unwrap_or_default();
     outputs + scratch

@@ -1,8 +1,9 @@
 //! Allocations that have another size in each iteration, so that no cached block fits.
 
 use super::claim::{Claim, Mending, Place, Telling, Worth, related};
+use super::trial::tried;
 use super::{declare_rule, measure};
-use crate::facts::{Facts, Shapes, VaryingSite};
+use crate::facts::{Facts, Shapes, Trials, VaryingSite};
 use crate::finding::{Finding, Measure, Related, Severity, Value};
 use crate::threshold::Threshold;
 use crate::unit::{AllocationId, Bytes, Confidence, count, percent};
@@ -39,10 +40,13 @@ fn tell(facts: &Facts, shapes: &Shapes, (idle, share): (Bytes, f64), worth: &Wor
     let Some(heaviest) = shapes.varying.iter().max_by_key(|site| site.sizes.last().copied()) else {
         return Finding::of(meta.name, meta.group, Severity::Info);
     };
-    let help = if facts.snapshot.settings.expandable_segments {
-        "pad batches to a few fixed lengths, so that cached blocks fit again"
-    } else {
-        "pad batches to a few fixed lengths, or set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+    // What would have become of a program that failed, nobody knows.
+    let trials = facts.trials().filter(|_| facts.replay.failure.is_none());
+    let help = match trials.and_then(Trials::least_reserved) {
+        None => "pad batches to a few fixed lengths, so that cached blocks fit again".to_owned(),
+        Some((best, _)) => {
+            format!("pad batches to a few fixed lengths, or set PYTORCH_CUDA_ALLOC_CONF={}", best.conf())
+        }
     };
     let allocations: Vec<AllocationId> =
         shapes.varying.iter().flat_map(|site| site.allocations.iter().copied()).collect();
@@ -53,10 +57,13 @@ fn tell(facts: &Facts, shapes: &Shapes, (idle, share): (Bytes, f64), worth: &Wor
     let place = blamed.map_or(Place::Nowhere, |frame| Place::At(frame, Some(example.stack), None));
     let telling = Telling {
         message: format!("{} of what the loop allocates has another size each time", percent(share)),
-        help: help.to_owned(),
+        help,
         label: "what this line allocates differs in size each time".to_owned(),
         related: entry(facts, shapes, &place).into_iter().collect(),
-        evidence: evidence(heaviest, idle, share),
+        evidence: evidence(heaviest, idle, share)
+            .into_iter()
+            .chain(trials.into_iter().flat_map(tried))
+            .collect(),
         place,
     };
     telling.told(facts, meta, worth)

@@ -21,6 +21,7 @@ use rustc_hash::FxHashMap;
 
 use crate::facts::Facts;
 use crate::finding::{Finding, Impact, Severity};
+use crate::lives::Changes;
 use crate::rules::{Claim, Worth};
 use crate::snapshot::Action;
 use crate::threshold::Threshold;
@@ -45,13 +46,22 @@ struct Settled<'c, 'f> {
 /// A claim with its row, and the row's place in the order of precedence.
 type Ranked<'c, 'f> = (usize, Row<'c>, &'c Claim<'f>);
 
+/// A finding, and what mending it does to lifetimes: nothing where that is not what mends it.
+#[derive(Debug)]
+pub struct Told {
+    /// The finding.
+    pub finding: Finding,
+    /// The changes that its saving was computed with.
+    pub lives: Changes,
+}
+
 /// The findings of all claims about a device, by a table of materiality. `capacity` is its memory, where somebody said so.
 pub fn settle(
     facts: &Facts,
     claims: &[Claim<'_>],
     table: &Materiality,
     capacity: Option<Bytes>,
-) -> Vec<Finding> {
+) -> Vec<Told> {
     let left = Left::of(facts, capacity);
     let mut ranked: Vec<Ranked<'_, '_>> = claims
         .iter()
@@ -180,7 +190,7 @@ fn causes<'c, 'f>(facts: &Facts, judged: Vec<Settled<'c, 'f>>) -> Vec<Settled<'c
 }
 
 /// The findings: claims of one rule that belong together told as one.
-fn told(facts: &Facts, causes: Vec<Settled<'_, '_>>, left: &Left) -> Vec<Finding> {
+fn told(facts: &Facts, causes: Vec<Settled<'_, '_>>, left: &Left) -> Vec<Told> {
     let mut groups: Vec<Vec<Settled<'_, '_>>> = Vec::new();
     let mut known: FxHashMap<(usize, FrameId), usize> = FxHashMap::default();
     for one in causes {
@@ -196,7 +206,7 @@ fn told(facts: &Facts, causes: Vec<Settled<'_, '_>>, left: &Left) -> Vec<Finding
 }
 
 /// One finding of one or more claims, worth what they are worth together.
-fn tell(facts: &Facts, group: &[Settled<'_, '_>], left: &Left) -> Option<Finding> {
+fn tell(facts: &Facts, group: &[Settled<'_, '_>], left: &Left) -> Option<Told> {
     let first = group.first()?;
     let mut worth = first.worth.clone();
     let mut severity = first.severity;
@@ -204,12 +214,12 @@ fn tell(facts: &Facts, group: &[Settled<'_, '_>], left: &Left) -> Option<Finding
         worth = together(worth, &other.worth);
         severity = severity.max(other.severity);
     }
+    let mut lives = first.claim.mending.lives.clone();
     if group.len() > 1 {
-        let mut mended = first.claim.mending.lives.clone();
         for other in group.iter().skip(1) {
-            mended = mended.and(&other.claim.mending.lives);
+            lives = lives.and(&other.claim.mending.lives);
         }
-        worth.peak = Some(mended.saving(facts.timeline));
+        worth.peak = Some(lives.saving(facts.timeline));
         worth.turns_left = worth.pace.and_then(|pace| left.turns(pace));
         severity = level(facts, &first.row, first.claim, &worth).unwrap_or(severity).max(severity);
     }
@@ -221,7 +231,7 @@ fn tell(facts: &Facts, group: &[Settled<'_, '_>], left: &Left) -> Option<Finding
         resident: worth.held,
         per_iteration: worth.pace,
     };
-    Some(Finding { severity, impact, ..told })
+    Some(Told { finding: Finding { severity, impact, ..told }, lives })
 }
 
 /// The worth of two claims about different allocations.

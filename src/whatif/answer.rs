@@ -2,7 +2,8 @@
 
 use std::cmp::{Ordering, Reverse};
 
-use super::batch::{Batch, Grown};
+use super::batch::{Batch, Grown, ToldBy};
+use super::without::{LeftOut, Mended};
 use super::{Estimate, Question, WhatIfError};
 use crate::engine::{Device, Input};
 use crate::facts::Facts;
@@ -30,8 +31,12 @@ pub struct Answer {
     pub scenarios: Vec<Played>,
     /// What the textbooks say.
     pub estimate: Estimate,
+    /// What is imagined to be mended.
+    pub without: Vec<Mended>,
     /// The lines whose requests were taken to grow with the batch, largest first; none where nobody asked.
     pub grown: Vec<Grown>,
+    /// By what that was told; nothing where nobody asked.
+    pub told: Option<ToldBy>,
 }
 
 /// The figures of a recording.
@@ -99,9 +104,9 @@ impl Played {
 impl Answer {
     /// Plays the scenarios of a question on a device; nothing where the device has no history.
     pub(super) fn of(
-        input: &Input,
-        device: &Device,
+        (input, device): (&Input, &Device),
         question: &Question,
+        left_out: LeftOut,
     ) -> Result<Option<Answer>, WhatIfError> {
         let trace = input.snapshot.devices.get(device.device.position());
         let Some(trace) = trace.filter(|trace| trace.has_history()) else { return Ok(None) };
@@ -112,13 +117,15 @@ impl Answer {
         let script = Script::of(&input.snapshot, timeline, replay);
         let recorded = Recorded { snapshot: &input.snapshot, timeline, replay, script: &script };
         let proof = Proof::of(recorded);
-        let had = capacity_at_failure(trace, device);
-        let stage = Stage { facts: &facts, input, recorded, order: proof.order };
+        let had = replay.failure.map(|failure| failure.capacity);
+        let script = script.with_ends(timeline, left_out.ends());
+        let played = Recorded { script: &script, ..recorded };
+        let stage = Stage { facts: &facts, input, played, order: proof.order };
         let figures = RecordedFigures::of(&stage, device, trace);
         let rehearsal =
             Scenario { tuning: Tuning::recorded(&input.snapshot), order: proof.order, capacity: had }
-                .play(recorded, |_, one| Some(one.bytes));
-        let batch = question.batch_scale.map(|scale| Batch::of(device, scale));
+                .play(recorded, |_, one| one.bytes);
+        let batch = question.batch_scale.map(|scale| Batch::of(device, &facts, scale));
         let terms = Terms {
             capacity: question.capacity.or(had),
             exact: proof.is_exact() && figures.agree_with(&rehearsal) && batch.is_none(),
@@ -132,6 +139,8 @@ impl Answer {
             capacity: terms.capacity,
             scenarios: stage.play_all(question, &terms)?,
             estimate,
+            without: left_out.findings,
+            told: batch.as_ref().map(|batch| batch.told),
             grown: batch.as_ref().map(|batch| batch.lines(input, &facts)).unwrap_or_default(),
         }))
     }
@@ -148,16 +157,6 @@ fn check_capacity(question: &Question, estimate: &Estimate) -> Result<(), WhatIf
     }
 }
 
-/// What the allocator is known to have had where a request failed: what it held, and what was left on the device. Where more was
-/// left than was wanted, something else set a limit, and what was held at most is all that is known.
-fn capacity_at_failure(trace: &DeviceTrace, device: &Device) -> Option<Bytes> {
-    let failure = device.replay.failure.as_ref()?;
-    // The event of a failure holds the device's free bytes where others hold an address.
-    let left = Bytes(trace.event(failure.event)?.address);
-    let held = device.timeline.peak_reserved.bytes;
-    Some(if left < failure.wanted { held.max(failure.reserved + left) } else { held })
-}
-
 /// What all scenarios of a question share.
 struct Terms<'a> {
     capacity: Option<Bytes>,
@@ -169,13 +168,14 @@ struct Terms<'a> {
 struct Stage<'a> {
     facts: &'a Facts<'a>,
     input: &'a Input,
-    recorded: Recorded<'a>,
+    /// The recording, with what is left out of it left out.
+    played: Recorded<'a>,
     order: FitOrder,
 }
 
 impl Stage<'_> {
     fn play_all(&self, question: &Question, terms: &Terms) -> Result<Vec<Played>, WhatIfError> {
-        let own = Tuning::recorded(self.recorded.snapshot);
+        let own = Tuning::recorded(self.played.snapshot);
         if !question.set.is_empty() {
             let tuning = changed(&own, question)?;
             return Ok(vec![self.play(question.set.clone(), tuning, terms)?]);
@@ -190,10 +190,9 @@ impl Stage<'_> {
 
     fn play(&self, set: Vec<Change>, tuning: Tuning, terms: &Terms) -> Result<Played, WhatIfError> {
         let scenario = Scenario { tuning, order: self.order, capacity: terms.capacity };
-        let size = |id: AllocationId, one: &Allocation| {
-            Some(terms.batch.map_or(one.bytes, |batch| batch.size(id, one)))
-        };
-        let forecast = scenario.play(self.recorded, size);
+        let size =
+            |id: AllocationId, one: &Allocation| terms.batch.map_or(one.bytes, |batch| batch.size(id, one));
+        let forecast = scenario.play(self.played, size);
         if forecast.given_up {
             return Err(WhatIfError::GivenUp { device: self.facts.device.position() });
         }

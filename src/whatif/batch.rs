@@ -1,11 +1,12 @@
 //! Which requests grow with the batch.
 //!
-//! In: roles, phases and sizes. Out: for each allocation whether its size is a multiple of the batch's, and the user's
-//! lines that made them. Inputs and activations grow; so do temporaries of the passes through the model, except those of
-//! exactly a parameter's size in the backward pass (a gradient on its way to its place). What models are made of, what the
-//! optimizer makes, workspaces and collectives do not; what has no known role is left as it is.
+//! In: roles, phases and sizes. Out: for each allocation how much of it grows with the batch, and the user's lines that made
+//! what does. Where batches of different sizes were recorded, the sizes themselves say it ([`super::sizes`]). Of what they do not
+//! decide, inputs and activations grow; so do temporaries of the passes through the model, except those of exactly a parameter's
+//! size in the backward pass (a gradient on its way to its place). What models are made of, what the optimizer makes, workspaces
+//! and collectives do not; what has no known role is left as it is.
 //!
-//! Where it can fail: it is told by roles, not measured. Copies of weights in another type pass for temporaries of the forward
+//! Where it can fail: what is told by roles is not measured. Copies of weights in another type pass for temporaries of the forward
 //! pass and grow; a library may choose another algorithm, with another workspace, for another batch.
 
 use std::cmp::Reverse;
@@ -16,6 +17,7 @@ use rustc_hash::FxHashSet;
 use thiserror::Error;
 
 use super::estimate::highest;
+use super::sizes::Sizes;
 use crate::engine::{Device, Input};
 use crate::facts::Facts;
 use crate::finding::Location;
@@ -51,8 +53,12 @@ impl Scale {
         self.0
     }
 
-    fn of(self, bytes: Bytes) -> Bytes {
-        Bytes::rounded((bytes.get() as f64 * self.0).ceil())
+    /// Bytes of which this share grows.
+    fn of(self, bytes: Bytes, share: f64) -> Bytes {
+        if share <= 0.0 {
+            return bytes;
+        }
+        Bytes::rounded((bytes.get() as f64 * (1.0 + share * (self.0 - 1.0))).ceil())
     }
 }
 
@@ -65,17 +71,29 @@ pub struct Grown {
     pub bytes: Bytes,
 }
 
+/// By what it is told which requests grow.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ToldBy {
+    /// How many different batches were recorded.
+    pub batches: usize,
+    /// The share of the bytes asked for in the recording of which their sizes say whether they grow; of the others, their
+    /// roles do.
+    pub measured: f64,
+}
+
 /// The allocations of a device that grow.
 pub(super) struct Batch {
     scale: Scale,
-    grows: Vec<bool>,
+    /// The share of each that grows.
+    shares: Vec<f64>,
+    pub(super) told: ToldBy,
 }
 
 impl Batch {
-    pub(super) fn of(device: &Device, scale: Scale) -> Batch {
+    pub(super) fn of(device: &Device, facts: &Facts, scale: Scale) -> Batch {
         let of_role = |role| device.timeline.iter().filter(move |(id, _)| device.roles.get(*id) == role);
         let parameters: FxHashSet<Bytes> = of_role(Role::Parameter).map(|(_, one)| one.bytes).collect();
-        let grows = |(id, one): (AllocationId, &Allocation)| {
+        let by_role = |(id, one): (AllocationId, &Allocation)| {
             let phase = one.alloc.map(|event| device.program.phase(event));
             match device.roles.get(id) {
                 Role::Input | Role::Activation => true,
@@ -87,19 +105,30 @@ impl Batch {
                 _ => false,
             }
         };
-        Batch { scale, grows: device.timeline.iter().map(grows).collect() }
+        let sizes = Sizes::of(device, facts);
+        let (mut measured, mut all) = (0_u128, 0_u128);
+        let shares = device.timeline.iter().map(|(id, one)| {
+            let stack = one.alloc.and_then(|event| facts.trace.event(event)).and_then(|event| event.stack);
+            let share = sizes.share(stack);
+            all += u128::from(one.bytes.get());
+            measured += share.map_or(0, |_| u128::from(one.bytes.get()));
+            share.unwrap_or_else(|| f64::from(u8::from(by_role((id, one)))))
+        });
+        let shares = shares.collect();
+        let measured = if all == 0 { 0.0 } else { measured as f64 / all as f64 };
+        Batch { scale, shares, told: ToldBy { batches: sizes.batches, measured } }
     }
 
     /// How large a request is with these batches.
     pub(super) fn size(&self, id: AllocationId, one: &Allocation) -> Bytes {
-        let grows = self.grows.get(id.position()).copied().unwrap_or_default();
-        if grows { self.scale.of(one.bytes) } else { one.bytes }
+        let share = self.shares.get(id.position()).copied().unwrap_or_default();
+        self.scale.of(one.bytes, share)
     }
 
     /// The lines whose requests grow, by what they hold where all of them hold most; those that hold nothing then are left
     /// out.
     pub(super) fn lines(&self, input: &Input, facts: &Facts) -> Vec<Grown> {
-        let growing = || facts.timeline.iter().zip(&self.grows).filter(|(_, grows)| **grows);
+        let growing = || facts.timeline.iter().zip(&self.shares).filter(|(_, share)| **share > 0.0);
         let (_, moment) = highest(growing().map(|((_, one), _)| one));
         let alive = |one: &Allocation| {
             one.alloc.is_none_or(|born| born.position() < moment)
@@ -131,6 +160,8 @@ mod tests {
             assert_eq!(wrong.parse::<Scale>(), Err(ScaleError), "{wrong}");
         }
         let half: Scale = "0.5".parse().unwrap();
-        assert_eq!(half.of(Bytes(5)), Bytes(3), "a part of a byte is a byte");
+        assert_eq!(half.of(Bytes(5), 1.0), Bytes(3), "a part of a byte is a byte");
+        assert_eq!(half.of(Bytes(8), 0.5), Bytes(6), "half of it grows");
+        assert_eq!(half.of(Bytes(8), 0.0), Bytes(8));
     }
 }

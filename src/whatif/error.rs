@@ -26,6 +26,33 @@ pub enum WhatIfError {
     )]
     #[diagnostic(help("say how much the device has: `--device-memory 80GiB`"))]
     ShareOfUnknown,
+    /// Nothing is found that is named so.
+    #[error("no finding of the recording is `{asked}`")]
+    #[diagnostic(help("what can be left out:\n{there}"))]
+    NoSuchFinding {
+        /// What was asked for.
+        asked: String,
+        /// The findings that there are, a line each.
+        there: String,
+    },
+    /// The beginning of a fingerprint that several findings share.
+    #[error("`{asked}` is the beginning of several fingerprints")]
+    #[diagnostic(help("write more of the one that is meant:\n{there}"))]
+    SeveralFindings {
+        /// What was asked for.
+        asked: String,
+        /// The findings that are meant, a line each.
+        there: String,
+    },
+    /// A finding that is about no lifetimes.
+    #[error("nothing of `{asked}` can be left out: no other lifetimes would mend it")]
+    #[diagnostic(help("`memlint explain {rule}` says what would; other settings are tried with `--set`"))]
+    NothingToLeaveOut {
+        /// What was asked for.
+        asked: String,
+        /// The finding's rule.
+        rule: String,
+    },
     /// Too little for any run.
     #[error("a device of {capacity} does not hold the parameters alone: {parameters}")]
     #[diagnostic(help(

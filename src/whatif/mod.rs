@@ -4,7 +4,7 @@
 //! estimate of the textbooks. The recorded requests and frees are played on a model of the caching allocator; how far it
 //! can be trusted, its proof on the recording itself says.
 //!
-//! Where it can fail: which requests grow with the batch is told by their roles, not measured; after a request that got
+//! Where it can fail: which requests grow with the batch is told by their roles where only one batch was recorded; after a request that got
 //! no memory nothing is known of the program; and addresses that nobody recorded are modelled, which decides between equally
 //! large free blocks.
 
@@ -12,11 +12,14 @@ mod answer;
 mod batch;
 mod error;
 mod estimate;
+mod sizes;
+mod without;
 
 pub use answer::{Answer, OutOfMemory, Played, RecordedFigures};
-pub use batch::{Grown, Scale, ScaleError};
+pub use batch::{Grown, Scale, ScaleError, ToldBy};
 pub use error::WhatIfError;
 pub use estimate::Estimate;
+pub use without::{Mended, Without, WithoutError};
 
 use crate::engine::Input;
 use crate::replay::Change;
@@ -31,14 +34,18 @@ pub struct Question {
     pub capacity: Option<Bytes>,
     /// By what all batches are multiplied.
     pub batch_scale: Option<Scale>,
+    /// The findings that are imagined to be mended.
+    pub without: Vec<Without>,
 }
 
 /// Answers a question for each device that has a history, by ordinal.
 ///
 /// # Errors
-/// Where a setting cannot be tried, the capacity does not even hold the parameters, or a recording contradicts itself so that
-/// it cannot be played.
+/// Where a setting cannot be tried, the capacity does not even hold the parameters, a finding is not there or cannot be left out,
+/// or a recording contradicts itself so that it cannot be played.
 pub fn ask(input: &Input, question: &Question) -> Result<Vec<Answer>, WhatIfError> {
-    let devices = input.devices.iter();
-    devices.filter_map(|device| Answer::of(input, device, question).transpose()).collect()
+    let devices = input.devices.iter().zip(without::left_out(input, &question.without)?);
+    devices
+        .filter_map(|(device, left_out)| Answer::of((input, device), question, left_out).transpose())
+        .collect()
 }

@@ -51,6 +51,58 @@ fn memory_and_batches_are_asked_for() {
 }
 
 #[test]
+fn findings_are_left_out() {
+    let path = recording("seed-resnet50-bug");
+    golden("whatif-without", stdout(&memlint(&["whatif", &path, "--without", "missing-zero-grad"])));
+    let plain = asked("seed-resnet50-bug", &[]);
+    let by_rule = asked("seed-resnet50-bug", &["--without", "missing-zero-grad"]);
+    let left_out = &by_rule["devices"][0]["without"][0];
+    let identity = left_out["fingerprint"].as_str().unwrap();
+    // The version and the first digits are enough, and both ways of asking mean the same.
+    for beginning in [identity, &identity[..8], &identity[3..8]] {
+        assert_eq!(asked("seed-resnet50-bug", &["--without", beginning]), by_rule, "{beginning}");
+    }
+    let recorded = plain["devices"][0]["recorded"]["peak_requested_bytes"].as_u64().unwrap();
+    for scenario in by_rule["devices"][0]["scenarios"].as_array().unwrap() {
+        let saved = recorded - scenario["peak_requested_bytes"].as_u64().unwrap();
+        assert_eq!(Some(saved), left_out["saves_peak_bytes"].as_u64(), "{scenario}");
+    }
+    assert_eq!(plain["devices"][0]["without"], serde_json::json!([]));
+}
+
+/// Memory in which the program does not fit, and does without what it keeps for nothing.
+#[test]
+fn what_is_left_out_leaves_room() {
+    let fits = |more: &[&str]| {
+        let little = ["--set", "expandable_segments:True", "--device-memory", "445MiB"];
+        let document = asked("seed-resnet50-bug", &[&little, more].concat());
+        document["devices"][0]["scenarios"][0]["out_of_memory"].is_null()
+    };
+    assert!(!fits(&[]));
+    assert!(fits(&["--without", "missing-zero-grad"]));
+}
+
+#[test]
+fn what_cannot_be_left_out_is_refused() {
+    let mut told = String::new();
+    for (case, wrong) in [
+        ("seed-resnet50-bug", "0ddba11"),
+        ("seed-resnet50-bug", "fragmentation"),
+        ("seed-resnet50-fixed", "missing-zero-grad"),
+        ("seed-resnet50-bug", "v1:"),
+        ("seed-resnet50-bug", "missing-zero"),
+        ("seed-fragmentation", "fragmentation"),
+        ("ho-hftrainer-preds", "e"),
+    ] {
+        let output = memlint(&["whatif", &recording(case), "--without", wrong]);
+        assert_eq!(output.status.code(), Some(2), "{wrong}");
+        assert_eq!(stdout(&output), "", "{wrong}");
+        let _ = writeln!(told, "$ memlint whatif {case} --without '{wrong}'\n{}", stderr(&output));
+    }
+    golden("whatif-without-refused", &told);
+}
+
+#[test]
 fn what_cannot_be_answered_is_refused() {
     let path = recording("seed-qwen-b2");
     let mut told = String::new();

@@ -16,7 +16,8 @@
 //! empty_cache [2..]        gives all free segments back to the driver (`torch.cuda.empty_cache`)
 //! release out#             the program gives it back, but another stream is still at it; `free` completes that later
 //! oom 384 MiB              a request fails
-//! pool 2                   what follows is allocated from this private pool; 0 is the default one
+//! pool 2                   what follows is allocated from this private pool: 0 is the default one, from 10 on they are
+//!                          the program's own (`torch.cuda.MemPool`), others those of CUDA graphs
 //! record                   the recording starts here
 //! lose 60                  the ring buffer has overwritten the first 60 events
 //! ranks 4                  as the first line: a job of four ranks, each of which runs this and records it

@@ -26,6 +26,9 @@ impl Pool {
     /// A segment that serves requests up to 1 MiB.
     pub(crate) const SMALL_SEGMENT: u64 = 2 * MIB;
 
+    /// The first number of the pools that the program makes itself (`torch.cuda.MemPool`).
+    pub(crate) const OWN: u64 = 10;
+
     /// An empty pool of a number.
     pub(crate) fn numbered(number: u64) -> Pool {
         Pool { number, ..Pool::default() }
@@ -34,6 +37,14 @@ impl Pool {
     /// The number of the pool that an address belongs to.
     pub(crate) fn number_of(address: u64) -> u64 {
         (address - START) / SPACE
+    }
+
+    /// The identity of the pool that an address belongs to, as PyTorch numbers pools.
+    pub(crate) fn id_of(address: u64) -> (u64, u64) {
+        match Self::number_of(address) {
+            own if own >= Self::OWN => (0, own),
+            of_a_graph => (of_a_graph, 0),
+        }
     }
 
     /// The address of a new block and, if one was needed, the segment made for it.

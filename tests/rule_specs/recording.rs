@@ -332,7 +332,7 @@ impl Machine {
                 total_size,
                 stream: 0,
                 segment_type: if total_size == Pool::SMALL_SEGMENT { "small" } else { "large" },
-                segment_pool_id: (Pool::number_of(address), 0),
+                segment_pool_id: Pool::id_of(address),
                 is_expandable: false,
                 frames: Vec::new(),
                 blocks: blocks

@@ -9,7 +9,9 @@ use super::{SCHEMA, TOOL, Tool};
 use crate::finding::Location;
 use crate::report::replayed;
 use crate::unit::{Bytes, Index};
-use crate::whatif::{Answer, Estimate, Grown, OutOfMemory, Played, Question, RecordedFigures, Scale};
+use crate::whatif::{
+    Answer, Estimate, Grown, Mended, OutOfMemory, Played, Question, RecordedFigures, Scale, ToldBy,
+};
 
 /// What a recorded program would need.
 #[derive(Serialize, JsonSchema)]
@@ -33,8 +35,21 @@ struct DeviceAnswer {
     /// What was played: as asked, or every setting worth trying, best first.
     scenarios: Vec<Scenario>,
     estimate: TextbookEstimate,
+    /// The findings that are imagined to be mended, where that was asked for.
+    without: Vec<MendedFinding>,
     /// The lines whose requests were taken to grow with the batch, where that was asked for.
     grown: Vec<GrownLine>,
+    /// By what that was told, where it was asked for.
+    grown_told_by: Option<SizesTold>,
+}
+
+/// By what it is told which requests grow with the batch.
+#[derive(Serialize, JsonSchema)]
+struct SizesTold {
+    /// How many different batches were recorded: with one, roles tell all.
+    batches: usize,
+    /// The share of the bytes asked for of which their sizes say whether they grow; of the others, their roles do.
+    measured: f64,
 }
 
 /// What was recorded.
@@ -62,6 +77,7 @@ struct Scenario {
     set: BTreeMap<String, String>,
     peak_reserved_bytes: u64,
     peak_allocated_bytes: u64,
+    peak_requested_bytes: u64,
     end_reserved_bytes: u64,
     /// What is held, but never in use at a time.
     holes_bytes: u64,
@@ -101,6 +117,18 @@ struct TextbookEstimate {
     error: f64,
 }
 
+/// A finding that is imagined to be mended.
+#[derive(Serialize, JsonSchema)]
+struct MendedFinding {
+    rule: String,
+    fingerprint: String,
+    location: Option<Spot>,
+    /// How many allocations are left out, or end at another time.
+    allocations: usize,
+    /// What mending this one alone takes off the peak of requested bytes, as `memlint check` says.
+    saves_peak_bytes: Option<u64>,
+}
+
 #[derive(Serialize, JsonSchema)]
 struct GrownLine {
     location: Option<Spot>,
@@ -127,6 +155,8 @@ impl DeviceAnswer {
             recorded: Recorded::of(answer),
             scenarios: answer.scenarios.iter().map(Scenario::of).collect(),
             estimate: TextbookEstimate::of(&answer.estimate, &answer.recorded),
+            without: answer.without.iter().map(MendedFinding::of).collect(),
+            grown_told_by: answer.told.map(|ToldBy { batches, measured }| SizesTold { batches, measured }),
             grown: answer.grown.iter().map(GrownLine::of).collect(),
         }
     }
@@ -158,6 +188,7 @@ impl Scenario {
             set: set.collect(),
             peak_reserved_bytes: forecast.peak_reserved.bytes.get(),
             peak_allocated_bytes: forecast.peak_allocated.bytes.get(),
+            peak_requested_bytes: forecast.peak_requested.bytes.get(),
             end_reserved_bytes: forecast.end_reserved.get(),
             holes_bytes: played.holes().get(),
             driver_calls: forecast.driver_calls,
@@ -194,6 +225,19 @@ impl TextbookEstimate {
             activation_bytes: estimate.activations.get(),
             estimate_bytes: estimate.total().get(),
             error: estimate.error(recorded.peak_allocated),
+        }
+    }
+}
+
+impl MendedFinding {
+    fn of(mended: &Mended) -> MendedFinding {
+        let finding = &mended.finding;
+        MendedFinding {
+            rule: finding.rule.to_string(),
+            fingerprint: finding.fingerprint.to_string(),
+            location: finding.location.as_ref().map(Spot::of),
+            allocations: mended.allocations,
+            saves_peak_bytes: finding.impact.peak.map(Bytes::get),
         }
     }
 }

@@ -1,0 +1,29 @@
+//! A script whose private pools are one: what would have been, had the program shared them.
+
+use super::script::{Script, Step};
+use crate::snapshot::Segment;
+
+impl Script {
+    /// The same requests, those from some pools made of another one of them, or of the default one. What these pools held before
+    /// the first event is the other's then.
+    #[must_use]
+    pub fn with_pools_shared(&self, pools: &[(u64, u64)], with: (u64, u64)) -> Script {
+        let number = |id: (u64, u64)| self.pools.iter().position(|known| *known == id);
+        let Some(to) = number(with) else { return self.clone() };
+        let shared: Vec<usize> = pools.iter().filter_map(|id| number(*id)).collect();
+        let of = |pool: usize| if shared.contains(&pool) { to } else { pool };
+        let narrow = |pool: u16| u16::try_from(of(usize::from(pool))).unwrap_or(pool);
+        let step = |step: Step| match step {
+            Step::LetGo(pool) => Step::LetGo(of(pool)),
+            Step::ReleasePrivate(pool) => Step::ReleasePrivate(of(pool)),
+            other => other,
+        };
+        let held = |(segment, pool): &(Segment, u16)| (segment.clone(), narrow(*pool));
+        Script {
+            steps: self.steps.iter().map(|(at, one)| (*at, step(*one))).collect(),
+            pool_of: self.pool_of.iter().map(|pool| narrow(*pool)).collect(),
+            at_start: self.at_start.iter().map(held).collect(),
+            ..self.clone()
+        }
+    }
+}
