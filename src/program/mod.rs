@@ -28,6 +28,7 @@ mod iterations;
 mod loops;
 mod marks;
 mod paths;
+mod pending;
 mod periodicity;
 mod phases;
 mod signs;
@@ -49,6 +50,7 @@ use crate::unit::{Confidence, DeviceIndex, EventIndex, FrameId, Index, Iteration
 use iterations::Cut;
 use marks::{Marks, StepsFrom};
 use paths::Paths;
+use pending::Pending;
 
 /// What one device's trace says of the program.
 #[derive(Debug, Default)]
@@ -215,7 +217,15 @@ impl Program {
         let paths = Paths::of(snapshot, frames, events);
         let moments: Vec<usize> = marks.steps.iter().map(|step| step.end).collect();
         let loops = walk::walk(frames, &paths, events, frees, &moments);
-        let (cut, found_by) = find(snapshot, timeline.device, events, &marks, &paths, &loops);
+        let (cut, found_by) = find(&Sought {
+            snapshot,
+            device: timeline.device,
+            events,
+            marks: &marks,
+            paths: &paths,
+            loops: &loops,
+            pending: &Pending::of(events, &signs, frees),
+        });
         let scene = phases::Scene { events, signs: &signs, paths: &paths, marks: &marks, cut: &cut, frees };
         let phases = phases::assign(&scene);
         let (main_loop, library_loop) = place(frames, &loops, &cut);
@@ -225,7 +235,7 @@ impl Program {
             library_loop,
             loops: turns::runs(&loops, events.len()),
             found_by,
-            confidence: confidence(found_by, &cut),
+            confidence: confidence(found_by, &cut, is_at_work(events, frames, &paths, &cut)),
             phases,
             steps: if marks.has_optimizer() { steps(&marks.steps) } else { Vec::new() },
             zero_grads: steps(&marks.zero_grads),
@@ -247,16 +257,21 @@ impl Program {
     }
 }
 
-/// The iterations by the best evidence there is.
-fn find(
-    snapshot: &Snapshot,
+/// What iterations are sought in.
+struct Sought<'a> {
+    snapshot: &'a Snapshot,
     device: DeviceIndex,
-    events: &[Event],
-    marks: &Marks,
-    paths: &Paths,
-    loops: &loops::Loops,
-) -> (Cut, FoundBy) {
-    if let Some(found) = by_loops(snapshot, device, events, marks, paths, loops) {
+    events: &'a [Event],
+    marks: &'a Marks,
+    paths: &'a Paths,
+    loops: &'a loops::Loops,
+    pending: &'a Pending,
+}
+
+/// The iterations by the best evidence there is.
+fn find(sought: &Sought) -> (Cut, FoundBy) {
+    let Sought { snapshot, events, marks, paths, .. } = *sought;
+    if let Some(found) = by_loops(sought) {
         return found;
     }
     // Two steps without any loop around them are two steps in a row; without stacks they may be a loop's.
@@ -272,14 +287,8 @@ fn find(
     by_annotation.or_else(by_size).unwrap_or_default()
 }
 
-fn by_loops(
-    snapshot: &Snapshot,
-    device: DeviceIndex,
-    events: &[Event],
-    marks: &Marks,
-    paths: &Paths,
-    loops: &loops::Loops,
-) -> Option<(Cut, FoundBy)> {
+fn by_loops(sought: &Sought) -> Option<(Cut, FoundBy)> {
+    let Sought { snapshot, device, events, marks, paths, loops, pending } = *sought;
     if loops.edges.is_empty() {
         return None;
     }
@@ -289,7 +298,10 @@ fn by_loops(
     if let Some(training) = training {
         let replaying = graphs.then(|| {
             let tally = tally::Tally::of(events, paths, pools);
-            stepless::replaying_loop(&stepless::Stage { events, paths, loops, tally: &tally }, &training)
+            stepless::replaying_loop(
+                &stepless::Stage { events, paths, loops, pending, tally: &tally },
+                &training,
+            )
         });
         if let Some(cut) = replaying.flatten() {
             return Some((cut, FoundBy::LoopBackEdges));
@@ -301,7 +313,7 @@ fn by_loops(
         return Some((iterations::join_micro_batches(training, marks), found_by));
     }
     let tally = tally::Tally::of(events, paths, pools);
-    let cut = stepless::main_loop(&stepless::Stage { events, paths, loops, tally: &tally })?;
+    let cut = stepless::main_loop(&stepless::Stage { events, paths, loops, pending, tally: &tally })?;
     Some((cut, FoundBy::LoopBackEdges))
 }
 
@@ -370,9 +382,27 @@ fn steps(spans: &[marks::StepSpan]) -> Vec<Step> {
     indices.flatten().map(|(start, end)| Step { start, end }).collect()
 }
 
-fn confidence(found_by: FoundBy, cut: &Cut) -> Confidence {
+/// Whether a loop does something itself: its own line or function allocates (a batch, a result), or calls a model. A loop that only
+/// calls the program's own functions may be one over the layers of a model that is written as such.
+fn is_at_work(events: &[Event], frames: &Frames, paths: &Paths, cut: &Cut) -> bool {
+    let Some(header) = cut.header else { return true };
+    let looping = frames.function(header.frame);
+    // What stands before the loop and behind it is in the first iteration and in the last.
+    let (first, end) = match &*cut.starts {
+        [_, second, .., last] => (*second, *last),
+        _ => (cut.starts.first().copied().unwrap_or(0), cut.end),
+    };
+    let inside = events.iter().take(end).skip(first).filter(|event| event.action == Action::Alloc);
+    inside.filter_map(|event| paths.get(paths.of_event(event)?)).any(|path| {
+        let own = path.frames.iter().rev().find(|frame| frames.is_own(**frame));
+        path.calls_module || own.is_some_and(|own| frames.function(*own) == looping)
+    })
+}
+
+fn confidence(found_by: FoundBy, cut: &Cut, is_at_work: bool) -> Confidence {
     match found_by {
         FoundBy::LoopAndOptimizer | FoundBy::ProfilerSteps => Confidence::High,
+        FoundBy::LoopBackEdges if !is_at_work => Confidence::Low,
         FoundBy::LoopBackEdges if cut.starts.len() >= 4 => Confidence::High,
         FoundBy::LoopBackEdges | FoundBy::OptimizerSteps => Confidence::Medium,
         FoundBy::Annotations | FoundBy::Periodicity | FoundBy::Nothing => Confidence::Low,

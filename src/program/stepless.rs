@@ -10,6 +10,7 @@
 //! - Of the outermost loops the main one is not set-up (run by a constructor, or capturing CUDA graphs into private pools),
 //!   preferably calls modules, and allocates most often. What a constructor, or a function that calls itself, repeats
 //!   without calling a module is never it: layers that are built, or built anew while a function walks through a model.
+//! - A loop that goes round while saved tensors of one pass wait for their backward pass is a part of that pass.
 //! - Where one inner loop makes 90 % of a loop's allocations and bytes *and* begins its iterations with an input of its own
 //!   (an allocation outside any module call), the inner one iterates: batches within epochs, and not tokens within a
 //!   request or layers within a batch.
@@ -20,6 +21,7 @@ use std::collections::BTreeMap;
 use super::iterations::{Cut, tile};
 use super::loops::{Activation, Edge, EdgeKind, Loops};
 use super::paths::Paths;
+use super::pending::Pending;
 use super::tally::{Sum, Tally};
 use crate::frames::Owner;
 use crate::snapshot::{Action, Event};
@@ -59,13 +61,16 @@ pub(super) struct Stage<'a> {
     pub(super) events: &'a [Event],
     pub(super) paths: &'a Paths,
     pub(super) loops: &'a Loops,
+    pub(super) pending: &'a Pending,
     pub(super) tally: &'a Tally<'a>,
 }
 
 /// The main loop of a program without steps.
 pub(super) fn main_loop(stage: &Stage<'_>) -> Option<Cut> {
     let candidates = stage.candidates();
-    let works = outermost(&candidates).filter(|one| !one.builds || one.sum.in_modules > 0);
+    let works = outermost(&candidates)
+        .filter(|one| !one.builds || one.sum.in_modules > 0)
+        .filter(|one| !stage.pending.spans(one.start, one.end));
     let best = works.max_by_key(|one| {
         (!one.is_setup(), one.sum.in_modules > 0, one.sum.allocations, Reverse(one.start))
     })?;

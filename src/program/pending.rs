@@ -1,0 +1,67 @@
+//! Which stretches of a trace lie inside a training pass: between a forward and the backward that uses what it saved.
+//!
+//! In: events and the signs of their stacks. Out: an answer for any stretch. A loop over layers, over samples of a batch or over
+//! the scales of a loss goes round while saved tensors wait for the backward pass; the loop of a program does not.
+
+use rustc_hash::FxHashMap;
+
+use super::Phase;
+use super::signs::Sign;
+use crate::snapshot::{Action, Event};
+use crate::unit::Index;
+
+/// Tensors that wait for a backward pass.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    /// Where one was made, ascending, and the last place at which a backward pass lets go of any made so far.
+    waits: Vec<(usize, usize)>,
+    /// Where backward passes allocate or let go.
+    backward: Vec<usize>,
+}
+
+impl Pending {
+    /// Nothing is known to wait where frees have no stacks.
+    pub(super) fn of(events: &[Event], signs: &[Sign], frees: bool) -> Pending {
+        if !frees {
+            return Pending::default();
+        }
+        let is_backward = |event: &Event| {
+            let sign = event.stack.and_then(|stack| signs.get(stack.position()));
+            sign.is_some_and(|sign| sign.phase == Some(Phase::Backward))
+        };
+        let mut pending = Pending::default();
+        let mut made: FxHashMap<u64, usize> = FxHashMap::default();
+        for (at, event) in events.iter().enumerate() {
+            let moves = matches!(event.action, Action::Alloc | Action::FreeRequested);
+            if moves && is_backward(event) {
+                pending.backward.push(at);
+            }
+            match event.action {
+                Action::Alloc if !is_backward(event) => {
+                    made.insert(event.address, at);
+                }
+                Action::FreeRequested => {
+                    if let Some(born) = made.remove(&event.address).filter(|_| is_backward(event)) {
+                        pending.waits.push((born, at));
+                    }
+                }
+                _ => {}
+            }
+        }
+        pending.waits.sort_unstable();
+        let mut last = 0;
+        for (_, until) in &mut pending.waits {
+            last = last.max(*until);
+            *until = last;
+        }
+        pending
+    }
+
+    /// Whether a backward pass that comes after a stretch, and none inside it, lets go of what was made before it.
+    pub(super) fn spans(&self, start: usize, end: usize) -> bool {
+        let before = self.waits.partition_point(|(born, _)| *born < start).checked_sub(1);
+        let waits = before.and_then(|last| self.waits.get(last)).is_some_and(|(_, until)| *until >= end);
+        let next = self.backward.partition_point(|at| *at < start);
+        waits && self.backward.get(next).is_none_or(|at| *at >= end)
+    }
+}
