@@ -37,6 +37,7 @@ pub struct Burst {
 pub(super) fn bursts(facts: &Facts) -> Vec<Burst> {
     // Allocations stand in the order of their birth.
     let births = Ranks::of(facts.timeline.iter().filter_map(|(_, one)| Some(one.alloc?.position())));
+    let loop_end = births.before(facts.iteration_ends().last().copied().unwrap_or(0));
     let mut groups: BTreeMap<(FrameId, usize), Vec<(AllocationId, usize)>> = BTreeMap::new();
     for (id, one) in facts.timeline.iter() {
         let (Some(freed), Some(born)) = (one.given_back(), facts.born_in(one)) else {
@@ -49,7 +50,10 @@ pub(super) fn bursts(facts: &Facts) -> Vec<Burst> {
             continue;
         }
         let moment = births.before(freed.position());
-        groups.entry((site, moment)).or_default().push((id, born.position()));
+        // What goes when the loop has made its last tensor is what the end of the loop lets go of.
+        if moment < loop_end {
+            groups.entry((site, moment)).or_default().push((id, born.position()));
+        }
     }
     groups.into_iter().filter_map(|((site, _), group)| burst(facts, site, &group)).collect()
 }

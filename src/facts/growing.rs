@@ -105,7 +105,7 @@ fn is_for_backward(facts: &Facts, stays: &[AllocationId]) -> bool {
 }
 
 fn is_sure(growing: &Growing) -> bool {
-    growing.growth.confidence() > Confidence::Low
+    growing.growth.confidence(true) > Confidence::Low
 }
 
 /// The lines, each judged by itself.

@@ -5,14 +5,20 @@
 //! two, but a good part of all that the pass allocated, at several places of the model.
 //!
 //! What a backward pass releases in the end is no kept graph (a loss summed over micro-batches, back-propagation through
-//! time); nor is what the next turn's result replaces (a forward pass without a backward).
+//! time); nor is what the next turn's result replaces (a forward pass without a backward), nor what copies, moves or fills
+//! weights. Where the modules of a turn without a backward pass drop what they make, there is no graph that goes through them: then a
+//! line that calls none keeps plain tensors.
+
+mod graphless;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use graphless::Graphless;
+
 use crate::facts::Facts;
-use crate::frames::PhaseSign;
+use crate::frames::{MemorySign, PhaseSign};
 use crate::lives::growth::{FEWEST, Growth, Stay, judge};
 use crate::program::{LoopRun, Phase};
 use crate::threshold::Threshold;
@@ -57,6 +63,8 @@ struct Life {
     born: usize,
     dies: usize,
     caller: Option<FrameId>,
+    /// Whether a module made it.
+    in_module: bool,
     place: usize,
     /// That of the innermost Python frame; none on the autograd engine's thread.
     function: Option<FunctionId>,
@@ -72,6 +80,8 @@ struct Pass {
     functions: FxHashSet<Option<FunctionId>>,
     /// Whether a backward pass ran in its turn.
     backward: bool,
+    /// Whether any of it was made by a module.
+    in_module: bool,
     /// What stays, and the first event at which some of it goes.
     ids: Vec<AllocationId>,
     until: usize,
@@ -83,9 +93,11 @@ pub(super) fn kept_graphs(facts: &Facts) -> Vec<KeptGraph> {
     let phases = facts.program.phases.iter().enumerate();
     let backwards: Vec<usize> =
         phases.filter(|(_, phase)| **phase == Phase::Backward).map(|(at, _)| at).collect();
+    let graphless = Graphless::of(facts, &lives, &backwards);
+    let scene = Scene { lives, backwards, graphless };
     let mut by_caller: BTreeMap<FrameId, Line> = BTreeMap::new();
     for run in &facts.program.loops {
-        let Some(found) = of_run(&lives, &backwards, run) else { continue };
+        let Some(found) = of_run(&scene, run) else { continue };
         let line = by_caller.entry(found.caller).or_default();
         *line.passes.entry(run.frame).or_default() += found.passes;
         line.kept.extend(found.kept);
@@ -113,7 +125,7 @@ struct Line {
 
 /// Everything that a forward pass or the fetching of a batch made, by birth.
 fn lives(facts: &Facts) -> Vec<Life> {
-    let callers: Vec<Option<FrameId>> =
+    let callers: Vec<Option<(FrameId, bool)>> =
         facts.snapshot.stacks.ids().map(|stack| caller(facts, stack)).collect();
     let mut lives: Vec<Life> = facts
         .timeline
@@ -133,12 +145,14 @@ fn lives(facts: &Facts) -> Vec<Life> {
             if !ours || (function.is_none() && phase != Phase::Backward) {
                 return None;
             }
+            let caller = callers.get(stack.position()).copied().flatten().filter(|_| forward);
             Some(Life {
                 id,
                 bytes: one.bytes,
                 born: born.position(),
                 dies: freed.map_or(usize::MAX, Index::position),
-                caller: callers.get(stack.position()).copied().flatten().filter(|_| forward),
+                caller: caller.map(|(frame, _)| frame),
+                in_module: caller.is_some_and(|(_, in_module)| in_module),
                 place: stack.position(),
                 function,
                 released: freed.is_some_and(|event| facts.phase(event) == Phase::Backward),
@@ -149,13 +163,23 @@ fn lives(facts: &Facts) -> Vec<Life> {
     lives
 }
 
-/// The innermost user frame outside the outermost module call of a stack; without such a call, the innermost.
-fn caller(facts: &Facts, stack: StackId) -> Option<FrameId> {
+/// The innermost user frame outside the outermost module call of a stack, and whether there is such a call; without one, the
+/// innermost. None where weights are made, moved or copied: that is no pass.
+fn caller(facts: &Facts, stack: StackId) -> Option<(FrameId, bool)> {
     let python = facts.frames.python(stack);
+    if python.iter().any(|frame| handles_weights(facts.frames.memory(*frame))) {
+        return None;
+    }
     let is_call = |frame: &FrameId| facts.frames.phase(*frame) == PhaseSign::ModuleCall;
-    let outside = python.iter().position(is_call).unwrap_or(python.len());
-    let outer = python.get(..outside).unwrap_or_default();
-    outer.iter().rev().copied().find(|frame| facts.frames.is_own(*frame))
+    let outside = python.iter().position(is_call);
+    let outer = python.get(..outside.unwrap_or(python.len())).unwrap_or_default();
+    let own = outer.iter().rev().copied().find(|frame| facts.frames.is_own(*frame))?;
+    Some((own, outside.is_some()))
+}
+
+fn handles_weights(sign: MemorySign) -> bool {
+    use MemorySign::{Average, Build, Copy, CopyParameter, CopyTensor, Fill, Move, Read};
+    matches!(sign, Average | Build | Copy | CopyParameter | CopyTensor | Fill | Move | Read)
 }
 
 /// The function of a stack's innermost Python frame.
@@ -167,8 +191,16 @@ fn function(facts: &Facts, stack: StackId) -> Option<FunctionId> {
 /// (generated code) would else cost lines x turns.
 type Passes = BTreeMap<usize, Pass>;
 
+/// What runs of loops are judged by: lives by birth, the positions of backward passes' events, iterations without a graph.
+struct Scene {
+    lives: Vec<Life>,
+    backwards: Vec<usize>,
+    graphless: Graphless,
+}
+
 /// What one run of a loop keeps, at the line that keeps most.
-fn of_run(lives: &[Life], backwards: &[usize], run: &LoopRun) -> Option<KeptGraph> {
+fn of_run(scene: &Scene, run: &LoopRun) -> Option<KeptGraph> {
+    let Scene { lives, backwards, graphless } = scene;
     let turns = run.starts.len();
     let mut passes: FxHashMap<FrameId, Passes> = FxHashMap::default();
     let mut along: Vec<Vec<AllocationId>> = Vec::with_capacity(turns);
@@ -190,8 +222,13 @@ fn of_run(lives: &[Life], backwards: &[usize], run: &LoopRun) -> Option<KeptGrap
         }
         along.push(beside);
     }
-    let best =
-        passes.into_iter().filter_map(|(caller, passes)| Some((weigh(&passes, turns)?, caller, passes)));
+    let has_graph = |(turn, pass): (&usize, &Pass)| {
+        pass.in_module || run.starts.get(*turn).is_some_and(|start| !graphless.hold(start.position()))
+    };
+    let best = passes
+        .into_iter()
+        .filter(|(_, passes)| passes.iter().any(has_graph))
+        .filter_map(|(caller, passes)| Some((weigh(&passes, turns)?, caller, passes)));
     let (_, caller, passes) = best.max_by_key(|(held, caller, _)| (*held, *caller))?;
     let keeping: Vec<(usize, &Pass)> =
         passes.iter().filter(|(_, pass)| pass.keeps()).map(|(turn, pass)| (*turn, pass)).collect();
@@ -231,6 +268,7 @@ fn weigh(passes: &Passes, turns: usize) -> Option<Bytes> {
 impl Pass {
     fn note(&mut self, life: &Life, stays: bool, backward: bool) {
         self.backward = backward;
+        self.in_module |= life.in_module;
         self.made += life.bytes;
         if stays {
             self.until = if self.ids.is_empty() { life.dies } else { self.until.min(life.dies) };
@@ -265,10 +303,15 @@ mod tests {
             born,
             dies: usize::MAX,
             caller: FrameId::at(caller),
+            in_module: true,
             place,
             function: FunctionId::at(place),
             released: false,
         }
+    }
+
+    fn scene(lives: Vec<Life>) -> Scene {
+        Scene { lives, backwards: Vec::new(), graphless: Graphless::default() }
     }
 
     fn run(turns: usize, length: usize) -> LoopRun {
@@ -281,7 +324,7 @@ mod tests {
         // Dense, the passes would take some 300 GB.
         let turns: usize = 50_000;
         let lives: Vec<Life> = (0..turns).map(|turn| life(turn, turn, 1 << 20, (turn, turn))).collect();
-        assert!(of_run(&lives, &[], &run(turns, 1)).is_none());
+        assert!(of_run(&scene(lives), &run(turns, 1)).is_none());
     }
 
     #[test]
@@ -293,7 +336,7 @@ mod tests {
                 Life { dies: if stays { usize::MAX } else { at + 1 }, ..life(at, at, 1 << 20, (0, at % 2)) }
             })
             .collect();
-        let found = of_run(&lives, &[], &run(11, 2)).unwrap();
+        let found = of_run(&scene(lives), &run(11, 2)).unwrap();
         assert_eq!((found.passes, found.kept.len()), (3, 6));
         assert!(found.growth.is_some_and(|growth| growth.rises == 3));
     }
@@ -302,7 +345,7 @@ mod tests {
     fn bytes_beyond_64_bits_do_not_wrap_to_nothing() {
         // Two tensors of 2^63 bytes a turn: wrapped, a pass would have kept 0 bytes.
         let lives: Vec<Life> = (0..8).map(|at| life(at, at, 1 << 63, (0, at % 2))).collect();
-        let found = of_run(&lives, &[], &run(4, 2)).unwrap();
+        let found = of_run(&scene(lives), &run(4, 2)).unwrap();
         assert_eq!((found.passes, found.kept.len()), (4, 8));
     }
 }

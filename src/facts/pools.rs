@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use crate::facts::Facts;
 use crate::facts::occupants::{made, occupants};
 use crate::lives::Curve;
-use crate::snapshot::Action;
 use crate::unit::{AllocationId, Bytes, Index};
 
 /// The peaks of a pool.

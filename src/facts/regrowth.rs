@@ -3,17 +3,17 @@
 //! In: the allocations with the role of optimizer state, by the step that made them. Out: the makings that repeat one
 //! another: as many tensors of the same sizes as the first making, or all of the last one's (which are gone by then) and
 //! more: a new optimizer for a growing set of parameters. A step that adds a tensor or two, and an optimizer that keeps a
-//! history of its own (L-BFGS) make other sizes than at first, while the earlier ones live on; cut anywhere, such a history is
-//! told by vectors that are larger than any parameter. State that is bound anew in each step goes while its successor is made.
+//! history make other sizes than at first, while the earlier ones live on; of L-BFGS it is known that it keeps one, and nothing of
+//! it counts. State that is bound anew in each step goes while its successor is made.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 
 use crate::facts::Facts;
+use crate::frames::MemorySign;
 use crate::role::Role;
 use crate::threshold::Threshold;
 use crate::timeline::Allocation;
-use crate::unit::{AllocationId, Bytes, EventIndex};
+use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index};
 
 /// Fewer tensors than this prove nothing by their sizes.
 static TENSORS: Threshold<usize> = Threshold::new("facts::regrowth::TENSORS", 4);
@@ -48,7 +48,11 @@ impl StateMaking {
 pub(super) fn makings(facts: &Facts) -> Vec<StateMaking> {
     let steps = &facts.program.steps;
     let mut by_step: BTreeMap<usize, Vec<AllocationId>> = BTreeMap::new();
+    let history = histories(facts);
     for (id, one) in facts.with_role(Role::OptimizerState) {
+        if one.stack.is_some_and(|stack| history.get(stack.position()) == Some(&true)) {
+            continue;
+        }
         let Some(born) = one.alloc else { continue };
         let after = steps.partition_point(|step| step.start <= born);
         let inside = after.checked_sub(1).filter(|at| steps.get(*at).is_some_and(|step| born < step.end));
@@ -75,7 +79,7 @@ pub(super) fn makings(facts: &Facts) -> Vec<StateMaking> {
         }
         let is_bound_anew = replaced_by(facts, &predecessor, &tensors);
         predecessor.clone_from(&tensors);
-        if is_bound_anew || sizes.mostly_beyond(parameters.largest) {
+        if is_bound_anew {
             continue;
         }
         let began = tensors.first().and_then(|id| born(*id));
@@ -85,6 +89,12 @@ pub(super) fn makings(facts: &Facts) -> Vec<StateMaking> {
         last_sizes = sizes;
     }
     makings
+}
+
+/// Which stacks are those of an optimizer that keeps a history: it grows up to a bound, whatever is made of it and when.
+fn histories(facts: &Facts) -> Vec<bool> {
+    let is_history = |frame: &FrameId| facts.frames.memory(*frame) == MemorySign::History;
+    facts.snapshot.stacks.ids().map(|stack| facts.frames.python(stack).iter().any(is_history)).collect()
 }
 
 /// Whether a making holds all of an earlier one, and at least as many tensors, while that is gone before it begins.
@@ -130,20 +140,17 @@ fn replaced_by(facts: &Facts, earlier: &[AllocationId], tensors: &[AllocationId]
 struct Parameters {
     /// The bytes of those born up to each, oldest first.
     born: Vec<(EventIndex, u128)>,
-    /// The largest; nothing where none is known.
-    largest: Option<Bytes>,
 }
 
 impl Parameters {
     fn of(facts: &Facts) -> Parameters {
         let mut total = 0_u128;
-        let largest = facts.with_role(Role::Parameter).map(|(_, one)| one.bytes).max();
         let born = facts.with_role(Role::Parameter).filter_map(|(_, one)| {
             let born = one.alloc?;
             total += u128::from(one.bytes.get());
             Some((born, total))
         });
-        Parameters { born: born.collect(), largest }
+        Parameters { born: born.collect() }
     }
 
     /// The bytes of those born after an event and before another.
@@ -179,14 +186,6 @@ impl Sizes {
         self.common(first).share_of(self.total.max(first.total)) >= ALIKE.get()
     }
 
-    /// Whether most bytes are in tensors larger than any parameter: vectors of all of them, the history of L-BFGS. An
-    /// optimizer's state is made for each by itself.
-    fn mostly_beyond(&self, largest: Option<Bytes>) -> bool {
-        let Some(largest) = largest else { return false };
-        let beyond = self.counts.range((Bound::Excluded(largest), Bound::Unbounded));
-        beyond.map(|(bytes, count)| bytes.times(*count as u64)).sum::<Bytes>().times(2) > self.total
-    }
-
     /// Whether nearly all of another's bytes are here, in tensors of equal sizes.
     fn hold(&self, other: &Sizes) -> bool {
         self.common(other).share_of(other.total) >= ALIKE.get()
@@ -204,13 +203,12 @@ impl Sizes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::unit::Index;
 
     #[test]
     fn parameters_between_two_events_are_summed() {
         let event = |at| EventIndex::at(at).unwrap();
         let born = vec![(event(3), 10), (event(5), 30), (event(9), 100)];
-        let parameters = Parameters { born, largest: None };
+        let parameters = Parameters { born };
         let between = |after: Option<usize>, before: Option<usize>| {
             parameters.between(after.map(event), before.map(event)).get()
         };

@@ -36,15 +36,20 @@ const MEMORY: [(&str, MemorySign); 26] = [
     ("rocblas", MemorySign::Vendor),
 ];
 
-/// What the autograd graph does, and operators that enlarge a tensor.
+/// What the autograd graph does, and operators that enlarge a tensor or fill one with a value.
 #[rustfmt::skip]
-const GRAPH: [(&str, GraphSign); 11] = [
+const GRAPH: [(&str, GraphSign); 16] = [
     ("SavedVariable::reset_data", GraphSign::Releases),
     ("~SavedVariable", GraphSign::Releases),
     ("release_variables", GraphSign::Releases),
     ("AccumulateGrad", GraphSign::Accumulates),
     ("torch::autograd::Engine", GraphSign::Engine),
     ("torch::autograd::Node::operator", GraphSign::Engine),
+    ("at::_ops::zeros::", GraphSign::Blank),
+    ("at::_ops::zeros_like::", GraphSign::Blank),
+    ("at::_ops::ones_like::", GraphSign::Blank),
+    ("at::_ops::full_like::", GraphSign::Blank),
+    ("at::_ops::new_zeros::", GraphSign::Blank),
     ("at::_ops::cat::", GraphSign::Joins),
     ("cat_out_cuda", GraphSign::Joins),
     ("at::_ops::stack::", GraphSign::Joins),

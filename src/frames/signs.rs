@@ -99,6 +99,8 @@ pub enum MemorySign {
     CopyParameter,
     /// A moving average of weights.
     Average,
+    /// An optimizer that keeps a history of directions and gradients, up to a bound (L-BFGS).
+    History,
     /// A wrapper for several ranks that keeps whole replicas (DDP).
     Replicated,
     /// A wrapper for several ranks that shards parameters (FSDP, `DeepSpeed`).
@@ -127,6 +129,8 @@ pub enum GraphSign {
     Unscales,
     /// `GradScaler` calls the optimizer.
     Steps,
+    /// C++: an operator makes a tensor of one value: it copies nothing.
+    Blank,
     /// C++: an operator joins tensors into a larger one, or enlarges one.
     Joins,
     /// Nothing in particular.

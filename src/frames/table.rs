@@ -76,6 +76,7 @@ const ROWS: &[Row] = &[
     ("torch/optim/*", &["zero_grad"], phase(PhaseSign::ZeroGrad)),
     ("torch/optim/*", &["__init__", "__setstate__", "add_param_group", "load_state_dict"], phase(PhaseSign::OptimizerSetup)),
     ("torch/optim/optimizer", ANY, phase(PhaseSign::OptimizerHook)),
+    ("torch/optim/lbfgs", ANY, both(PhaseSign::Optimizer, MemorySign::History)),
     ("torch/optim/*", ANY, phase(PhaseSign::Optimizer)),
     ("deepspeed/*", &["*optimizer_state*"], phase(PhaseSign::OptimizerSetup)),
     ("torch/nn/utils/clip_grad", ANY, phase(PhaseSign::Clip)),
@@ -193,6 +194,7 @@ mod tests {
         ] {
             assert_eq!(said(module, name).phase, phase, "{module} {name}");
         }
+        assert_eq!(said("torch/optim/lbfgs", "step").memory, MemorySign::History);
         assert_eq!(said("torch/nn/functional", "mse_loss").memory, MemorySign::Loss);
         assert_eq!(said("torch/nn/modules/linear", "reset_parameters").memory, MemorySign::Build);
         assert_eq!(said("torch/distributed/tensor/_dispatch", "dispatch"), SILENT);

@@ -99,10 +99,10 @@ impl Growth {
         self.net.min(self.bounds.1 * self.turns as f64)
     }
 
-    /// How sure it is that it goes on: beyond doubt from many rises on; fewer convince if there was one from the first turns on
-    /// and nothing ever went.
-    pub fn confidence(&self) -> Confidence {
-        let throughout = self.from <= 1 && self.horizon == 0 && self.rises == self.turns;
+    /// How sure it is that it goes on: beyond doubt from many rises on; fewer convince if the first turns are seen (what fills up
+    /// to a bound has a beginning), there was one from these on, and nothing ever went.
+    pub fn confidence(&self, begins_here: bool) -> Confidence {
+        let throughout = begins_here && self.from <= 1 && self.horizon == 0 && self.rises == self.turns;
         match self.rises {
             rises if rises >= CERTAIN.get() => Confidence::High,
             rises if rises >= CONVINCING.get() && throughout => Confidence::Medium,
@@ -283,7 +283,10 @@ mod tests {
     fn an_even_leak_is_certain_however_long_the_run() {
         for turns in [10, 50, 51, 52, 100, 1000, 20_000] {
             let growth = judge(&leak(0..turns), turns).unwrap();
-            assert!(growth.confidence() == Confidence::High && growth.rises == turns, "{turns}: {growth:?}");
+            assert!(
+                growth.confidence(true) == Confidence::High && growth.rises == turns,
+                "{turns}: {growth:?}"
+            );
             assert!((growth.slope - 1024.0 * 1024.0).abs() < 1.0, "{turns}: {growth:?}");
         }
     }
@@ -354,7 +357,7 @@ mod tests {
             let levels: Vec<f64> = (0..turns).map(|turn| level(turn) as f64).collect();
             of_levels(&levels)
         };
-        assert!(level(&|turn| 10 * turn, 30).unwrap().confidence() == Confidence::High);
+        assert!(level(&|turn| 10 * turn, 30).unwrap().confidence(true) == Confidence::High);
         assert!(level(&|turn| 10 * turn + 7 * (turn % 2), 30).is_some());
         assert_eq!(level(&|turn| 10 * (turn % 6), 60), None);
         assert_eq!(level(&|turn| 10 * turn.min(20), 60), None);

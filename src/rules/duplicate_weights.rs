@@ -1,12 +1,14 @@
 //! A second copy of the model's weights that nobody computes with.
 
+mod computed;
+
 use std::collections::BTreeMap;
 
 use super::claim::{Claim, Mending, Place, Telling, Worth};
 use super::{declare_rule, measure};
 use crate::facts::Facts;
 use crate::finding::{Finding, Severity, Value};
-use crate::frames::{MemorySign, Method};
+use crate::frames::{GraphSign, MemorySign, Method};
 use crate::lives::Changes;
 use crate::program::Phase;
 use crate::role::Role;
@@ -94,7 +96,7 @@ fn copies_of_weights(facts: &Facts) -> Vec<Copied> {
         let copied = covered >= COVERED.get() && alike && count >= FEWEST.get();
         copied.then_some(Copied { kind, frame, tensors, bytes, covered })
     };
-    groups.into_iter().filter_map(copy).collect()
+    computed::without(facts, &sources, groups.into_iter().filter_map(copy).collect())
 }
 
 /// What a stack says of the tensors made under it.
@@ -103,6 +105,8 @@ struct Source {
     line: Option<FrameId>,
     made: Made,
     constructs: bool,
+    /// C++ frames show that a tensor is filled with one value.
+    blank: bool,
     /// A moving average of the weights makes its copy: it is wanted.
     averages: bool,
 }
@@ -122,6 +126,8 @@ enum Made {
 
 fn source(facts: &Facts, stack: StackId) -> Source {
     let mut source = Source { line: facts.site(stack), ..Source::default() };
+    let frames = facts.snapshot.stacks.get(stack);
+    source.blank = frames.iter().any(|frame| facts.frames.graph(*frame) == GraphSign::Blank);
     let (mut loads, mut builds, mut copies) = (false, false, false);
     let (mut tensors, mut parameters) = (false, false);
     for frame in facts.frames.python(stack).iter().filter_map(|id| facts.frames.get(*id)) {
@@ -157,8 +163,9 @@ fn key(facts: &Facts, id: AllocationId, one: &Allocation, source: Source, loop_s
     }
     let busy = matches!(facts.phase(born), Phase::Backward | Phase::OptimizerStep | Phase::Clipping);
     let other = facts.role(id) == Role::OptimizerState;
+    let blank = source.blank;
     let long = ends >= if source.made == Made::Otherwise { 2 } else { 1 };
-    let in_loop = born.position() >= loop_start && !busy && !other && long;
+    let in_loop = born.position() >= loop_start && !busy && !other && !blank && long;
     in_loop.then(|| (Kind::CopiedInLoop, frame, facts.born_in(one).map(Index::position)))
 }
 

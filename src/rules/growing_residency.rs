@@ -38,7 +38,7 @@ fn claim<'f>(facts: &'f Facts<'f>, growing: &'f Growing) -> Claim<'f> {
     claim.pace = Some(Bytes::rounded(growing.growth.slope));
     claim.held = Some(Bytes::rounded(growing.growth.steadily()));
     claim.together = Some(statement(facts, growing));
-    let sure = growing.growth.confidence();
+    let sure = growing.growth.confidence(facts.evidence.first_iteration().is_ok());
     // A few rises may be the first of a cache.
     claim.at_most = if sure == Confidence::Low { Severity::Info } else { Severity::Error };
     claim.sure(sure.min(facts.program.confidence))

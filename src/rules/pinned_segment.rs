@@ -24,7 +24,7 @@ static ENDS: Threshold<usize> = Threshold::new("rules::pinned_segment::ENDS", 3)
 static LASTING: Threshold<f64> = Threshold::new("rules::pinned_segment::LASTING", 0.5);
 
 /// The share of the waste that a setting has to save to be worth naming.
-const MOST: f64 = 0.5;
+static MOST: Threshold<f64> = Threshold::new("rules::pinned_segment::MOST", 0.5);
 
 impl PinnedSegment {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
@@ -66,7 +66,7 @@ fn tell(facts: &Facts, pinned: &[Pinned], waste: Bytes, worth: &Worth) -> Findin
 fn help(facts: &Facts, waste: Bytes) -> String {
     let release = "release it while it is empty: `del` the big tensor and every view of it, then call \
                    `torch.cuda.empty_cache()` before anything is allocated that stays";
-    let best = facts.trials().and_then(least_pinned).filter(|(_, saved)| saved.share_of(waste) >= MOST);
+    let best = facts.trials().and_then(least_pinned).filter(|(_, saved)| saved.share_of(waste) >= MOST.get());
     match best {
         None => release.to_owned(),
         Some((best, _)) => format!("{release}; or set PYTORCH_CUDA_ALLOC_CONF={}", best.conf()),

@@ -7,6 +7,7 @@ use super::{declare_rule, measure};
 use crate::facts::{Facts, Guilty, PrivatePool};
 use crate::finding::{Finding, Measure, Value};
 use crate::snapshot::Action;
+use crate::threshold::Threshold;
 use crate::unit::{Bytes, Confidence, Index, count, percent};
 
 declare_rule! {
@@ -17,7 +18,7 @@ declare_rule! {
 }
 
 /// The share of the waste that doing without a pool has to save to be the advice.
-const MOST: f64 = 0.5;
+static MOST: Threshold<f64> = Threshold::new("rules::private_pool_waste::MOST", 0.5);
 
 impl PrivatePoolWaste {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
@@ -53,7 +54,7 @@ fn tell_hoarded(facts: &Facts, pool: &PrivatePool, worth: &Worth) -> Finding {
     let waste = reserved - steady_peak;
     // With the default pool everything else could use what lies free.
     let saved = facts.saved_by_sharing(&[pool.id], (0, 0)).filter(|_| !pool.is_older);
-    let spared = saved.filter(|saved| saved.share_of(waste) >= MOST);
+    let spared = saved.filter(|saved| saved.share_of(waste) >= MOST.get());
     let text = match saved {
         Some(Bytes::ZERO) => "replayed without it: the default pool would hold as much".to_owned(),
         Some(saved) => format!("replayed without it: {saved} less held at the end"),
