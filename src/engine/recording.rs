@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::witness::{self, RecordedFile};
 use super::{Device, Input, Profile};
+use crate::facts::Kind;
 use crate::finding::{Hidden, Location};
 use crate::program::FoundBy;
 use crate::snapshot::{DeviceTrace, Excerpt, Gap};
@@ -40,6 +41,8 @@ pub struct Recording {
 pub struct RecordedDevice {
     /// Its ordinal.
     pub device: DeviceIndex,
+    /// What kind of recording it is.
+    pub kind: Kind,
     /// How many events were recorded.
     pub events: usize,
     /// How many allocations they are.
@@ -108,6 +111,7 @@ impl RecordedDevice {
     pub fn of_ordinal(device: DeviceIndex) -> RecordedDevice {
         RecordedDevice {
             device,
+            kind: Kind::State,
             events: 0,
             allocations: 0,
             duration: None,
@@ -133,6 +137,7 @@ impl RecordedDevice {
         let trace = input.snapshot.devices.get(device.device.position());
         RecordedDevice {
             device: device.device,
+            kind: evidence.kind,
             events: trace.map_or(0, |trace| trace.events.len()),
             allocations: timeline.allocations.len(),
             duration: trace.and_then(duration),

@@ -11,6 +11,7 @@
 
 use rustc_hash::FxHashSet;
 
+use crate::facts::kind::{Kind, Lost};
 use crate::finding::{Absent, Hidden, Silence};
 use crate::frames::Frames;
 use crate::program::{FoundBy, Phase, Program};
@@ -26,13 +27,19 @@ static FEW: Threshold<usize> = Threshold::new("facts::evidence::FEW", 10);
 /// What a device's recording can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Evidence {
+    /// What kind of recording it is.
+    pub kind: Kind,
+    /// Why the beginning is lost, where it is.
+    pub lost: Option<Lost>,
     events: Result<(), Hidden>,
     history: Result<(), Hidden>,
     stacks: Result<(), Hidden>,
     segments: Result<(), Hidden>,
     iterations: Result<(), Hidden>,
+    pass: Result<(), Hidden>,
     beginning: Result<(), Hidden>,
     first_iteration: Result<(), Hidden>,
+    gradients: Result<(), Hidden>,
     steps: Result<(), Silence>,
     ran_out: bool,
 }
@@ -57,18 +64,24 @@ impl Evidence {
         let none = DeviceTrace::default();
         let trace = snapshot.devices.get(timeline.device.position()).unwrap_or(&none);
         let recorded = Recorded { snapshot, frames, timeline, program, roles };
+        let lost = Lost::of(snapshot, trace, timeline);
         let mut evidence = Evidence {
+            kind: Kind::Whole,
+            lost,
             events: if trace.has_history() { Ok(()) } else { Err(Hidden::Trace) },
             history: recorded.history(trace),
             stacks: recorded.stacks(trace),
             segments: recorded.segments(trace),
             iterations: recorded.iterations(),
+            pass: recorded.pass(),
             beginning: recorded.beginning(),
             first_iteration: recorded.first_iteration(trace),
+            gradients: recorded.gradients(trace),
             steps: Ok(()),
             ran_out: trace.events.iter().any(|event| event.action == Action::OutOfMemory),
         };
         evidence.steps = recorded.steps(trace, &evidence);
+        evidence.kind = Kind::of(lost, timeline, program, &evidence);
         evidence
     }
 
@@ -110,6 +123,11 @@ impl Evidence {
         self.iterations
     }
 
+    /// Whether there are at least two iterations, or one pass of what may be a loop.
+    pub fn pass(&self) -> Result<(), Hidden> {
+        self.pass
+    }
+
     /// Whether all that was recorded is still there.
     pub fn beginning(&self) -> Result<(), Hidden> {
         self.beginning
@@ -118,6 +136,11 @@ impl Evidence {
     /// Whether the first iteration of the loop is in the recording, and with it the first backward pass and step.
     pub fn first_iteration(&self) -> Result<(), Hidden> {
         self.first_iteration
+    }
+
+    /// Whether it is seen how gradients come and go.
+    pub fn gradients(&self) -> Result<(), Hidden> {
+        self.gradients
     }
 
     /// Whether steps of an optimizer are seen; where they are not, whether there are none.
@@ -209,6 +232,13 @@ impl Recorded<'_> {
         if found { Ok(()) } else { Err(Hidden::Iterations) }
     }
 
+    /// Of several steps without a loop around them nothing is known; neither of a recording in which no model runs.
+    fn pass(&self) -> Result<(), Hidden> {
+        let runs = || self.program.phases.contains(&Phase::Forward);
+        let one = self.program.iterations.is_empty() && self.program.steps.len() <= 1 && runs();
+        if one { Ok(()) } else { self.iterations() }
+    }
+
     fn beginning(&self) -> Result<(), Hidden> {
         if self.timeline.agreement.blocks_evicted == 0 { Ok(()) } else { Err(Hidden::Beginning) }
     }
@@ -230,6 +260,18 @@ impl Recorded<'_> {
                 given_back.is_some_and(|at| (start..end).contains(&at)) || of_step
             });
         if left_behind { Err(Hidden::FirstIteration) } else { Ok(()) }
+    }
+
+    /// A backward pass and a step that follows show whether parameters had gradients before; else the first iteration and one more
+    /// show whether they are cleared.
+    fn gradients(&self, trace: &DeviceTrace) -> Result<(), Hidden> {
+        let last = self.program.steps.last().map_or(0, |step| step.start.position());
+        let mut before = self.program.phases.iter().zip(&trace.events).take(last);
+        if before.any(|(phase, event)| *phase == Phase::Backward && event.action == Action::Alloc) {
+            return Ok(());
+        }
+        self.iterations()?;
+        self.first_iteration(trace)
     }
 
     /// That a program does not train is shown by iterations, of which all is seen, without a backward pass.

@@ -11,6 +11,7 @@ mod evidence;
 mod failure;
 mod growing;
 mod kept_graphs;
+mod kind;
 mod makers;
 mod module_calls;
 mod occupants;
@@ -39,6 +40,7 @@ pub use evidence::Evidence;
 pub use failure::Failure;
 pub use growing::Growing;
 pub use kept_graphs::KeptGraph;
+pub use kind::{Kind, Lost};
 pub use makers::Maker;
 pub use module_calls::ModuleCall;
 pub use peer::Peer;
@@ -183,6 +185,14 @@ impl<'a> Facts<'a> {
     /// The iteration in which an allocation was made.
     pub fn born_in(&self, allocation: &Allocation) -> Option<IterationIndex> {
         self.iteration_of(allocation.alloc?)
+    }
+
+    /// Whether the program was at work when an event happened: inside an iteration, or in the one pass that was recorded.
+    pub fn works_at(&self, event: EventIndex) -> bool {
+        if self.program.iterations.is_empty() {
+            return self.phase(event) != Phase::Setup;
+        }
+        self.iteration_of(event).is_some()
     }
 
     /// At how many ends of iterations an allocation is alive.

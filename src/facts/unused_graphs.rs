@@ -14,9 +14,13 @@
 //! A model of one layer keeps only its input. Then C++ frames decide, if there are any: a saved tensor that is let go
 //! of outside the autograd engine.
 
+mod backward;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
+
+use backward::{BackwardPasses, USED};
 
 use crate::facts::{Facts, ModuleCall};
 use crate::frames::{GraphSign, PhaseSign};
@@ -35,9 +39,6 @@ static SHARE: Threshold<f64> = Threshold::new("facts::unused_graphs::SHARE", 0.4
 static SHARE_BY_NUMBER: Threshold<f64> = Threshold::new("facts::unused_graphs::SHARE_BY_NUMBER", 0.25);
 /// Fewer tensors than this are a small model's output.
 static FEWEST: Threshold<usize> = Threshold::new("facts::unused_graphs::FEWEST", 4);
-/// The share of a call's bytes that a backward pass lets go of if it goes through the call's graph. Where the program holds
-/// every output it measures 0.48 (a network over trees), where it holds the graph itself 0.
-static USED: Threshold<f64> = Threshold::new("facts::unused_graphs::USED", 0.05);
 /// The share of a line's calls that has to look so: a line that serves training as well does not.
 static CALLS: Threshold<f64> = Threshold::new("facts::unused_graphs::CALLS", 0.8);
 
@@ -54,6 +55,8 @@ pub struct UnusedGraph {
     pub kept: Vec<AllocationId>,
     /// The most that one call kept.
     pub most: Bytes,
+    /// Whether it is seen that no backward pass was to come.
+    pub sure: bool,
     /// Whether C++ frames show saved tensors let go of, rather than lifetimes.
     pub seen_in_frames: bool,
     /// The lifetimes without autograd.
@@ -63,15 +66,16 @@ pub struct UnusedGraph {
 /// All such lines, heaviest first.
 pub(super) fn unused_graphs(facts: &Facts) -> Vec<UnusedGraph> {
     let backward = BackwardPasses::of(facts);
+    let older = dropped_older(facts);
     let mut calls_of: BTreeMap<usize, Vec<&ModuleCall>> = BTreeMap::new();
     for call in facts.module_calls() {
         calls_of.entry(call.callers).or_default().push(call);
     }
     let mut found: BTreeMap<FrameId, UnusedGraph> = BTreeMap::new();
     for calls in calls_of.values() {
-        let unused: Vec<(&ModuleCall, Vec<AllocationId>)> = calls
+        let unused: Vec<(&ModuleCall, Kept)> = calls
             .iter()
-            .filter_map(|call| Some((*call, kept_for_nothing(facts, &backward, call)?)))
+            .filter_map(|call| Some((*call, kept_for_nothing(facts, &backward, &older, call)?)))
             .collect();
         let Some(line) = calls.first().and_then(|call| call.line) else { continue };
         if unused.is_empty() || (unused.len() as f64) < CALLS.get() * calls.len() as f64 {
@@ -79,7 +83,7 @@ pub(super) fn unused_graphs(facts: &Facts) -> Vec<UnusedGraph> {
         }
         let graph = found.entry(line).or_insert_with(|| UnusedGraph::at(line));
         for (call, kept) in unused {
-            graph.add(facts, call, kept);
+            graph.add(facts, call, &kept);
         }
     }
     let mut found: Vec<UnusedGraph> = found.into_values().collect();
@@ -98,17 +102,19 @@ impl UnusedGraph {
             calls: 0,
             kept: Vec::new(),
             most: Bytes::ZERO,
+            sure: false,
             seen_in_frames: false,
             changes: Changes::default(),
         }
     }
 
     /// Without autograd a tensor dies when the next operation but one has its result: the next reads it.
-    fn add(&mut self, facts: &Facts, call: &ModuleCall, kept: Vec<AllocationId>) {
-        let bytes = facts.bytes(&kept);
+    fn add(&mut self, facts: &Facts, call: &ModuleCall, kept: &Kept) {
+        let Kept { tensors: kept, before, sure } = kept;
+        let bytes = facts.bytes(kept);
         // What was kept stands in the order in which it was made.
         let mut made = call.made.iter().enumerate();
-        for id in &kept {
+        for id in kept {
             let place = made.find(|(_, made)| *made == id).map(|(place, _)| place);
             let after = place.and_then(|place| call.made.get(place + 2));
             if let Some(end) = after.and_then(|after| facts.timeline.allocation(*after)?.alloc) {
@@ -119,24 +125,41 @@ impl UnusedGraph {
         self.stack = self.stack.or(first.and_then(|one| one.stack));
         self.calls += 1;
         self.most = self.most.max(bytes);
+        self.sure |= *sure;
         self.kept.extend(kept);
+        // The pass before would have kept nothing either.
+        self.kept.extend(before);
+        for id in before {
+            self.changes.set(*id, Change::Remove);
+        }
     }
+}
+
+/// What a call kept for nothing.
+struct Kept {
+    tensors: Vec<AllocationId>,
+    /// What the pass before the recording kept, where this one's is still there at the end.
+    before: Vec<AllocationId>,
+    /// Whether no backward pass was to come.
+    sure: bool,
 }
 
 /// What a call made that outlives it and that no backward pass lets go of, if that is most of what it made.
 fn kept_for_nothing(
     facts: &Facts,
     backward: &BackwardPasses,
+    older: &BTreeMap<Bytes, Vec<AllocationId>>,
     call: &ModuleCall,
-) -> Option<Vec<AllocationId>> {
+) -> Option<Kept> {
     let is_tensor = |id: &&AllocationId| facts.role(**id) != Role::Workspace;
     let made: Vec<AllocationId> = call.made.iter().filter(is_tensor).copied().collect();
     let outlives = |id: &AllocationId| {
         let Some(one) = facts.timeline.allocation(*id) else { return false };
-        let Some(freed) = one.free_requested else { return false };
-        freed.position() >= call.end
-            && facts.ends_held(one) <= 1
-            && !matches!(facts.phase(freed), Phase::Backward | Phase::Recomputation)
+        let behind = one.free_requested.is_none_or(|freed| {
+            let phase = facts.phase(freed);
+            freed.position() >= call.end && !matches!(phase, Phase::Backward | Phase::Recomputation)
+        });
+        behind && facts.ends_held(one) <= 1
     };
     let output = made.last().copied();
     let kept: Vec<AllocationId> =
@@ -151,71 +174,49 @@ fn kept_for_nothing(
     let by_backward =
         |id: &AllocationId| freed(id).is_some_and(|event| backward_frees(facts, call.end, event));
     let used: Vec<AllocationId> = made.iter().copied().filter(by_backward).collect();
-    let last = kept.iter().filter_map(freed).map(Index::position).max()?;
-    let unused =
-        facts.bytes(&used).share_of(all) < USED.get() && !backward.used_and_retained(call.end, last, bytes);
-    (unused && !backward.cut_off(call.start, last)).then_some(kept)
+    let end = facts.trace.events.len();
+    let last = kept.iter().map(|id| freed(id).map_or(end, Index::position)).max()?;
+    let unused = facts.bytes(&used).share_of(all) < USED.get()
+        && !backward.used_and_retained(call.end, last, bytes)
+        && !backward.cut_off(call.start, last);
+    let before = if last == end { alike(facts, older, &kept) } else { Vec::new() };
+    let stepped = facts.program.steps.last().is_some_and(|step| step.start.position() >= call.end);
+    let passed_by = stepped && backward.ran(call.end, last);
+    let sure = last < end || passed_by || facts.bytes(&before).times(2) >= bytes;
+    unused.then_some(Kept { tensors: kept, before, sure })
+}
+
+/// What is older than the recording and was let go of outside a backward pass, by size.
+fn dropped_older(facts: &Facts) -> BTreeMap<Bytes, Vec<AllocationId>> {
+    let mut dropped: BTreeMap<Bytes, Vec<AllocationId>> = BTreeMap::new();
+    for (id, one) in facts.timeline.iter().take_while(|(_, one)| one.alloc.is_none()) {
+        let phase = one.free_requested.map(|event| facts.phase(event));
+        if phase
+            .is_some_and(|phase| !matches!(phase, Phase::Backward | Phase::Recomputation | Phase::ZeroGrad))
+        {
+            dropped.entry(one.bytes).or_default().push(id);
+        }
+    }
+    dropped
+}
+
+/// Of older tensors as many of each size as there are among some others.
+fn alike(
+    facts: &Facts,
+    older: &BTreeMap<Bytes, Vec<AllocationId>>,
+    kept: &[AllocationId],
+) -> Vec<AllocationId> {
+    let mut wanted: BTreeMap<Bytes, usize> = BTreeMap::new();
+    for one in kept.iter().filter_map(|id| facts.timeline.allocation(*id)) {
+        *wanted.entry(one.bytes).or_default() += 1;
+    }
+    let of_size = |(bytes, many): (Bytes, usize)| older.get(&bytes).into_iter().flatten().copied().take(many);
+    wanted.into_iter().flat_map(of_size).collect()
 }
 
 /// Whether an event lies behind a call and in a backward pass.
 fn backward_frees(facts: &Facts, call_end: usize, event: EventIndex) -> bool {
     event.position() >= call_end && facts.phase(event) == Phase::Backward
-}
-
-/// Where backward passes ran, what they let go of, and where memory ran out, so that the one to come never ran.
-struct BackwardPasses {
-    /// The positions of requests that failed.
-    failures: Vec<usize>,
-    /// The positions of their allocations.
-    allocations: Vec<usize>,
-    /// The positions at which they let go of what they did not make, with the bytes so far.
-    released: Vec<(usize, u64)>,
-}
-
-impl BackwardPasses {
-    fn of(facts: &Facts) -> BackwardPasses {
-        let is_backward = |event: EventIndex| facts.phase(event) == Phase::Backward;
-        let births = facts.timeline.iter().filter_map(|(_, one)| one.alloc);
-        let allocations = births.filter(|event| is_backward(*event)).map(Index::position).collect();
-        let let_go = |one: &Allocation| {
-            let event = one.free_requested.filter(|event| is_backward(*event))?;
-            let made_before = one.alloc.is_none_or(|born| !is_backward(born));
-            made_before.then_some((event.position(), one.bytes.get()))
-        };
-        let mut released: Vec<(usize, u64)> =
-            facts.timeline.iter().filter_map(|(_, one)| let_go(one)).collect();
-        released.sort_unstable();
-        let mut total = 0_u64;
-        for (_, bytes) in &mut released {
-            total = total.saturating_add(*bytes);
-            *bytes = total;
-        }
-        let events = facts.trace.events.iter().enumerate();
-        let failures = events.filter(|(_, event)| event.action == Action::OutOfMemory).map(|(at, _)| at);
-        BackwardPasses { failures: failures.collect(), allocations, released }
-    }
-
-    /// Whether a request failed between two positions.
-    fn cut_off(&self, from: usize, to: usize) -> bool {
-        let after = self.failures.partition_point(|at| *at < from);
-        self.failures.get(after).is_some_and(|at| *at < to)
-    }
-
-    /// Whether a backward pass ran between two positions.
-    fn ran(&self, from: usize, to: usize) -> bool {
-        let after = self.allocations.partition_point(|at| *at < from);
-        self.allocations.get(after).is_some_and(|at| *at < to)
-    }
-
-    /// Whether a backward pass ran and let go of next to nothing (against `kept` bytes): it kept its graph.
-    fn used_and_retained(&self, from: usize, to: usize, kept: Bytes) -> bool {
-        let until = |position: usize| {
-            let count = self.released.partition_point(|(at, _)| *at < position);
-            count.checked_sub(1).and_then(|last| self.released.get(last)).map_or(0, |(_, total)| *total)
-        };
-        let released = Bytes(until(to).saturating_sub(until(from)));
-        self.ran(from, to) && released.share_of(kept) < USED.get()
-    }
 }
 
 /// What C++ frames show to have been saved for a backward pass and let go of outside one.
@@ -239,6 +240,7 @@ fn seen_to_be_dropped(facts: &Facts, backward: &BackwardPasses) -> Vec<UnusedGra
         let Some((line, stack)) = called.or_else(|| Some((facts.site(stack)?, stack))) else { continue };
         let graph = found.entry(line).or_insert_with(|| UnusedGraph::at(line));
         graph.seen_in_frames = true;
+        graph.sure = true;
         graph.stack = graph.stack.or(Some(stack));
         passes.insert((line, facts.born_in(one)));
         graph.most = graph.most.max(one.bytes);

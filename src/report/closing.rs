@@ -25,6 +25,9 @@ pub(super) fn render(out: &mut String, report: &Report, sources: &SourceMap, loo
         }
         for device in &recording.devices {
             let _ = writeln!(out, "{}", look.wrap(&iterations(recording, device, sources), 2));
+            if device.kind.hides() {
+                let _ = writeln!(out, "{}", look.wrap(&format!("  recording: {}", device.kind.words()), 4));
+            }
             let parts = composition(device);
             if !parts.is_empty() {
                 let _ = writeln!(out, "{}", look.wrap(&format!("  at the peak: {parts}"), 4));

@@ -52,6 +52,7 @@ fn render_device(
     out.push('\n');
     let head = format!("device {}", device.device.position());
     let _ = writeln!(out, "{}", look.paint(Ink::Strong, &head));
+    look.attribute(out, "recording", device.kind.words());
     look.attribute(out, "events", &events(device));
     look.attribute(out, "program", &closing::iterations(recording, device, sources));
     if let Some(text) = header(device, sources) {

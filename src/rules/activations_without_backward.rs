@@ -3,7 +3,7 @@
 use super::claim::{Claim, Mending, Place, Telling, Worth};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, UnusedGraph};
-use crate::finding::{Finding, Value};
+use crate::finding::{Finding, Severity, Value};
 use crate::unit::{Confidence, count, percent};
 
 declare_rule! {
@@ -24,8 +24,13 @@ fn claim<'f>(facts: &'f Facts<'f>, graph: &'f UnusedGraph) -> Claim<'f> {
     let mending = Mending::lives(graph.changes.clone());
     let told = move |worth: &Worth| tell(facts, graph, worth);
     let claim = Claim::new(&ActivationsWithoutBackward::META, about, mending, told);
-    let sure = if graph.calls >= 2 { Confidence::High } else { Confidence::Medium };
-    claim.holding(graph.most).sure(sure).by_itself()
+    let claim = claim.holding(graph.most).by_itself();
+    match graph.sure {
+        true if graph.calls >= 2 => claim.sure(Confidence::High),
+        true => claim.sure(Confidence::Medium),
+        // Its backward pass may come after the recording.
+        false => claim.sure(Confidence::Low).at_most(Severity::Info),
+    }
 }
 
 fn tell(facts: &Facts, graph: &UnusedGraph, worth: &Worth) -> Finding {

@@ -15,7 +15,7 @@ use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, Index, StackId, c
 declare_rule! {
     /// Old gradients live through the next forward pass and raise the peak.
     LateZeroGrad = "late-zero-grad", Peak, Warning,
-    needs: [History, Iterations, Optimizer],
+    needs: [History, Optimizer],
     summary: "old gradients live through the next forward pass and raise the peak",
 }
 

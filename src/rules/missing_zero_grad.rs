@@ -1,5 +1,7 @@
 //! Gradients of the first backward pass that no `zero_grad` ever clears.
 
+mod older;
+
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashSet;
@@ -18,7 +20,7 @@ use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, Index, StackId, c
 declare_rule! {
     /// Gradients are never cleared between iterations.
     MissingZeroGrad = "missing-zero-grad", Leak, Error,
-    needs: [History, FirstIteration, Iterations, Optimizer],
+    needs: [History, Gradients, Optimizer],
     summary: "gradients are never cleared between iterations",
 }
 
@@ -50,32 +52,35 @@ const LOOKS: usize = 8;
 
 impl MissingZeroGrad {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
-        let kept = kept_gradients(facts);
-        // A single tensor is rather a library's workspace: cuBLAS makes one on the engine's thread, in the first
-        // backward pass and for good.
-        let Some(first) = kept.first().and_then(|one| one.allocation.alloc).filter(|_| kept.len() >= 2)
-        else {
-            return Vec::new();
-        };
-        let steps: Vec<Step> = after(&facts.program.steps, first);
-        let zeroed = after(&facts.program.zero_grads, first).len();
-        if steps.len() < 2 {
-            return Vec::new();
-        }
-        let cause = match (cleared_gradients(facts), zeroed) {
-            (0, 0) => Cause::NeverCalled,
-            // Called, and yet nothing is ever freed: `set_to_none=False`.
-            (0, _) => return Vec::new(),
-            (_, zeroed) if zeroed + 1 < steps.len() && zeroed > 0 => Cause::OneOptimizerForgotten,
-            _ => Cause::NotInOptimizer,
-        };
-        let mending = Mending::lives(cleared_after_each_step(facts, &kept, &steps));
-        let about: Vec<AllocationId> = kept.iter().map(|one| one.id).collect();
-        let sure = confidence(facts, cause, &steps);
-        let bytes = facts.bytes(&about);
-        let told = move |worth: &Worth| tell(facts, &kept, cause, (&steps, zeroed), worth);
-        vec![Claim::new(&Self::META, about, mending, told).holding(bytes).sure(sure)]
+        older::claim(facts).or_else(|| newer(facts)).into_iter().collect()
     }
+}
+
+/// The claim about gradients whose making was recorded.
+fn newer<'f>(facts: &'f Facts<'f>) -> Option<Claim<'f>> {
+    facts.evidence.first_iteration().ok()?;
+    let kept = kept_gradients(facts);
+    // A single tensor is rather a library's workspace: cuBLAS makes one on the engine's thread, in the first
+    // backward pass and for good.
+    let first = kept.first().and_then(|one| one.allocation.alloc).filter(|_| kept.len() >= 2)?;
+    let steps: Vec<Step> = after(&facts.program.steps, first);
+    let zeroed = after(&facts.program.zero_grads, first).len();
+    if steps.len() < 2 {
+        return None;
+    }
+    let cause = match (cleared_gradients(facts), zeroed) {
+        (0, 0) => Cause::NeverCalled,
+        // Called, and yet nothing is ever freed: `set_to_none=False`.
+        (0, _) => return None,
+        (_, zeroed) if zeroed + 1 < steps.len() && zeroed > 0 => Cause::OneOptimizerForgotten,
+        _ => Cause::NotInOptimizer,
+    };
+    let mending = Mending::lives(cleared_after_each_step(facts, &kept, &steps));
+    let about: Vec<AllocationId> = kept.iter().map(|one| one.id).collect();
+    let sure = confidence(facts, cause, &steps);
+    let bytes = facts.bytes(&about);
+    let told = move |worth: &Worth| tell(facts, &kept, cause, (&steps, zeroed), worth);
+    Some(Claim::new(&MissingZeroGrad::META, about, mending, told).holding(bytes).sure(sure))
 }
 
 /// The calls that begin after an event.
@@ -198,7 +203,7 @@ fn tell(
             "freeze what no optimizer updates: backbone.requires_grad_(False), or clear it with model.zero_grad()",
         ),
     };
-    let place = entered(facts, kept);
+    let place = entered_before(facts, kept.iter().map(|one| one.id));
     let telling = Telling {
         message,
         help: help.to_owned(),
@@ -225,14 +230,14 @@ fn confidence(facts: &Facts, cause: Cause, steps: &[Step]) -> Confidence {
     }
 }
 
-/// The line that called `backward`: the engine's own thread has no Python frames.
-fn entered(facts: &Facts, kept: &[Kept]) -> Place {
-    let entries = kept.iter().filter_map(|one| facts.calls.backward_before(one.allocation.alloc?));
+/// The line that called `backward` before most of these were made: the engine's own thread has no Python frames.
+fn entered_before(facts: &Facts, made: impl Iterator<Item = AllocationId> + Clone) -> Place {
+    let born = made.filter_map(|id| facts.timeline.allocation(id)?.alloc);
     let mut stacks: BTreeMap<StackId, usize> = BTreeMap::new();
-    for stack in entries {
+    for stack in born.clone().filter_map(|event| facts.calls.backward_before(event)) {
         *stacks.entry(stack).or_default() += 1;
     }
-    let own = || kept.iter().find_map(|one| facts.seen_stack(one.allocation.alloc?));
+    let own = || born.clone().find_map(|event| facts.seen_stack(event));
     let most = stacks.into_iter().max_by_key(|(stack, entries)| (*entries, std::cmp::Reverse(*stack)));
     Place::of_stack(facts, most.map(|(stack, _)| stack).or_else(own))
 }

@@ -95,10 +95,12 @@ pub enum Need {
     Segments,
     /// At least two iterations of a loop.
     Iterations,
+    /// The same, or one pass with at most one step.
+    Pass,
     /// All that was recorded, nothing of it pushed out.
     Beginning,
-    /// The first iteration, with the first backward pass and the first step.
-    FirstIteration,
+    /// How gradients come and go: the first iteration and one more, or a backward pass and the step that follows it.
+    Gradients,
     /// At least one optimizer step.
     Optimizer,
 }
@@ -113,8 +115,9 @@ impl Need {
             Need::Stacks => evidence.stacks(),
             Need::Segments => evidence.segments(),
             Need::Iterations => evidence.iterations(),
+            Need::Pass => evidence.pass(),
             Need::Beginning => evidence.beginning(),
-            Need::FirstIteration => evidence.first_iteration(),
+            Need::Gradients => evidence.gradients(),
             Need::Optimizer => return evidence.steps(),
         }
         .map_err(Silence::Blind)

@@ -1,5 +1,7 @@
 //! Tensors of one iteration that live on through the next one's forward pass.
 
+mod older;
+
 use std::collections::BTreeMap;
 
 use super::claim::{Claim, Mending, Place, Telling, Worth, related};
@@ -16,15 +18,21 @@ use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, Index, c
 declare_rule! {
     /// Tensors of the previous iteration live through the next one and raise the peak.
     OverlappingIterations = "overlapping-iterations", Peak, Warning,
-    needs: [History, Stacks, Iterations],
+    needs: [History, Stacks, Pass],
     summary: "tensors of the previous iteration live through the next one and raise the peak",
 }
 
 /// The share of iterations in which a line has to leave something behind.
 static ITERATIONS: Threshold<f64> = Threshold::new("rules::overlapping_iterations::ITERATIONS", 0.6);
 
+const HELP: &str =
+    "drop them at the end of the iteration: del outputs, loss (or keep .detach().cpu() or .item())";
+
 impl OverlappingIterations {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
+        if facts.program.iterations.is_empty() {
+            return older::claim(facts).into_iter().collect();
+        }
         let lines = lines(facts);
         let mut mended = Changes::default();
         facts.free_with_their_iteration(&mut mended, lines.iter().flatten());
@@ -130,8 +138,7 @@ fn tell(facts: &Facts, lines: usize, worth: &Worth) -> Finding {
     let freed = related(facts, freeing_line(facts, &old), &place, "freed here in the next iteration");
     let telling = Telling {
         message: format!("{bytes} of the previous iteration live on through the next one"),
-        help: "drop them at the end of the iteration: del outputs, loss (or keep .detach().cpu() or .item())"
-            .to_owned(),
+        help: HELP.to_owned(),
         label: "what is made here is freed only when the next iteration replaces it".to_owned(),
         related: freed.into_iter().collect(),
         evidence: vec![

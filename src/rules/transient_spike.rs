@@ -16,7 +16,7 @@ use crate::unit::{AllocationId, Bytes, FrameId, FunctionId, Index, count, percen
 declare_rule! {
     /// A few short-lived tensors of one line make a good part of the peak.
     TransientSpike = "transient-spike", Peak, Warning,
-    needs: [History, Stacks, Iterations],
+    needs: [History, Stacks],
     summary: "a few short-lived tensors of one line make a good part of the peak",
 }
 
@@ -187,17 +187,22 @@ struct Scene<'f, 'a> {
     largest_layer: Bytes,
 }
 
+/// How many events an iteration has, the median one; where nothing repeats, a step's share of the recording.
+fn length_of_a_pass(facts: &Facts) -> usize {
+    let iterations = facts.program.iterations.iter();
+    let mut lengths: Vec<usize> =
+        iterations.map(|one| one.end.position().saturating_sub(one.start.position())).collect();
+    lengths.sort_unstable();
+    lengths
+        .get(lengths.len() / 2)
+        .copied()
+        .unwrap_or(facts.trace.events.len() / facts.program.steps.len().max(1))
+}
+
 impl<'f, 'a> Scene<'f, 'a> {
     fn of(facts: &'f Facts<'a>) -> Scene<'f, 'a> {
         let makers = facts.makers();
-        let mut lengths: Vec<usize> = facts
-            .program
-            .iterations
-            .iter()
-            .map(|one| one.end.position().saturating_sub(one.start.position()))
-            .collect();
-        lengths.sort_unstable();
-        let median = lengths.get(lengths.len() / 2).copied().unwrap_or(0);
+        let median = length_of_a_pass(facts);
         let large = Bytes(facts.steady().peak.get() / SINGLE_PART.get());
         let (short, short_in_call) = (median / LIFE_PART.get(), median / CALL_PART.get());
         let mut scene = Scene { facts, makers, large, short, short_in_call, largest_layer: Bytes::ZERO };
@@ -216,7 +221,7 @@ impl<'f, 'a> Scene<'f, 'a> {
 
     fn is_large_and_short(&self, one: &Allocation) -> bool {
         let (Some(born), Some(died)) = (one.alloc, one.free_requested) else { return false };
-        let in_loop = self.facts.born_in(one).is_some();
+        let in_loop = self.facts.works_at(born);
         let lives = died.position() - born.position();
         in_loop && one.bytes >= self.large && (lives <= self.short || self.is_brief_in_call(one, lives))
     }

@@ -1,6 +1,7 @@
 //! One program and what was found in it: the findings, recordings and sources that all formats are tested on.
 
 use memlint::engine::{IterationMemory, Line, MainLoop, Profile, RecordedDevice, Recording, Report, Verdict};
+use memlint::facts::Kind;
 use memlint::finding::{
     Absent, Finding, Fingerprint, Group, Hidden, Impact, Location, Measure, Notice, Related, Severity,
     Sighting, Silence, Skipped, StackFrame, Standing, Value,
@@ -44,6 +45,7 @@ pub(crate) fn recording() -> Recording {
     };
     let device = RecordedDevice {
         device: DeviceIndex::at(0).unwrap(),
+        kind: Kind::Whole,
         events: 50,
         allocations: 25,
         duration: Some(Micros(1_300_000)),

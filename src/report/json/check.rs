@@ -103,6 +103,8 @@ struct CheckedInput {
 #[schemars(rename = "Device")]
 struct CheckedDevice {
     device: usize,
+    /// What kind of recording it is: `whole`, `loop`, `later`, `pass`, `straight`, `tail`, `resumed`, `slice`, `partial` or `state`.
+    recording: &'static str,
     iterations: usize,
     iterations_found_by: &'static str,
     #[schemars(extend("enum" = ["low", "medium", "high"]))]
@@ -297,6 +299,7 @@ impl CheckedDevice {
     fn of(device: &RecordedDevice, sources: &SourceMap) -> CheckedDevice {
         CheckedDevice {
             device: device.device.position(),
+            recording: device.kind.name(),
             iterations: device.iterations,
             iterations_found_by: device.found_by.name(),
             iterations_confidence: device.confidence.name(),

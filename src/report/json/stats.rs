@@ -55,6 +55,8 @@ impl HostMemory {
 #[derive(Serialize, JsonSchema)]
 struct DeviceStats {
     device: usize,
+    /// What kind of recording it is, as in `check`.
+    recording: &'static str,
     events: usize,
     /// Null where the recording hides it.
     peak_requested_bytes: Option<u64>,
@@ -155,6 +157,7 @@ impl DeviceStats {
         let bytes = |bytes: Option<Bytes>| bytes.map(Bytes::get);
         DeviceStats {
             device: device.device.position(),
+            recording: recorded.kind.name(),
             events: timeline.allocation_of.len(),
             peak_requested_bytes: bytes(recorded.peak_requested),
             peak_allocated_bytes: bytes(recorded.peak_allocated),

@@ -1,0 +1,141 @@
+//! What kind of recording it is: people record whole runs, a few later iterations, one pass, or by mistake one event.
+//!
+//! In: the trace, what it lacks, and the iterations. Out: the [`Kind`], and why the beginning is lost, where it is.
+
+use crate::facts::Evidence;
+use crate::program::Program;
+use crate::snapshot::{Action, DeviceTrace, Snapshot};
+use crate::timeline::Timeline;
+
+/// Why blocks have a stack and no event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lost {
+    /// `_record_memory_history(True)`, the call of before 2.1, keeps one event; so does `"state"`.
+    OneEvent,
+    /// There are as many events as a person sets as a limit.
+    Full,
+    /// There are not: history may have been switched off and on again.
+    Earlier,
+    /// The file says that it is a slice, and nothing in it proves that.
+    Slice,
+}
+
+/// What kind of recording it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// What is there at one moment, without a history.
+    State,
+    /// Events of some kinds alone (`skip_actions`), or of kinds that memlint does not know.
+    Partial,
+    /// A part that was cut out of a longer recording.
+    Slice,
+    /// The last events of a longer recording: its buffer was full.
+    Tail,
+    /// History that was switched off and on again.
+    Resumed,
+    /// Everything from the first allocation on.
+    Whole,
+    /// A loop from its first iteration on; what was built before is older.
+    Loop,
+    /// A loop from a later iteration on.
+    Later,
+    /// One pass of what may be a loop.
+    Pass,
+    /// Something else that does not repeat.
+    Straight,
+}
+
+impl Lost {
+    /// Why a device's beginning is lost; nothing where it is not, or where events were left out on purpose.
+    pub(super) fn of(snapshot: &Snapshot, trace: &DeviceTrace, timeline: &Timeline) -> Option<Lost> {
+        let agreement = timeline.agreement;
+        let events = trace.events.len();
+        // Allocations that are missing between events, and not before them, were left out on purpose (`skip_actions`).
+        let allocates = trace.events.iter().any(|event| event.action == Action::Alloc);
+        if !allocates && agreement.lost_allocations > 0 {
+            return None;
+        }
+        match agreement.blocks_evicted {
+            0 => (agreement.blocks_cut > 0).then_some(Lost::Slice),
+            _ if events == 1 => Some(Lost::OneEvent),
+            _ if is_a_buffer_size(snapshot, events) => Some(Lost::Full),
+            _ => Some(Lost::Earlier),
+        }
+    }
+}
+
+/// Whether the number of events is one that a person sets as a limit, round or a power of two (of other numbers one in a
+/// hundred is), or the same on several devices.
+fn is_a_buffer_size(snapshot: &Snapshot, events: usize) -> bool {
+    let full = snapshot.devices.iter().filter(|trace| trace.events.len() == events).count();
+    events.is_multiple_of(100) || events.is_power_of_two() || full > 1
+}
+
+impl Kind {
+    pub(super) fn of(
+        lost: Option<Lost>,
+        timeline: &Timeline,
+        program: &Program,
+        evidence: &Evidence,
+    ) -> Kind {
+        let older = timeline.allocations.iter().any(|one| one.alloc.is_none());
+        match lost {
+            Some(Lost::OneEvent) => Kind::State,
+            Some(Lost::Slice) => Kind::Slice,
+            Some(Lost::Full) => Kind::Tail,
+            Some(Lost::Earlier) => Kind::Resumed,
+            None if evidence.events().is_err() => Kind::State,
+            None if evidence.history().is_err() => Kind::Partial,
+            None if !older => Kind::Whole,
+            None if program.iterations.is_empty() && evidence.pass().is_ok() => Kind::Pass,
+            None if program.iterations.is_empty() => Kind::Straight,
+            None if evidence.first_iteration().is_err() => Kind::Later,
+            None => Kind::Loop,
+        }
+    }
+
+    /// The name in every machine-readable format.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::State => "state",
+            Kind::Partial => "partial",
+            Kind::Slice => "slice",
+            Kind::Tail => "tail",
+            Kind::Resumed => "resumed",
+            Kind::Whole => "whole",
+            Kind::Loop => "loop",
+            Kind::Later => "later",
+            Kind::Pass => "pass",
+            Kind::Straight => "straight",
+        }
+    }
+
+    /// What it is, and what therefore cannot be judged.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Kind::State => {
+                "the state at one moment, without a history: nothing that takes time can be judged"
+            }
+            Kind::Partial => "events of some kinds are left out or not known: lifetimes cannot be judged",
+            Kind::Slice => "a part that was cut out of a longer recording: what came before is not seen",
+            Kind::Tail => {
+                "the last events of a longer recording, whose buffer was full: how things began is lost"
+            }
+            Kind::Resumed => "history was switched off and on again: what came before is not seen",
+            Kind::Whole => "from the first allocation on",
+            Kind::Loop => "a loop from its first iteration on; what was built before is older",
+            Kind::Later => "from a later iteration on: how things began is not seen",
+            Kind::Pass => {
+                "one pass, as it seems: no loop was found, and what needs several iterations cannot be judged"
+            }
+            Kind::Straight => {
+                "no loop and no single pass was found: what compares iterations cannot be judged"
+            }
+        }
+    }
+
+    /// Whether it keeps something from being judged.
+    pub const fn hides(self) -> bool {
+        !matches!(self, Kind::Whole | Kind::Loop)
+    }
+}

@@ -1,0 +1,108 @@
+//! What the pass before the recording left behind for the one pass that was recorded.
+//!
+//! In: a recording without iterations. Out: a claim about tensors that are older than it and that a line lets go of after it has
+//! made the like: of each size as many as it has made and still holds at the end. A value that a name is bound to anew looks
+//! so; what the pass before needed for its backward, its gradients and its batch do not.
+
+use std::collections::BTreeMap;
+
+use super::may_overlap;
+use crate::facts::Facts;
+use crate::finding::{Finding, Value};
+use crate::lives::Changes;
+use crate::program::Phase;
+use crate::rules::claim::{Claim, Mending, Place, Telling, Worth, related};
+use crate::rules::measure;
+use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, StackId, percent};
+
+/// A value of the pass before, and the one that took its place.
+struct Replaced {
+    old: AllocationId,
+    new: AllocationId,
+    freed: EventIndex,
+}
+
+pub(super) fn claim<'f>(facts: &'f Facts<'f>) -> Option<Claim<'f>> {
+    let replaced = replaced(facts);
+    let old = || replaced.iter().map(|one| one.old);
+    let (about, mended): (Vec<AllocationId>, Changes) = (old().collect(), Changes::removing(old()));
+    let held = facts.bytes(&about);
+    let any = !replaced.is_empty();
+    let told = move |worth: &Worth| tell(facts, &replaced, worth);
+    let claim = Claim::new(&super::OverlappingIterations::META, about, Mending::lives(mended), told);
+    any.then(|| claim.holding(held).sure(Confidence::Medium))
+}
+
+/// Pairs each older tensor that goes in the user's own code with the last of its size that was made before and stays.
+fn replaced(facts: &Facts) -> Vec<Replaced> {
+    let mut stays: BTreeMap<Bytes, Vec<(EventIndex, AllocationId)>> = BTreeMap::new();
+    for (id, one) in facts.timeline.iter() {
+        if let Some(born) = one.alloc.filter(|_| one.given_back().is_none()) {
+            stays.entry(one.bytes).or_default().push((born, id));
+        }
+    }
+    let older = facts.timeline.iter().take_while(|(_, one)| one.alloc.is_none());
+    let mut gone: Vec<(EventIndex, AllocationId, Bytes)> = older
+        .filter(|(id, _)| may_overlap(facts.role(*id)))
+        .filter_map(|(id, one)| Some((one.free_requested?, id, one.bytes)))
+        .filter(|(freed, _, _)| is_the_programs(facts, *freed))
+        .collect();
+    gone.sort_unstable();
+    let pair = |(freed, old, bytes): (EventIndex, AllocationId, Bytes)| {
+        let alike = stays.get_mut(&bytes)?;
+        let (_, new) = alike.remove(alike.partition_point(|(born, _)| *born < freed).checked_sub(1)?);
+        Some(Replaced { old, new, freed })
+    };
+    gone.into_iter().filter_map(pair).collect()
+}
+
+/// Whether the program itself lets go of something: not a backward pass, an optimizer, or `zero_grad`.
+fn is_the_programs(facts: &Facts, freed: EventIndex) -> bool {
+    matches!(facts.phase(freed), Phase::Input | Phase::Forward | Phase::Evaluation | Phase::Other)
+}
+
+fn tell(facts: &Facts, replaced: &[Replaced], worth: &Worth) -> Finding {
+    let (old, new): (Vec<_>, Vec<_>) = replaced.iter().map(|one| (one.old, one.new)).unzip();
+    let bytes = facts.bytes(&old);
+    let made = Place::responsible(facts, &super::heaviest_line(facts, &new), true);
+    let maker = made.frame();
+    // What is made may be made inside the model; what is bound anew is the program's own name.
+    let (place, label) = match freeing_stack(facts, replaced) {
+        Some(stack) => (Place::of_stack(facts, Some(stack)), "only here the old value is replaced"),
+        None => (made, "what is made here takes the place of an old value"),
+    };
+    let related = related(facts, maker, &place, "the new one is made here");
+    let telling = Telling {
+        message: format!("{bytes} of the pass before live on through this one"),
+        help: super::HELP.to_owned(),
+        label: label.to_owned(),
+        related: related.into_iter().collect(),
+        evidence: vec![
+            measure(
+                "held",
+                Value::Bytes(bytes),
+                format!("{bytes} from before the recording, replaced in it"),
+            ),
+            measure(
+                "share-of-peak",
+                Value::Ratio(worth.share),
+                format!("{} of the peak", percent(worth.share)),
+            ),
+        ],
+        place,
+    };
+    telling.told(facts, &super::OverlappingIterations::META, worth)
+}
+
+/// The stack under which most bytes are let go of at a line of the user's.
+fn freeing_stack(facts: &Facts, replaced: &[Replaced]) -> Option<StackId> {
+    let mut lines: BTreeMap<FrameId, (Bytes, StackId)> = BTreeMap::new();
+    for one in replaced.iter().filter(|_| facts.timeline.frees_have_stacks()) {
+        let stack = facts.trace.event(one.freed).and_then(|event| event.stack);
+        if let Some((stack, line)) = stack.and_then(|stack| Some((stack, facts.site(stack)?))) {
+            lines.entry(line).or_insert((Bytes::ZERO, stack)).0 += facts.bytes(&[one.old]);
+        }
+    }
+    let most = lines.into_iter().max_by_key(|(line, (bytes, _))| (*bytes, std::cmp::Reverse(*line)));
+    most.map(|(_, (_, stack))| stack)
+}
