@@ -6,9 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The pipeline, from the bytes to the command line.
-const PIPELINE: [&str; 24] = [
+const PIPELINE: [&str; 25] = [
     "unit",
     "input",
+    "record",
     "pickle",
     "snapshot",
     "timeline",
