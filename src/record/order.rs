@@ -12,11 +12,10 @@ use super::destination::Destination;
 pub const VARIABLE: &str = "MEMLINT_RECORDING";
 
 /// Which frames a stack has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stacks {
     /// Those of Python and of C++.
-    #[default]
     All,
     /// Those of Python.
     Python,
