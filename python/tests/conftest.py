@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).parent
-HOOK = HERE.parent / "hook"
+SOURCES = HERE.parent
 
 
 class Ran:
@@ -52,6 +53,10 @@ class Program:
         self.folder = folder
         for name in ("ledger", "out", "own"):
             (folder / name).mkdir()
+        # As the binary lays it out.
+        self.hook = folder / "hook"
+        shutil.copytree(SOURCES / "hook", self.hook)
+        shutil.copytree(SOURCES / "memlint" / "_recorder", self.hook / "memlint_recorder")
 
     def start(
         self, text: str, *flags: str, environment: dict[str, str] | None = None, **order: Any
@@ -60,7 +65,7 @@ class Program:
         said.update({"named": False, "stop": False, "stacks": "all", **order})
         script = self.folder / "program.py"
         script.write_text(text)
-        paths = [HOOK, self.folder / "own", HERE / "fake"]
+        paths = [self.hook, self.folder / "own", HERE / "fake"]
         return subprocess.Popen(
             [sys.executable, *flags, str(script)],
             text=True,

@@ -7,20 +7,21 @@ use tempfile::TempDir;
 
 use super::error::RecordError;
 
-/// The hook, by path below the folder that is searched.
+/// The hook, by path below the folder that is searched. Its package is part of the Python package, too; here it has a name of its
+/// own, because a program may have another memlint installed.
 const FILES: [(&str, &str); 12] = [
     ("sitecustomize.py", include_str!("../../python/hook/sitecustomize.py")),
-    ("memlint_recorder/__init__.py", include_str!("../../python/hook/memlint_recorder/__init__.py")),
-    ("memlint_recorder/dump.py", include_str!("../../python/hook/memlint_recorder/dump.py")),
-    ("memlint_recorder/history.py", include_str!("../../python/hook/memlint_recorder/history.py")),
-    ("memlint_recorder/ledger.py", include_str!("../../python/hook/memlint_recorder/ledger.py")),
-    ("memlint_recorder/order.py", include_str!("../../python/hook/memlint_recorder/order.py")),
-    ("memlint_recorder/pace.py", include_str!("../../python/hook/memlint_recorder/pace.py")),
-    ("memlint_recorder/process.py", include_str!("../../python/hook/memlint_recorder/process.py")),
-    ("memlint_recorder/recorder.py", include_str!("../../python/hook/memlint_recorder/recorder.py")),
-    ("memlint_recorder/signals.py", include_str!("../../python/hook/memlint_recorder/signals.py")),
-    ("memlint_recorder/snapshots.py", include_str!("../../python/hook/memlint_recorder/snapshots.py")),
-    ("memlint_recorder/waiting.py", include_str!("../../python/hook/memlint_recorder/waiting.py")),
+    ("memlint_recorder/__init__.py", include_str!("../../python/memlint/_recorder/__init__.py")),
+    ("memlint_recorder/dump.py", include_str!("../../python/memlint/_recorder/dump.py")),
+    ("memlint_recorder/history.py", include_str!("../../python/memlint/_recorder/history.py")),
+    ("memlint_recorder/ledger.py", include_str!("../../python/memlint/_recorder/ledger.py")),
+    ("memlint_recorder/order.py", include_str!("../../python/memlint/_recorder/order.py")),
+    ("memlint_recorder/pace.py", include_str!("../../python/memlint/_recorder/pace.py")),
+    ("memlint_recorder/process.py", include_str!("../../python/memlint/_recorder/process.py")),
+    ("memlint_recorder/recorder.py", include_str!("../../python/memlint/_recorder/recorder.py")),
+    ("memlint_recorder/signals.py", include_str!("../../python/memlint/_recorder/signals.py")),
+    ("memlint_recorder/snapshots.py", include_str!("../../python/memlint/_recorder/snapshots.py")),
+    ("memlint_recorder/waiting.py", include_str!("../../python/memlint/_recorder/waiting.py")),
 ];
 
 /// An installed hook; what is left of it goes with this value.
@@ -66,12 +67,12 @@ mod tests {
     #[test]
     fn every_module_is_installed_and_goes_again() {
         let hook = Hook::install().unwrap();
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/hook");
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/memlint/_recorder");
         let mut modules = 0;
-        for entry in fs::read_dir(sources.join("memlint_recorder")).unwrap() {
+        for entry in fs::read_dir(&sources).unwrap() {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|ending| ending == "py") {
-                let installed = hook.modules().join(path.strip_prefix(&sources).unwrap());
+                let installed = hook.modules().join("memlint_recorder").join(path.file_name().unwrap());
                 assert_eq!(fs::read(&path).unwrap(), fs::read(installed).unwrap(), "{}", path.display());
                 modules += 1;
             }

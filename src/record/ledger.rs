@@ -1,4 +1,4 @@
-//! What the processes of a job tell: a file of JSON lines each (`python/hook/memlint_recorder/ledger.py` writes them).
+//! What the processes of a job tell: a file of JSON lines each (`python/memlint/_recorder/ledger.py` writes them).
 //!
 //! Always: a line counts when it is whole; what is no line of the hook's is passed over.
 

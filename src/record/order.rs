@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::Wish;
 use super::destination::Destination;
 
-/// The variable that holds an order. `python/hook/memlint_recorder/order.py` reads it.
+/// The variable that holds an order. `python/memlint/_recorder/order.py` reads it.
 pub const VARIABLE: &str = "MEMLINT_RECORDING";
 
 /// Which frames a stack has.

@@ -26,9 +26,12 @@ class History:
         self.stacks = stacks
         self.max_entries = max_entries
         self.is_kept = False
+        self._between: Any = None
 
-    def begin(self) -> None:
-        """Records from here on, in all devices, and stands between the script and PyTorch."""
+    def begin(self, anew: bool = False) -> None:
+        """Records from here on, in all devices, and stands between the script and PyTorch. `anew` forgets what was before."""
+        if anew:
+            self._record(None)
         self._record("all", context="all", stacks=self.stacks, max_entries=self.max_entries)
         self.is_kept = True
 
@@ -39,7 +42,7 @@ class History:
             else:
                 self._record(*args, **kwargs)
 
-        self._memory._record_memory_history = _record_memory_history
+        self._between = self._memory._record_memory_history = _record_memory_history
 
     def _add(self, args: Any, kwargs: Any) -> None:
         if isinstance(args[0] if args else kwargs.get("enabled"), bool):
@@ -64,6 +67,8 @@ class History:
         """Records no more; from here on the script's own calls mean what they say."""
         self.is_kept = False
         self._record(None)
+        if self._memory._record_memory_history is self._between:
+            self._memory._record_memory_history = self._record
 
     def read(self) -> Any:
         """The snapshot of this moment."""
