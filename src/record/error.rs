@@ -100,6 +100,13 @@ pub enum RecordError {
         /// Whether it wrote some before.
         wrote: bool,
     },
+    /// A process that outlives the program.
+    #[error("process {pid} still runs, and has not written its last snapshot")]
+    #[diagnostic(help("have the program wait for what it starts: `wait` at the end of a shell script"))]
+    Running {
+        /// Its number.
+        pid: u32,
+    },
     /// What a process told.
     #[error("{what}")]
     Told {

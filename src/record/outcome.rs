@@ -68,9 +68,19 @@ impl Process {
         self.settings.is_some()
     }
 
-    /// Whether it ended before it could say so, by a signal that no program hears.
-    fn was_killed(&self) -> bool {
-        self.is_recorded() && !self.has_ended
+    /// Why its last snapshot is missing, if it is recorded and did not say that it ends.
+    fn missing_end(&self) -> Option<RecordError> {
+        if !self.is_recorded() || self.has_ended {
+            return None;
+        }
+        let pid = self.pid;
+        // Where there is no such folder, what is silent counts as gone.
+        let still_runs = Path::new("/proc").join(pid.to_string()).exists();
+        Some(if still_runs {
+            RecordError::Running { pid }
+        } else {
+            RecordError::Killed { pid, wrote: self.snapshots > 0 }
+        })
     }
 }
 
@@ -116,10 +126,11 @@ impl Recorded {
         snapshots.sort_by(|a, b| a.path.cmp(&b.path));
         for process in &processes {
             trouble.extend(process.failures.iter().map(|what| RecordError::Told { what: what.clone() }));
-            if process.was_killed() {
+            let missing = process.missing_end();
+            if matches!(missing, Some(RecordError::Killed { .. })) {
                 clear_partial(&destination.folder, process.pid);
-                trouble.push(RecordError::Killed { pid: process.pid, wrote: process.snapshots > 0 });
             }
+            trouble.extend(missing);
         }
         if snapshots.is_empty() && trouble.is_empty() {
             trouble.push(nothing(&processes));

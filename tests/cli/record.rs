@@ -143,6 +143,11 @@ fn nothing_recorded_is_no_success() {
         assert_eq!(output.status.code(), Some(2), "{script}");
         assert!(said(&output).contains(expected), "{script}: {}", stderr(&output));
     }
+    let left_behind = r#"sleep 3 >/dev/null 2>&1 &
+        echo "{\"pid\": $!, \"event\": \"recording\", \"stacks\": \"all\", \"max_entries\": 1}" > "$(said ledger)/b.jsonl""#;
+    let output = record(&place, &[], left_behind);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("still runs, and has not written"), "{}", stderr(&output));
     let missing = memlint_in(&place, &["record", "--", "no-such-program"]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(stderr(&missing).contains("`no-such-program` cannot be started"), "{}", stderr(&missing));

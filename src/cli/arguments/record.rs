@@ -10,6 +10,7 @@ use crate::record;
 
 #[derive(Debug, Args)]
 #[command(
+    override_usage = "memlint record [OPTIONS] -- <COMMAND>...",
     after_help = "A snapshot is written at the end of the program, when memory runs out, on SIGTERM, and on SIGUSR1 \
                         (after which the program goes on). Each process of a job writes its own.\n\n\
                         Exit status: that of the program where it is not 0 (128 + the signal's number where it was killed); \
