@@ -145,3 +145,28 @@ with memlint.record("a.b.pickle"):
 
 def test_what_cannot_be_written_is_raised(tmp_path: Path) -> None:
     assert "FileNotFoundError" in ran(tmp_path, "with memlint.record('no/where.pickle'):\n    torch.cuda.allocate(1)")
+
+
+@pytest.mark.parametrize("steps", [1, 4])
+def test_callbacks_record_what_their_trainer_does(tmp_path: Path, steps: int) -> None:
+    text = f"""
+from memlint.integrations import lightning, transformers
+def train(size):
+    for _ in range({steps}):
+        torch.cuda.allocate(size)
+        optimizer.step()
+callback = transformers.MemlintCallback("a.pickle", iterations=2)
+callback.on_train_begin(None, None, None, model=None)
+train(1)
+callback.on_train_end(None, None, None, model=None)
+callback = lightning.MemlintCallback("b.pickle", iterations=2)
+callback.setup(None, None, "fit")
+train(5)
+callback.teardown(None, None, "fit")
+callback.setup(None, None, "test")
+callback.teardown(None, None, "test")
+"""
+    assert ran(tmp_path, text) == ""
+    recorded = min(steps, 2)
+    assert sizes(tmp_path / "a.pickle") == [1] * recorded
+    assert sizes(tmp_path / "b.pickle") == [5] * recorded
