@@ -9,6 +9,7 @@
 //! | [`mod@unit`] | bytes, moments, indices, interners, numbers for people |
 //! | [`threshold`] | numbers that decide a verdict |
 //! | [`input`] | from a path to the bytes of a snapshot, decompressed within limits |
+//! | [`record`] | a program run with its memory recorded |
 //! | [`pickle`] | the bounded pickle machine; nothing is ever run |
 //! | [`snapshot`] | the typed snapshot, the same for every PyTorch version |
 //! | [`timeline`] | allocations with lifetimes, requested and reserved bytes, peaks |
@@ -46,6 +47,7 @@ pub mod lives;
 pub mod pickle;
 pub mod profiler;
 pub mod program;
+pub mod record;
 pub mod replay;
 pub mod report;
 pub mod role;

@@ -6,10 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The pipeline, from the bytes to the command line.
-const PIPELINE: [&str; 25] = [
+const PIPELINE: [&str; 26] = [
     "unit",
     "threshold",
     "input",
+    "record",
     "pickle",
     "snapshot",
     "timeline",

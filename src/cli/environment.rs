@@ -6,6 +6,7 @@ use std::env;
 use clap::{Arg, Command};
 
 use super::error::CliError;
+use crate::record;
 use crate::unit::suggestion;
 
 /// What the names of all of them begin with.
@@ -13,7 +14,9 @@ const PREFIX: &str = "MEMLINT_";
 
 /// Refuses variables that no option of any command goes by.
 pub(super) fn permit(command: &Command) -> Result<(), CliError> {
-    let known = known(command);
+    let mut known = known(command);
+    // A program that `memlint record` runs may run memlint itself.
+    known.push(record::VARIABLE.to_owned());
     let mut given: Vec<String> =
         env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
     given.sort_unstable();

@@ -11,6 +11,7 @@ use crate::finding::Hidden;
 use crate::gate::BaselineError;
 use crate::input::InputError;
 use crate::profiler::ProfilerError;
+use crate::record::RecordError;
 use crate::snapshot::SnapshotError;
 use crate::whatif::WhatIfError;
 
@@ -21,6 +22,10 @@ pub(super) enum CliError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Input(#[from] InputError),
+    /// A program that was not recorded.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Record(#[from] RecordError),
     /// A configuration that is not understood.
     #[error(transparent)]
     #[diagnostic(transparent)]

@@ -21,6 +21,7 @@ mod manual;
 mod outputs;
 mod progress;
 mod reading;
+mod record;
 mod schema;
 mod stats;
 mod terminal;
@@ -57,6 +58,7 @@ pub fn run() -> ExitCode {
     let outcome = fault::caught(|| {
         permitted().and_then(|()| match &arguments.command {
             Command::Check(check) => check::run(check, matches, arguments.color),
+            Command::Record(record) => record::run(record, arguments.color),
             Command::Stats(stats) => stats::run(stats, matches, arguments.color),
             Command::Diff(diff) => diff::run(diff, matches, arguments.color),
             Command::Whatif(whatif) => whatif::run(whatif, arguments.color),

@@ -49,8 +49,13 @@ impl LateZeroGrad {
 /// Gradients that a step used and that were given back later, with the last such step.
 fn late_gradients(facts: &Facts) -> Vec<Late> {
     let steps = &facts.program.steps;
+    let done = end_of_training(facts);
     let late = facts.timeline.iter().filter_map(|(id, one)| {
         let freed = one.free_requested?;
+        // What goes after the last step, and is not cleared, goes with the model: a function of the program returns.
+        if done.is_some_and(|done| freed > done) && facts.phase(freed) != Phase::ZeroGrad {
+            return None;
+        }
         let cleared = one.alloc.is_none() && facts.phase(freed) == Phase::ZeroGrad;
         if facts.role(id) != Role::Gradient && !cleared {
             return None;
@@ -66,6 +71,14 @@ fn late_gradients(facts: &Facts) -> Vec<Late> {
         used.then_some(Late { id, bytes: one.bytes, step, freed })
     });
     late.collect()
+}
+
+/// The moment after which there is neither a step nor a new gradient.
+fn end_of_training(facts: &Facts) -> Option<EventIndex> {
+    let is_gradient = |id: &AllocationId| facts.role(*id) == Role::Gradient;
+    let gradients = facts.timeline.iter().filter(|(id, _)| is_gradient(id));
+    let last_gradient = gradients.filter_map(|(_, one)| one.alloc).max();
+    last_gradient.max(facts.program.steps.last().map(|step| step.end))
 }
 
 fn tell(facts: &Facts, late: &[Late], cleared: Option<StackId>, worth: &Worth) -> Finding {

@@ -12,6 +12,7 @@ mod many;
 mod outputs;
 mod packaging;
 mod profiler;
+mod record;
 mod refused;
 mod settings;
 mod sources;

@@ -2,6 +2,7 @@
 
 mod configuring;
 mod reading;
+mod record;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(super) use self::configuring::{Configuring, Locating};
 pub(super) use self::reading::{Limits, Reading, Sources};
+pub(super) use self::record::Record;
 use super::diff::Diff;
 use super::known::{Known, Naming};
 use super::whatif::WhatIf;
@@ -32,6 +34,8 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
+    /// Run a PyTorch program with its GPU memory recorded, and check what comes of it.
+    Record(Record),
     /// Check snapshots: what is wrong, at which line, what it costs, and how to mend it.
     Check(Check),
     /// Show what a snapshot holds, without a verdict.

@@ -1,0 +1,1 @@
+"""Callbacks for those who own the training loop. Each imports its framework, and nothing else does."""

@@ -1,0 +1,7 @@
+"""A torch without tensors: as much of the real one as the hook meets, with a history that is a list."""
+
+import os
+
+__version__ = os.environ.get("FAKE_TORCH", "2.11.0+cu130")
+
+from . import _C, compiler, cuda, distributed, optim, utils, version  # noqa: F401

@@ -1,0 +1,83 @@
+//! The program: started in the terminal and the process group of memlint, with the hook on its path, and waited for.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::process::{Child, Command, ExitStatus};
+use std::thread;
+use std::time::Duration;
+
+use super::error::RecordError;
+use super::hook::Hook;
+use super::order::{Order, VARIABLE};
+#[cfg(unix)]
+use super::signals::Signals;
+
+/// Between two looks at the program: short for whoever waits, long for the machine.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Where Python looks for modules first.
+const SEARCHED: &str = "PYTHONPATH";
+
+/// A program that runs.
+pub(super) struct Running {
+    child: Child,
+    #[cfg(unix)]
+    signals: Signals,
+}
+
+/// Starts a program.
+pub(super) fn start(command: &[OsString], hook: &Hook, order: &Order<'_>) -> Result<Running, RecordError> {
+    let (program, arguments) =
+        command.split_first().map_or((OsStr::new(""), &[][..]), |(a, b)| (a.as_os_str(), b));
+    let failed = |error| RecordError::Start { program: program.to_string_lossy().into_owned(), error };
+    // Before the program is there: a signal in between would end memlint alone.
+    #[cfg(unix)]
+    let signals = Signals::listen(hook.ledger().to_owned()).map_err(failed)?;
+    let order = serde_json::to_string(order).map_err(|error| failed(error.into()))?;
+    let child = Command::new(program)
+        .args(arguments)
+        .env(VARIABLE, order)
+        .env(SEARCHED, path_with(hook))
+        .spawn()
+        .map_err(failed)?;
+    Ok(Running {
+        child,
+        #[cfg(unix)]
+        signals,
+    })
+}
+
+/// The path that Python searches, with the hook at its head. What is there already stays as it is: it may be no list of paths.
+fn path_with(hook: &Hook) -> OsString {
+    let mut path = hook.modules().as_os_str().to_owned();
+    if let Some(rest) = env::var_os(SEARCHED).filter(|rest| !rest.is_empty()) {
+        path.push(if cfg!(windows) { ";" } else { ":" });
+        path.push(rest);
+    }
+    path
+}
+
+impl Running {
+    /// Waits for the end. Meanwhile `look` looks after the rest, and says which processes are recorded.
+    pub(super) fn wait(mut self, mut look: impl FnMut() -> Vec<u32>) -> Result<ExitStatus, RecordError> {
+        loop {
+            let status = self.child.try_wait().map_err(|error| RecordError::Wait { error })?;
+            let recorded = look();
+            match status {
+                Some(status) => return Ok(status),
+                None => self.pass_signals_on(&recorded),
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+
+    #[cfg(unix)]
+    fn pass_signals_on(&mut self, recorded: &[u32]) {
+        self.signals.pass_on(self.child.id(), recorded);
+    }
+
+    /// Elsewhere consoles tell every program in them by themselves.
+    #[cfg(not(unix))]
+    #[expect(clippy::unused_self, reason = "as elsewhere")]
+    fn pass_signals_on(&mut self, _recorded: &[u32]) {}
+}

@@ -1,0 +1,185 @@
+//! Where snapshots go: a file for one process, or a folder.
+//!
+//! Always: what cannot be written is told before the program starts, and nothing that exists is lost unless its owner says so.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::error::RecordError;
+use super::{manifest, pack};
+
+/// The endings of a snapshot's file, and of those of its other ranks.
+const ENDINGS: [&str; 4] = [".pickle", ".pkl", ".pickle.zst", ".pkl.zst"];
+/// Endings of snapshots that memlint reads and does not write.
+const OTHERS: [&str; 4] = [".pickle.gz", ".pkl.gz", ".pickle.xz", ".pkl.xz"];
+/// What a folder is called that nobody named, with a number.
+const FOLDER: &str = "recording";
+/// What the snapshot of a job with one process is called in a folder.
+const NAME: &str = "snapshot";
+
+/// Where snapshots go.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Destination {
+    /// The folder, as an absolute path: a program may change its own.
+    pub(super) folder: PathBuf,
+    /// The name of a single process's snapshot.
+    pub(super) name: String,
+    /// How the names of files end.
+    pub(super) ending: &'static str,
+    /// Whether a file was named.
+    pub(super) is_file: bool,
+    /// Whether the folder was made for this.
+    is_new: bool,
+}
+
+impl Destination {
+    /// Prepares what was named, or a new folder where nothing was.
+    ///
+    /// # Errors
+    /// Where something is in the way, or cannot be written.
+    pub fn prepare(given: Option<&Path>, replaces: bool) -> Result<Destination, RecordError> {
+        let destination = match given {
+            None => Destination::new_folder(Path::new("."))?,
+            Some(path) => Destination::named(path, replaces)?,
+        };
+        match pack::partial_in(&destination.folder) {
+            Ok(_) => Ok(destination),
+            Err(error) => Err(destination.unwritable(error)),
+        }
+    }
+
+    fn named(path: &Path, replaces: bool) -> Result<Destination, RecordError> {
+        let file = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        if OTHERS.iter().any(|ending| file.ends_with(ending)) {
+            return Err(RecordError::Ending { name: path.to_owned() });
+        }
+        // The longest that fits.
+        let ending = ENDINGS.into_iter().rev().find(|ending| file.ends_with(ending) && file != *ending);
+        match ending {
+            Some(ending) if !path.is_dir() => Destination::file(path, &file, ending, replaces),
+            _ => Destination::folder(path, replaces),
+        }
+    }
+
+    fn file(
+        path: &Path,
+        file: &str,
+        ending: &'static str,
+        replaces: bool,
+    ) -> Result<Destination, RecordError> {
+        if path.exists() && !replaces {
+            return Err(RecordError::Exists { name: path.to_owned() });
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder =
+            absolute(folder).map_err(|error| RecordError::Unwritable { name: path.to_owned(), error })?;
+        let name = file.strip_suffix(ending).unwrap_or(file).to_owned();
+        Ok(Destination { folder, name, ending, is_file: true, is_new: false })
+    }
+
+    fn folder(path: &Path, replaces: bool) -> Result<Destination, RecordError> {
+        let failed = |error| RecordError::Unwritable { name: path.to_owned(), error };
+        let is_new = !path.exists();
+        fs::create_dir_all(path).map_err(failed)?;
+        if !is_new && fs::read_dir(path).map_err(failed)?.next().is_some() {
+            if !replaces {
+                return Err(RecordError::NotEmpty { name: path.to_owned() });
+            }
+            manifest::remove_listed(path).map_err(failed)?;
+        }
+        Destination::in_folder(path, is_new).map_err(failed)
+    }
+
+    /// The first of `recording-1`, `recording-2`, ... that is not there.
+    fn new_folder(within: &Path) -> Result<Destination, RecordError> {
+        let mut number = 1_u32;
+        loop {
+            let path = within.join(format!("{FOLDER}-{number}"));
+            match fs::create_dir(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                made => {
+                    let made = made.and_then(|()| Destination::in_folder(&path, true));
+                    return made.map_err(|error| RecordError::Unwritable { name: path, error });
+                }
+            }
+        }
+    }
+
+    fn in_folder(path: &Path, is_new: bool) -> io::Result<Destination> {
+        let folder = absolute(path)?;
+        Ok(Destination { folder, name: NAME.to_owned(), ending: ".pickle.zst", is_file: false, is_new })
+    }
+
+    /// The folder of the snapshots, where it is theirs alone.
+    pub fn own_folder(&self) -> Option<&Path> {
+        (!self.is_file).then_some(&*self.folder)
+    }
+
+    pub(super) fn is_compressed(&self) -> bool {
+        Path::new(self.ending).extension().is_some_and(|ending| ending == "zst")
+    }
+
+    fn unwritable(&self, error: io::Error) -> RecordError {
+        self.give_up();
+        RecordError::Unwritable { name: self.folder.clone(), error }
+    }
+
+    /// Leaves no empty folder behind that was made in vain.
+    pub fn give_up(&self) {
+        if self.is_new {
+            // One that is not empty stays.
+            let _ = fs::remove_dir(&self.folder);
+        }
+    }
+}
+
+fn absolute(path: &Path) -> io::Result<PathBuf> {
+    fs::canonicalize(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_tells_a_file_from_a_folder() {
+        let place = tempfile::tempdir().unwrap();
+        let prepared = |name: &str| Destination::prepare(Some(&place.path().join(name)), false);
+        let file = prepared("a.pickle.zst").unwrap();
+        assert_eq!((file.name.as_str(), file.ending, file.is_file), ("a", ".pickle.zst", true));
+        let plain = prepared("a.b.pkl").unwrap();
+        assert_eq!((plain.name.as_str(), plain.ending, plain.is_compressed()), ("a.b", ".pkl", false));
+        let folder = prepared("runs/today").unwrap();
+        assert!(folder.own_folder().is_some_and(|folder| folder.ends_with("runs/today")));
+        assert!(matches!(prepared("a.pickle.gz"), Err(RecordError::Ending { .. })));
+        assert!(matches!(prepared("missing/a.pickle"), Err(RecordError::Unwritable { .. })));
+    }
+
+    #[test]
+    fn nothing_that_exists_is_lost() {
+        let place = tempfile::tempdir().unwrap();
+        let path = |name: &str| place.path().join(name);
+        fs::write(path("a.pickle"), "1").unwrap();
+        assert!(matches!(
+            Destination::prepare(Some(&path("a.pickle")), false),
+            Err(RecordError::Exists { .. })
+        ));
+        assert!(Destination::prepare(Some(&path("a.pickle")), true).is_ok());
+        assert!(matches!(Destination::prepare(Some(place.path()), false), Err(RecordError::NotEmpty { .. })));
+        assert!(Destination::prepare(Some(place.path()), true).is_ok());
+        assert_eq!(fs::read(path("a.pickle")).unwrap(), b"1", "only what a manifest lists is replaced");
+    }
+
+    #[test]
+    fn unnamed_folders_are_counted_and_go_if_they_stay_empty() {
+        let place = tempfile::tempdir().unwrap();
+        let first = Destination::new_folder(place.path()).unwrap();
+        let second = Destination::new_folder(place.path()).unwrap();
+        assert!(first.folder.ends_with("recording-1") && second.folder.ends_with("recording-2"));
+        fs::write(first.folder.join("x"), "").unwrap();
+        first.give_up();
+        second.give_up();
+        assert!(first.folder.exists() && !second.folder.exists());
+    }
+}

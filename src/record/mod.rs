@@ -1,0 +1,104 @@
+//! A PyTorch program, run with its memory recorded and otherwise as it is.
+//!
+//! In: a command, and what is to be written when. Out: compressed snapshots, and what the processes of the job told. A small
+//! hook in Python (`python/hook`) does the recording inside each process; it finds its [`Order`] in one environment variable and
+//! tells of what it does in a ledger, a private folder. Always: the program's input, output, signals and exit status stay its own;
+//! every file is there whole or not at all; a program that was not recorded is an error and not an empty success.
+
+mod child;
+mod destination;
+mod error;
+mod hook;
+mod ledger;
+mod manifest;
+mod order;
+mod outcome;
+mod pack;
+mod secret;
+#[cfg(unix)]
+mod signals;
+
+pub use destination::Destination;
+pub use error::RecordError;
+pub use order::{Stacks, VARIABLE, When};
+pub use outcome::{Process, Recorded, Snapshot};
+
+use std::ffi::OsString;
+use std::num::NonZeroU64;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::sync::mpsc;
+use std::thread;
+
+use self::hook::Hook;
+use self::ledger::{Event, Ledger, Written};
+use self::order::Order;
+
+/// How to record.
+#[derive(Debug)]
+pub struct Wish {
+    /// When snapshots are written.
+    pub when: When,
+    /// Which frames stacks have.
+    pub stacks: Stacks,
+    /// The most events that are kept; `None` is what the machine can afford.
+    pub max_entries: Option<NonZeroU64>,
+}
+
+/// Runs a program to its end. `seen` is called with each snapshot that shows the recording so far ([`When::watch`]), beside
+/// the program.
+///
+/// # Errors
+/// Where the program cannot be started or waited for. What went wrong inside it is in the outcome.
+pub fn run(
+    command: &[OsString],
+    wish: &Wish,
+    destination: &Destination,
+    seen: impl Fn(&Path, usize) + Send,
+) -> Result<(ExitStatus, Recorded), RecordError> {
+    let hook = Hook::install()?;
+    let order = Order::of(wish, destination, hook.ledger());
+    let mut ledger = Ledger::of(hook.ledger());
+    let child = child::start(command, &hook, &order)?;
+    let (sender, receiver) = mpsc::channel::<Written>();
+    let (status, snapshots) = thread::scope(|scope| {
+        let packer = scope.spawn(move || pack_all(&receiver, destination, &seen));
+        let status = child.wait(|| {
+            for event in ledger.news() {
+                if let Event::Written(written) = event {
+                    // The packer ends after the program.
+                    let _ = sender.send(written);
+                }
+            }
+            ledger.recorded_now()
+        });
+        drop(sender);
+        (status, packer.join())
+    });
+    let snapshots = snapshots.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    let recorded = Recorded::of(ledger.into_processes(), snapshots, destination);
+    let status = status?;
+    if !recorded.snapshots.is_empty() {
+        manifest::write(destination, command, &recorded)?;
+    }
+    Ok((status, recorded))
+}
+
+/// Compresses snapshots as they come.
+fn pack_all(
+    written: &mpsc::Receiver<Written>,
+    destination: &Destination,
+    seen: &impl Fn(&Path, usize),
+) -> Vec<Result<Snapshot, RecordError>> {
+    let mut packed = Vec::new();
+    for one in written {
+        let snapshot = pack::pack(one, destination);
+        if let Ok(snapshot) = &snapshot
+            && snapshot.written.reason == ledger::WATCH
+        {
+            seen(&snapshot.path, snapshot.written.steps);
+        }
+        packed.push(snapshot);
+    }
+    packed
+}

@@ -1,0 +1,165 @@
+//! What came of a recording.
+
+use std::path::{Path, PathBuf};
+
+use super::destination::Destination;
+use super::error::RecordError;
+use super::ledger::{Event, Written};
+use crate::unit::Bytes;
+
+/// A process that loaded the hook.
+#[derive(Debug)]
+pub struct Process {
+    /// Its number on the machine.
+    pub pid: u32,
+    /// Whether it imported PyTorch.
+    has_torch: bool,
+    /// How it was recorded, if it was.
+    pub settings: Option<(String, usize)>,
+    /// What went wrong in it.
+    pub failures: Vec<String>,
+    /// Snapshots that it wrote.
+    snapshots: usize,
+    /// Whether it said all it had to say.
+    pub(super) has_ended: bool,
+    /// How many steps its optimizers made.
+    pub steps: usize,
+    /// Seconds from step to step while it was recorded, in the middle.
+    pub recorded_seconds: Option<f64>,
+    /// The same, since recording ended.
+    pub unrecorded_seconds: Option<f64>,
+}
+
+impl Process {
+    pub(super) fn of(pid: u32) -> Process {
+        Process {
+            pid,
+            has_torch: false,
+            settings: None,
+            failures: Vec::new(),
+            snapshots: 0,
+            has_ended: false,
+            steps: 0,
+            recorded_seconds: None,
+            unrecorded_seconds: None,
+        }
+    }
+
+    pub(super) fn note(&mut self, event: &Event) {
+        match event {
+            Event::Python => {}
+            Event::Torch => self.has_torch = true,
+            Event::Recording { stacks, max_entries } => self.settings = Some((stacks.clone(), *max_entries)),
+            Event::Written(written) => {
+                self.snapshots += 1;
+                self.steps = written.steps;
+            }
+            Event::Failed { what } => self.failures.push(what.clone()),
+            Event::End { steps, recorded_seconds, unrecorded_seconds } => {
+                self.has_ended = true;
+                self.steps = *steps;
+                self.recorded_seconds = *recorded_seconds;
+                self.unrecorded_seconds = *unrecorded_seconds;
+            }
+        }
+    }
+
+    pub(super) fn is_recorded(&self) -> bool {
+        self.settings.is_some()
+    }
+
+    /// Why its last snapshot is missing, if it is recorded and did not say that it ends.
+    fn missing_end(&self) -> Option<RecordError> {
+        if !self.is_recorded() || self.has_ended {
+            return None;
+        }
+        let pid = self.pid;
+        // Where there is no such folder, what is silent counts as gone.
+        let still_runs = Path::new("/proc").join(pid.to_string()).exists();
+        Some(if still_runs {
+            RecordError::Running { pid }
+        } else {
+            RecordError::Killed { pid, wrote: self.snapshots > 0 }
+        })
+    }
+}
+
+/// A snapshot in its place.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// The file.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: Bytes,
+    /// What its process told of it.
+    pub written: Written,
+}
+
+/// What came of a recording.
+#[derive(Debug)]
+pub struct Recorded {
+    /// The processes that loaded the hook.
+    pub processes: Vec<Process>,
+    /// The snapshots, by name; of those with one name the last.
+    pub snapshots: Vec<Snapshot>,
+    /// What keeps this from being the whole job.
+    pub trouble: Vec<RecordError>,
+}
+
+impl Recorded {
+    pub(super) fn of(
+        processes: Vec<Process>,
+        packed: Vec<Result<Snapshot, RecordError>>,
+        destination: &Destination,
+    ) -> Recorded {
+        let mut snapshots: Vec<Snapshot> = Vec::new();
+        let mut trouble = Vec::new();
+        for one in packed {
+            match one {
+                Ok(snapshot) => {
+                    snapshots.retain(|other| other.path != snapshot.path);
+                    snapshots.push(snapshot);
+                }
+                Err(error) => trouble.push(error),
+            }
+        }
+        snapshots.sort_by(|a, b| a.path.cmp(&b.path));
+        for process in &processes {
+            trouble.extend(process.failures.iter().map(|what| RecordError::Told { what: what.clone() }));
+            let missing = process.missing_end();
+            if matches!(missing, Some(RecordError::Killed { .. })) {
+                clear_partial(&destination.folder, process.pid);
+            }
+            trouble.extend(missing);
+        }
+        if snapshots.is_empty() && trouble.is_empty() {
+            trouble.push(nothing(&processes));
+        }
+        Recorded { processes, snapshots, trouble }
+    }
+}
+
+/// Why there is no snapshot of a program in which nothing went wrong.
+fn nothing(processes: &[Process]) -> RecordError {
+    if processes.is_empty() {
+        return RecordError::NoPython;
+    }
+    if !processes.iter().any(|process| process.has_torch) {
+        return RecordError::NoTorch;
+    }
+    RecordError::NoMemory
+}
+
+/// Removes what a process that was killed has half written.
+fn clear_partial(folder: &Path, pid: u32) {
+    let ending = format!(".{pid}.partial");
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with('.') && name.ends_with(&ending) {
+            // It may be gone by itself.
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
