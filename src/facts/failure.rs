@@ -34,7 +34,7 @@ pub struct Failure {
 pub(super) fn failure(facts: &Facts) -> Option<Failure> {
     let events = &facts.trace.events;
     let first = facts.replay.failure?.event.position();
-    let position = not_survived(facts).unwrap_or(first);
+    let position = failures(facts).first().copied().unwrap_or(first);
     let (event, wanted) = (EventIndex::at(position)?, events.get(position)?.size);
     let (segments, _) = tiled_segments_at(facts.snapshot, facts.timeline, facts.replay, position);
     let free = segments.iter().flat_map(|segment| &segment.blocks);
@@ -51,21 +51,22 @@ pub(super) fn failure(facts: &Facts) -> Option<Failure> {
     })
 }
 
-/// The first refusal that was not survived. Of several in a row the last decides: after each other one the call tried again.
-fn not_survived(facts: &Facts) -> Option<usize> {
+/// The positions of the refusals that were not survived. Of several in a row the last decides: after each other one the call tried
+/// again.
+pub(super) fn failures(facts: &Facts) -> Vec<usize> {
     let mut refused: Option<usize> = None;
+    let mut failures = Vec::new();
     for (position, event) in facts.trace.events.iter().enumerate() {
         match event.action {
             Action::OutOfMemory => refused = Some(position),
             Action::Alloc | Action::FreeRequested | Action::FreeCompleted => {
-                if let Some(refusal) = refused.take().filter(|refusal| !goes_on(facts, *refusal, event)) {
-                    return Some(refusal);
-                }
+                failures.extend(refused.take().filter(|refusal| !goes_on(facts, *refusal, event)));
             }
             _ => {}
         }
     }
-    refused
+    failures.extend(refused);
+    failures
 }
 
 /// Whether what next happens to a block is that one is handed out under the same Python stack.

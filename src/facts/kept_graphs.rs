@@ -18,6 +18,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use graphless::Graphless;
 
 use crate::facts::Facts;
+use crate::facts::failure::failures;
 use crate::frames::{MemorySign, PhaseSign};
 use crate::lives::growth::{FEWEST, Growth, Stay, judge};
 use crate::program::{LoopRun, Phase};
@@ -94,7 +95,7 @@ pub(super) fn kept_graphs(facts: &Facts) -> Vec<KeptGraph> {
     let backwards: Vec<usize> =
         phases.filter(|(_, phase)| **phase == Phase::Backward).map(|(at, _)| at).collect();
     let graphless = Graphless::of(facts, &lives, &backwards);
-    let scene = Scene { lives, backwards, graphless };
+    let scene = Scene { lives, backwards, failures: failures(facts), graphless };
     let mut by_caller: BTreeMap<FrameId, Line> = BTreeMap::new();
     for run in &facts.program.loops {
         let Some(found) = of_run(&scene, run) else { continue };
@@ -191,21 +192,29 @@ fn function(facts: &Facts, stack: StackId) -> Option<FunctionId> {
 /// (generated code) would else cost lines x turns.
 type Passes = BTreeMap<usize, Pass>;
 
-/// What runs of loops are judged by: lives by birth, the positions of backward passes' events, iterations without a graph.
+/// What runs of loops are judged by: lives by birth, the positions of backward passes' events and of requests that failed,
+/// iterations without a graph.
 struct Scene {
     lives: Vec<Life>,
     backwards: Vec<usize>,
+    failures: Vec<usize>,
     graphless: Graphless,
 }
 
 /// What one run of a loop keeps, at the line that keeps most.
 fn of_run(scene: &Scene, run: &LoopRun) -> Option<KeptGraph> {
-    let Scene { lives, backwards, graphless } = scene;
+    let Scene { lives, backwards, failures, graphless } = scene;
     let turns = run.starts.len();
     let mut passes: FxHashMap<FrameId, Passes> = FxHashMap::default();
     let mut along: Vec<Vec<AllocationId>> = Vec::with_capacity(turns);
     for (turn, start) in run.starts.iter().enumerate() {
         let (from, to) = (start.position(), run.end_of(turn).position());
+        // A pass that memory ran out in would have had its backward pass yet.
+        let after = failures.partition_point(|at| *at < from);
+        if failures.get(after).is_some_and(|at| *at < to) {
+            along.push(Vec::new());
+            continue;
+        }
         // It outlives two further turns, or all that are left.
         let until = run.end_of((turn + OUTLIVES.get()).min(turns - 1)).position();
         let begin = lives.partition_point(|life| life.born < from);
@@ -311,7 +320,7 @@ mod tests {
     }
 
     fn scene(lives: Vec<Life>) -> Scene {
-        Scene { lives, backwards: Vec::new(), graphless: Graphless::default() }
+        Scene { lives, backwards: Vec::new(), failures: Vec::new(), graphless: Graphless::default() }
     }
 
     fn run(turns: usize, length: usize) -> LoopRun {

@@ -1,8 +1,8 @@
 //! What backward passes did, between two moments.
 
 use crate::facts::Facts;
+use crate::facts::failure::failures;
 use crate::program::Phase;
-use crate::snapshot::Action;
 use crate::threshold::Threshold;
 use crate::timeline::Allocation;
 use crate::unit::{Bytes, EventIndex, Index};
@@ -39,9 +39,7 @@ impl BackwardPasses {
             total = total.saturating_add(*bytes);
             *bytes = total;
         }
-        let events = facts.trace.events.iter().enumerate();
-        let failures = events.filter(|(_, event)| event.action == Action::OutOfMemory).map(|(at, _)| at);
-        BackwardPasses { failures: failures.collect(), allocations, released }
+        BackwardPasses { failures: failures(facts), allocations, released }
     }
 
     /// Whether a request failed between two positions.
