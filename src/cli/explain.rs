@@ -1,34 +1,97 @@
-//! `memlint explain`: a rule's page, or what a budget of the configuration means.
+//! `memlint explain`: a rule's page, a group's rules, or what a budget of the configuration means.
 
 use std::fmt::Write;
 use std::process::ExitCode;
 
 use clap::ArgMatches;
 
-use super::arguments::Explain;
+use super::arguments::{Color, Explain};
 use super::error::CliError;
-use super::print;
+use super::meant::{Meant, meant};
+use super::{print, terminal};
 use crate::config::{Budget, MaterialityTable, Origin, Overrides, Settings, Word};
+use crate::finding::{Group, Severity};
+use crate::report::rules::Entry;
+use crate::report::{Detail, Look, page, rules};
 use crate::rules::{Meta, metas};
 use crate::unit::{shown_name, suggestion};
 use crate::verdict::{Bound, Row};
 
-pub(super) fn run(explain: &Explain, matches: &ArgMatches) -> Result<ExitCode, CliError> {
+pub(super) fn run(explain: &Explain, matches: &ArgMatches, color: Color) -> Result<ExitCode, CliError> {
     let configuration = explain.locating.configuration(matches)?;
-    let table = configuration.materiality().clone();
-    let pages = match &explain.rule {
+    let look = terminal::look(color, Detail::Normal);
+    let explained = match &explain.rule {
         Some(name) if name.starts_with(Budget::PREFIX) => {
             let settings = Settings::of(configuration, Overrides::default())?;
             let budget = settings.budgets.iter().find(|budget| budget.rule == *name);
-            vec![budget.map(of_budget).ok_or_else(|| unknown_budget(name, &settings))?]
+            page::wrapped(&budget.map(of_budget).ok_or_else(|| unknown_budget(name, &settings))?, &look)
         }
-        Some(name) => {
-            vec![page(metas().find(|meta| meta.name == name).ok_or_else(|| unknown(name))?, &table)]
+        Some(name) => match thing(name)? {
+            Thing::Rule(meta) => of_rule(meta, configuration.materiality(), explain.examples, &look),
+            Thing::Group(Group::Budget) => {
+                let settings = Settings::of(configuration, Overrides::default())?;
+                rules::render_group(Group::Budget, &budgets(&settings), &look)
+            }
+            Thing::Group(group) => rules::render_group(group, &rules::of_group(group), &look),
+        },
+        None => {
+            let page = |meta| of_rule(meta, configuration.materiality(), explain.examples, &look);
+            metas().map(page).collect::<Vec<_>>().join("\n")
         }
-        None => metas().map(|meta| page(meta, &table)).collect(),
     };
-    print(|out| out.write_all(pages.join("\n").as_bytes()))?;
+    print(|out| out.write_all(explained.as_bytes()))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What can be explained by a name of memlint's own.
+enum Thing {
+    Rule(&'static Meta),
+    Group(Group),
+}
+
+/// What a name stands for, or what it must mean; says so where it is not the name.
+fn thing(name: &str) -> Result<Thing, CliError> {
+    let named = |name: &str| {
+        let group = || Group::ALL.into_iter().find(|group| group.name() == name);
+        metas().find(|meta| meta.name == name).map(Thing::Rule).or_else(|| group().map(Thing::Group))
+    };
+    if let Some(thing) = named(name) {
+        return Ok(thing);
+    }
+    let names: Vec<&str> =
+        metas().map(|meta| meta.name).chain(Group::ALL.iter().map(|group| group.name())).collect();
+    match meant(name, &names) {
+        Meant::One(one) => {
+            terminal::say(&format!("there is no rule `{}`; this is `{one}`", shown_name(name)));
+            named(one).ok_or_else(|| unknown(name, &[]))
+        }
+        Meant::OneOf(several) => Err(unknown(name, &several)),
+    }
+}
+
+/// A rule's page without its examples, and when the rule counts; then the examples, if they are asked for.
+fn of_rule(meta: &Meta, table: &MaterialityTable, with_examples: bool, look: &Look) -> String {
+    let counts = when_it_counts(meta.name, table).unwrap_or_default();
+    let explained = page::wrapped(&format!("{}\n{counts}", page::guide(meta.page)), look);
+    if with_examples {
+        return format!("{explained}\n{}\n", page::wrapped(page::examples(meta.page), look).trim_end());
+    }
+    explained
+}
+
+/// The budgets that somebody set.
+fn budgets(settings: &Settings) -> Vec<Entry> {
+    let entry = |budget: &Budget| Entry {
+        name: budget.rule.clone(),
+        level: budget.severity().unwrap_or(Severity::Error),
+        summary: format!(
+            "{} per {} at most {}",
+            budget.metric.value.name(),
+            budget.scope.value.word(),
+            budget.limit.value
+        ),
+    };
+    settings.budgets.iter().map(entry).collect()
 }
 
 /// What there is to say of a limit that the user set.
@@ -63,10 +126,6 @@ fn unknown_budget(name: &str, settings: &Settings) -> CliError {
     CliError::UnknownRule { name: name.to_owned(), hint }
 }
 
-fn page(meta: &Meta, table: &MaterialityTable) -> String {
-    format!("{}\n{}", meta.page.trim_end(), when_it_counts(meta.name, table).unwrap_or_default())
-}
-
 /// From which worth on a rule's findings count, and why; nothing for a rule that measures in its own way.
 fn when_it_counts(rule: &str, table: &MaterialityTable) -> Option<String> {
     let (_, row) = table.table().row(rule)?;
@@ -86,7 +145,19 @@ fn when_it_counts(rule: &str, table: &MaterialityTable) -> Option<String> {
     Some(told)
 }
 
-fn unknown(name: &str) -> CliError {
-    let hint = suggestion(name, "rules", metas().map(|meta| meta.name));
+fn unknown(name: &str, near: &[&str]) -> CliError {
+    let hint = if near.is_empty() {
+        "`memlint rules` lists all rules".to_owned()
+    } else {
+        let about = |name: &&str| match metas().find(|meta| meta.name == *name) {
+            Some(meta) => format!("\n  {name}: {}", meta.summary),
+            None => format!("\n  {name}: a group of rules"),
+        };
+        format!(
+            "did you mean{}{}",
+            if near.len() > 1 { " one of these?" } else { "?" },
+            near.iter().map(about).collect::<String>()
+        )
+    };
     CliError::UnknownRule { name: name.to_owned(), hint }
 }

@@ -1,20 +1,20 @@
 //! What is known already: the baseline of `memlint check`, or the recording that it is held against.
 
 use std::fs;
-use std::io::{self, ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
 use super::error::CliError;
-use super::file;
 use super::reading::sources;
+use super::{file, terminal};
 use crate::config::{Amount, Settings};
 use crate::engine::Report;
 use crate::finding::Tolerance;
 use crate::gate::{Baseline, Changes, Terms};
 use crate::input::{Expansion, Source};
-use crate::unit::{count, shown_name, shown_page};
+use crate::unit::{count, shown_name};
 
 /// Which baseline, and how it is read.
 #[derive(Debug, Args)]
@@ -118,7 +118,7 @@ impl KnownFindings<'_> {
         let terms = Terms { name: &name, tolerance: tolerance(self.settings), selected: &selected };
         let asked = self.arguments.update_baseline || self.arguments.prune_baseline;
         let written = if asked && !report.unread.is_empty() {
-            say(&format!("{}: not written, as not all files could be read", shown_name(&name)));
+            terminal::say(&format!("{}: not written, as not all files could be read", shown_name(&name)));
             None
         } else if self.arguments.update_baseline {
             Some(baseline.updated(report, &terms))
@@ -147,12 +147,7 @@ fn tell(name: &str, changes: Changes) {
         .map(|(number, what)| format!("{number} {what}"))
         .collect();
     let parts = if parts.is_empty() { "as before".to_owned() } else { parts.join(", ") };
-    say(&format!("{}: {} ({parts})", shown_name(name), count(changes.entries, "entry")));
-}
-
-fn say(line: &str) {
-    // Where even standard error is gone, there is nobody left to tell.
-    let _ = writeln!(io::stderr().lock(), "{}", shown_page(line, false));
+    terminal::say(&format!("{}: {} ({parts})", shown_name(name), count(changes.entries, "entry")));
 }
 
 /// By how much a finding may grow.

@@ -18,10 +18,12 @@ mod fault;
 mod file;
 mod known;
 mod manual;
+mod meant;
 mod outputs;
 mod progress;
 mod reading;
 mod record;
+mod rules;
 mod schema;
 mod stats;
 mod terminal;
@@ -62,7 +64,8 @@ pub fn run() -> ExitCode {
             Command::Stats(stats) => stats::run(stats, matches, arguments.color),
             Command::Diff(diff) => diff::run(diff, matches, arguments.color),
             Command::Whatif(whatif) => whatif::run(whatif, arguments.color),
-            Command::Explain(explain) => explain::run(explain, matches),
+            Command::Rules(rules) => rules::run(rules, arguments.color),
+            Command::Explain(explain) => explain::run(explain, matches, arguments.color),
             Command::Config(config) => config::run(config, matches),
             Command::Slice(slice) => edit::run_slice(slice),
             Command::Anonymize(anonymize) => edit::run_anonymize(anonymize),

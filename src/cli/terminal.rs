@@ -54,6 +54,11 @@ fn show(page: &str, colored: bool) {
     let _ = std::io::stderr().lock().write_all(shown_page(page, colored).as_bytes());
 }
 
+/// Writes a line to standard error that is no error: what else was done, or left out.
+pub(super) fn say(line: &str) {
+    show(&format!("{line}\n"), false);
+}
+
 /// Writes an error with its help to standard error.
 pub(super) fn show_error(error: &dyn Diagnostic, color: Color) {
     let colored = is_colored(color);

@@ -62,6 +62,25 @@ impl Severity {
 }
 
 impl Group {
+    /// Every group, in the order in which they are listed.
+    pub const ALL: [Group; 7] =
+        [Group::Leak, Group::Peak, Group::Allocator, Group::Amp, Group::Input, Group::Advice, Group::Budget];
+
+    /// What its rules are about, for lists: one phrase.
+    pub const fn about(self) -> &'static str {
+        match self {
+            Group::Leak => {
+                "memory that is never given back, or far too late: the run ends when the device is full"
+            }
+            Group::Peak => "memory that is given back, but raises the peak",
+            Group::Allocator => "what the caching allocator makes of the requests: holes, waiting, failures",
+            Group::Amp => "mixed precision",
+            Group::Input => "what the recording itself lacks, and what cannot be judged for that reason",
+            Group::Advice => "what a program in order could trade for memory; runs only with `--advice`",
+            Group::Budget => "limits of your own, from `[budget.NAME]` of the configuration",
+        }
+    }
+
     /// Whether its rules run unless somebody asks for less. Advice has to be asked for.
     pub const fn is_default(self) -> bool {
         !matches!(self, Group::Advice)

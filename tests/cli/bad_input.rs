@@ -134,15 +134,6 @@ fn usage_errors_exit_with_2_as_well() {
 }
 
 #[test]
-fn unknown_rules_get_the_nearest_name() {
-    let output = memlint(&["explain", "mising-zero-grads"]);
-    assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""));
-    assert!(stderr(&output).contains("did you mean `missing-zero-grad`?"), "{}", stderr(&output));
-    let output = memlint(&["explain", "qqq"]);
-    assert!(stderr(&output).contains("fragmentation, "), "{}", stderr(&output));
-}
-
-#[test]
 fn limits_beyond_what_can_be_numbered_are_refused() {
     for limit in ["--max-nodes=1073741825", "--max-stack=4294967296"] {
         let output = memlint(&["check", &recording("seed-linear"), limit]);

@@ -199,17 +199,6 @@ fn the_same_snapshot_gives_the_same_bytes() {
 }
 
 #[test]
-fn every_rule_is_explained() {
-    let one = memlint(&["explain", "missing-zero-grad"]);
-    assert_eq!(one.status.code(), Some(0));
-    assert!(stdout(&one).starts_with("# missing-zero-grad\n"));
-    let all = memlint(&["explain", "--all"]);
-    for rule in memlint::rules::RULES {
-        assert!(stdout(&all).contains(&format!("# {}\n", rule.meta().name)));
-    }
-}
-
-#[test]
 fn gradients_zeroed_by_hand_are_a_note_where_the_source_shows_it() {
     let folder = folder("zeroed-by-hand");
     let program = fs::read_to_string(root().join("examples/seed-resnet50-bug/train.py")).unwrap();

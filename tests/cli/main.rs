@@ -14,6 +14,7 @@ mod packaging;
 mod profiler;
 mod record;
 mod refused;
+mod rules;
 mod settings;
 mod sources;
 mod unread;

@@ -88,6 +88,9 @@ fn json_is_as_its_schema_says() {
             assert!(!schema.is_valid(&wrong), "the schema says something");
         }
     }
+    let mut rules = Vec::new();
+    json::rules(&mut rules).unwrap();
+    assert_valid(&part("Rules"), &serde_json::from_slice(&rules).unwrap());
     assert_valid(&part("NoVerdict"), &parsed(&written_failure(Format::Json)));
     assert!(!schema.is_valid(&parsed(&written_failure(Format::Json))), "no verdict is no report");
 }
@@ -210,6 +213,8 @@ fn sarif_holds_what_code_scanning_asks_for() {
     assert!(driver["informationUri"].as_str().unwrap().starts_with("https://"));
     let rules = driver["rules"].as_array().unwrap();
     let known = rules.iter().find(|rule| rule["id"] == "missing-zero-grad").unwrap();
+    let help = known["help"]["markdown"].as_str().unwrap();
+    assert!(help.contains("## How to fix it") && !help.contains("```trace"), "the tests are no help: {help}");
     assert_eq!(
         (&known["name"], &known["properties"]["precision"]),
         (&json!("MissingZeroGrad"), &json!("high"))

@@ -44,7 +44,9 @@ pub(super) enum Command {
     Diff(Diff),
     /// Replay a recording under other settings of the allocator, with less memory or larger batches.
     Whatif(WhatIf),
-    /// Explain a rule.
+    /// List the rules: name, level, and what each finds.
+    Rules(Rules),
+    /// Explain a rule or a group of rules.
     Explain(Explain),
     /// Show the settings in effect, and who set each.
     Config(Config),
@@ -229,14 +231,28 @@ pub(super) struct Man {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Exit status: 0 listed, 2 not listed.")]
+pub(super) struct Rules {
+    /// How to write it.
+    #[arg(long, value_enum, default_value_t = PlainFormat::Text, value_name = "FORMAT")]
+    pub(super) output_format: PlainFormat,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Exit status: 0 explained, 2 several rules may be meant, or none.")]
 pub(super) struct Explain {
-    /// The rule's name, as it stands in brackets behind a finding.
+    /// The rule's name, as it stands in brackets behind a finding; part of it, where only one has it; or a group, such as
+    /// `leak`.
     #[arg(required_unless_present = "all", value_name = "RULE")]
     pub(super) rule: Option<String>,
 
     /// Explain every rule.
     #[arg(long, conflicts_with = "rule")]
     pub(super) all: bool,
+
+    /// Show the examples, too: small recordings in which the rule speaks or is silent, each a test.
+    #[arg(long)]
+    pub(super) examples: bool,
 
     #[command(flatten)]
     pub(super) locating: Locating,

@@ -6,6 +6,7 @@
 mod check;
 mod finding;
 mod profiler;
+mod rules;
 mod schema;
 mod stats;
 mod whatif;
@@ -102,6 +103,14 @@ pub fn whatif(
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
     write(&whatif::WhatIf::of(name, question, answers), out)
+}
+
+/// Writes what memlint looks for.
+///
+/// # Errors
+/// Where the output cannot be written.
+pub fn rules(out: &mut dyn io::Write) -> io::Result<()> {
+    write(&rules::Rules::all(), out)
 }
 
 fn write_line(line: &Line, out: &mut dyn io::Write) -> io::Result<()> {

@@ -18,7 +18,7 @@ use self::log::{
 use super::headline::Headline;
 use super::look::Detail;
 use super::place::Place;
-use super::{Failure, gap, json, words};
+use super::{Failure, gap, json, page, words};
 use crate::engine::{Outcome, Report};
 use crate::finding::{self, Finding, Severity, Standing};
 use crate::rules;
@@ -33,8 +33,6 @@ const FINGERPRINT: &str = "memlint/v1";
 const LINE_HASH: &str = "primaryLocationLineHash";
 /// Where the tool is described.
 const INFORMATION: &str = "https://github.com/memlint/memlint";
-/// Examples of a rule's page are tests, not help.
-const EXAMPLES: &str = "\n## Examples";
 
 /// Writes the report of a check.
 pub(super) fn check(
@@ -103,7 +101,7 @@ fn describe(name: &str) -> Rule {
         short_description: meta.map(|meta| Message { text: meta.summary.to_owned() }),
         full_description: meta.map(|meta| Message { text: lead(meta.page).replace('\n', " ") }),
         help: meta.map(|meta| {
-            let page = meta.page.split(EXAMPLES).next().unwrap_or_default().trim_end();
+            let page = page::guide(meta.page);
             Help { text: page.to_owned(), markdown: page.to_owned() }
         }),
         default_configuration: meta.map(|meta| Configuration { level: level(meta.level) }),
