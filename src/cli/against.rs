@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 
 use super::arguments::Limits;
 use super::check::refuse_what_cannot_be_compared;
+use super::counterpart::{Place, counterpart};
 use super::error::CliError;
 use super::reading::read_all;
 use crate::comparison::{Comparison, Measured, Side, Threshold, regressions};
@@ -66,23 +67,16 @@ impl Base {
         Ok(())
     }
 
-    /// The recording of the base that belongs to one of the head: of the same rank, and if there are several of the same
-    /// moment; or, where names tell no ranks, at the same place.
+    /// The recording of the base that belongs to one of the head.
     fn beside(&self, position: usize, head: &Measured, heads: usize) -> Result<&Measured, CliError> {
-        let several = match self.measured.as_slice() {
-            [one] => return Ok(one),
-            several => several,
-        };
-        let of_rank = |one: &&Measured| head.rank.is_some() && one.rank == head.rank;
-        let same = several.iter().filter(of_rank);
-        let found = same
-            .clone()
-            .find(|one| one.moment == head.moment)
-            .or_else(|| same.max_by(|a, b| a.moment.cmp(&b.moment)));
-        let in_order = || several.get(position).filter(|one| several.len() == heads && one.rank.is_none());
-        let unpaired = || CliError::Unpaired { name: head.name.clone(), base: self.name.clone() };
-        found.or_else(in_order).ok_or_else(unpaired)
+        let base: Vec<Place> = self.measured.iter().map(place).collect();
+        let found = counterpart(&base, place(head), position, heads).and_then(|at| self.measured.get(at));
+        found.ok_or_else(|| CliError::Unpaired { name: head.name.clone(), base: self.name.clone() })
     }
+}
+
+fn place(one: &Measured) -> Place<'_> {
+    Place { rank: one.rank, moment: &one.moment }
 }
 
 fn not_compared(doubt: String) -> Notice {

@@ -112,7 +112,7 @@ fn no_verdict(report: &Report, why: Why) -> CliError {
 }
 
 /// Says what looks like a snapshot and was left out.
-fn not_looked_at(left_out: &[LeftOut]) -> Option<Notice> {
+pub(super) fn not_looked_at(left_out: &[LeftOut]) -> Option<Notice> {
     let first = left_out
         .iter()
         .take(MOST_LISTED)

@@ -1,34 +1,39 @@
 //! `memlint diff`: two recordings side by side, without a verdict.
 
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{ArgMatches, Args};
 
 use super::arguments::{Color, Limits, Locating, PlainFormat, Reading};
 use super::check::refuse_what_cannot_be_compared;
+use super::counterpart::{Place, counterpart};
 use super::error::CliError;
-use super::reading::{read, source_map};
-use super::{print, terminal};
+use super::pages::Pages;
+use super::reading::{read_of, say_left_out, source_map, sources};
+use super::terminal;
 use crate::comparison::{Comparison, Measured, Side};
 use crate::config::Settings;
 use crate::engine::{self, Plan, Report};
-use crate::input::Source;
+use crate::input::{self, Expansion, Origin, Source};
 use crate::report::{Detail, diff};
 use crate::source::{self, SourceMap};
+use crate::unit::shown_name;
 
 #[derive(Debug, Args)]
 #[command(
     after_help = "Iterations are compared by their number, as far as both recordings go. A difference within what the \
-                        iterations of one recording differ by is no change.\n\n\
-                        Exit status: 0 compared, 2 not compared."
+                        iterations of one recording differ by is no change. Ranks are compared with the same ranks, a page \
+                        each; json is then an array of documents.\n\n\
+                        Exit status: 0 compared, 2 not all compared."
 )]
 pub(super) struct Diff {
-    /// The snapshot to compare with.
+    /// The snapshot to compare with; or a folder or a quoted pattern, for a snapshot of each rank.
     #[arg(value_name = "BASE")]
     base: PathBuf,
 
-    /// The snapshot to compare; one of the two may be `-`, standard input.
+    /// What to compare, likewise; one of the two may be `-`, standard input.
     #[arg(value_name = "HEAD")]
     head: PathBuf,
 
@@ -54,17 +59,46 @@ pub(super) struct Diff {
 pub(super) fn run(arguments: &Diff, matches: &ArgMatches, color: Color) -> Result<ExitCode, CliError> {
     let configuration = arguments.locating.configuration(matches)?;
     let settings = Settings::of(configuration, arguments.reading.sources.overrides())?;
-    let plan = Plan::of(&settings);
-    let sources = [Source::named(&arguments.base), Source::named(&arguments.head)];
-    let files = source_map(&settings.source_roots, &settings.path_map, &sources)?;
-    let [base, head] = &sources;
-    if matches!(sources, [Source::Stdin, Source::Stdin]) {
+    if [&arguments.base, &arguments.head].into_iter().all(|path| Source::named(path) == Source::Stdin) {
         return Err(CliError::StdinTwice);
     }
-    let base = examine(base, &arguments.reading.limits, &files, &plan)?;
-    let head = examine(head, &arguments.reading.limits, &files, &plan)?;
-    let side = |(measured, report)| Side { measured, report };
-    let comparison = Comparison::of(side((&base.0, &base.1)), side((&head.0, &head.1)));
+    let (base, head) = (Recordings::of(&arguments.base)?, Recordings::of(&arguments.head)?);
+    let sources: Vec<Source> = base.sources.iter().chain(&head.sources).cloned().collect();
+    let files = source_map(&settings.source_roots, &settings.path_map, &sources)?;
+    let plan = Plan::of(&settings);
+    let examining = Examining { limits: &arguments.reading.limits, files: &files, plan: &plan };
+    let mut pages = Pages::of(
+        arguments.output_format,
+        color,
+        &[&[arguments.base.clone()], &[arguments.head.clone()]],
+        &[&base.sources, &head.sources],
+    );
+    let pairs = head.paired_with(&base);
+    base.say_what_is_left(&pairs);
+    // The last of the base, which is the only one where it stands for all.
+    let mut before: Option<(usize, Examined)> = None;
+    for (after, pair) in head.each().zip(pairs) {
+        let Some((at, of_base)) = pair.and_then(|at| Some((at, base.each().nth(at)?))) else {
+            pages.fail(CliError::Unpaired { name: after.0.name(), base: base.name.clone() })?;
+            continue;
+        };
+        let known = before
+            .take()
+            .filter(|(known, _)| *known == at)
+            .map_or_else(|| examining.examine(of_base), |(_, known)| Ok(known));
+        match known.and_then(|base| Ok((base, examining.examine(after)?))) {
+            Ok((base, head)) => {
+                let comparison = Comparison::of(base.side(), head.side());
+                pages.add(|out| write(arguments, &comparison, color, out))?;
+                before = Some((at, base));
+            }
+            Err(error) => pages.fail(error)?,
+        }
+    }
+    pages.end()
+}
+
+fn write(arguments: &Diff, comparison: &Comparison, color: Color, out: &mut dyn Write) -> io::Result<()> {
     let detail = match (arguments.quiet, arguments.verbose) {
         (true, _) => Detail::Quiet,
         (_, true) => Detail::Verbose,
@@ -72,26 +106,81 @@ pub(super) fn run(arguments: &Diff, matches: &ArgMatches, color: Color) -> Resul
     };
     match arguments.output_format {
         PlainFormat::Text => {
-            let look = terminal::look(color, detail);
-            print(|out| out.write_all(diff::render(&comparison, &look).as_bytes()))?;
+            out.write_all(diff::render(comparison, &terminal::look(color, detail)).as_bytes())
         }
-        PlainFormat::Json => print(|out| diff::json(&comparison, out))?,
+        PlainFormat::Json => diff::json(comparison, out),
     }
-    Ok(ExitCode::SUCCESS)
 }
 
-/// One recording: its memory, and what the rules say of it. The snapshot itself goes.
-fn examine(
-    source: &Source,
-    limits: &Limits,
-    files: &SourceMap,
-    plan: &Plan<'_>,
-) -> Result<(Measured, Report), CliError> {
-    let input = read(source, limits)?;
-    refuse_what_cannot_be_compared(&input)?;
-    let measured = Measured::of(&input);
-    let mut report = engine::conclude(vec![engine::examine(&input, plan)], Vec::new(), plan);
-    let files = files.seen_by(&report.recordings);
-    source::settle(&mut report, &files);
-    Ok((measured, report))
+/// The recordings of one side.
+struct Recordings {
+    /// As it is named on the command line.
+    name: String,
+    sources: Vec<Source>,
+    origins: Vec<Origin>,
+}
+
+impl Recordings {
+    fn of(path: &Path) -> Result<Recordings, CliError> {
+        let Expansion { sources, left_out } = sources(&[path.to_owned()])?;
+        say_left_out(&left_out);
+        Ok(Recordings { name: path.display().to_string(), origins: input::origins(&sources), sources })
+    }
+
+    fn each(&self) -> impl Iterator<Item = (&Source, &Origin)> {
+        self.sources.iter().zip(&self.origins)
+    }
+
+    fn places(&self) -> Vec<Place<'_>> {
+        self.origins.iter().map(|one| Place { rank: one.rank, moment: &one.moment }).collect()
+    }
+
+    /// For each recording the position of that in the base with which it is compared.
+    fn paired_with(&self, base: &Recordings) -> Vec<Option<usize>> {
+        let (own, base) = (self.places(), base.places());
+        own.iter().enumerate().map(|(at, one)| counterpart(&base, *one, at, own.len())).collect()
+    }
+
+    /// Says on standard error what nothing is compared with: a rank that is only in the base.
+    fn say_what_is_left(&self, taken: &[Option<usize>]) {
+        for (at, source) in self.sources.iter().enumerate() {
+            if !taken.contains(&Some(at)) {
+                let name = shown_name(&source.name());
+                terminal::say(&format!("warning: nothing was compared with `{name}` of the base"));
+            }
+        }
+    }
+}
+
+/// What is left of a recording when it was read: its memory, and what the rules say of it.
+struct Examined {
+    measured: Measured,
+    report: Report,
+}
+
+impl Examined {
+    fn side(&self) -> Side<'_> {
+        Side { measured: &self.measured, report: &self.report }
+    }
+}
+
+/// How recordings are read.
+struct Examining<'a> {
+    limits: &'a Limits,
+    files: &'a SourceMap,
+    plan: &'a Plan<'a>,
+}
+
+impl Examining<'_> {
+    /// Reads one recording. The snapshot itself goes.
+    fn examine(&self, (source, origin): (&Source, &Origin)) -> Result<Examined, CliError> {
+        let input = read_of(source, origin, self.limits)?;
+        refuse_what_cannot_be_compared(&input)?;
+        let measured = Measured::of(&input);
+        let examined = vec![engine::examine(&input, self.plan)];
+        let mut report = engine::conclude(examined, Vec::new(), self.plan);
+        let files = self.files.seen_by(&report.recordings);
+        source::settle(&mut report, &files);
+        Ok(Examined { measured, report })
+    }
 }

@@ -8,6 +8,7 @@ mod against;
 mod arguments;
 mod check;
 mod config;
+mod counterpart;
 mod crew;
 mod diff;
 mod edit;
@@ -20,15 +21,18 @@ mod known;
 mod manual;
 mod meant;
 mod outputs;
+mod pages;
 mod progress;
 mod reading;
 mod record;
 mod rules;
 mod schema;
+mod shorthand;
 mod stats;
 mod terminal;
 mod whatif;
 
+use std::env;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -42,7 +46,9 @@ const NO_VERDICT: u8 = 2;
 
 /// Does what the arguments of this process say.
 pub fn run() -> ExitCode {
-    let parsed = Arguments::command().try_get_matches();
+    let command = Arguments::command();
+    let given = shorthand::spelt_out(env::args_os(), &command);
+    let parsed = command.try_get_matches_from(given);
     let parsed = parsed.and_then(|matches| Ok((Arguments::from_arg_matches(&matches)?, matches)));
     let (arguments, matches) = match parsed {
         Ok(parsed) => parsed,

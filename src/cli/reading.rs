@@ -10,12 +10,14 @@ use std::thread;
 use miette::Diagnostic;
 
 use super::arguments::Limits;
+use super::check::not_looked_at;
 use super::crew::{self, Bounds};
 use super::error::CliError;
 use super::progress::Progress;
+use super::terminal;
 use crate::config::{PathMapping, Setting};
 use crate::engine::{Input, Unread};
-use crate::input::{self, Content, Expansion, InputError, Origin, Source, Stream};
+use crate::input::{self, Content, Expansion, InputError, LeftOut, Origin, Source, Stream};
 use crate::profiler::ProfilerTimeline;
 use crate::snapshot::Snapshot;
 use crate::source::{Checkout, PathMap, SourceMap};
@@ -114,9 +116,8 @@ fn read_with_each<R, S: Send, E: Send>(
         bounds,
         |_, item| {
             let (source, origin) = item;
-            let seen = read_with(source, limits, &progress).and_then(|snapshot| {
-                look(&Input { origin: origin.clone(), ..Input::of(source.name(), snapshot) })
-            });
+            let seen = read_with(source, limits, &progress)
+                .and_then(|snapshot| look(&understood(source, origin, snapshot)));
             progress.one_is_done();
             tell(seen, item)
         },
@@ -125,16 +126,24 @@ fn read_with_each<R, S: Send, E: Send>(
 
 /// Reads and understands one snapshot.
 pub(super) fn read(source: &Source, limits: &Limits) -> Result<Input, CliError> {
-    Ok(understood(source, read_snapshot(source, limits)?))
+    let origin = input::origins(std::slice::from_ref(source)).into_iter().next().unwrap_or_default();
+    read_of(source, &origin, limits)
 }
 
-fn understood(source: &Source, snapshot: Snapshot) -> Input {
-    Input { origin: origin(source), ..Input::of(source.name(), snapshot) }
+/// Reads and understands one snapshot of several, of which `origin` was told by the names of all.
+pub(super) fn read_of(source: &Source, origin: &Origin, limits: &Limits) -> Result<Input, CliError> {
+    Ok(understood(source, origin, read_snapshot(source, limits)?))
 }
 
-/// Where one snapshot belongs.
-pub(super) fn origin(source: &Source) -> Origin {
-    input::origins(std::slice::from_ref(source)).into_iter().next().unwrap_or_default()
+fn understood(source: &Source, origin: &Origin, snapshot: Snapshot) -> Input {
+    Input { origin: origin.clone(), ..Input::of(source.name(), snapshot) }
+}
+
+/// Says on standard error what looks like a snapshot and was left out.
+pub(super) fn say_left_out(left_out: &[LeftOut]) {
+    if let Some(notice) = not_looked_at(left_out) {
+        terminal::say(&format!("{}: {}; {}", notice.severity.name(), notice.message, notice.help));
+    }
 }
 
 /// What `memlint stats` can show.
@@ -144,12 +153,12 @@ pub(super) enum Shown {
 }
 
 /// Reads a snapshot or a profiler's timeline.
-pub(super) fn read_any(source: &Source, limits: &Limits) -> Result<Shown, CliError> {
+pub(super) fn read_any(source: &Source, origin: &Origin, limits: &Limits) -> Result<Shown, CliError> {
     let progress = Progress::of_one(&source.name());
     match source.open_any(&limits.of_input())? {
         Content::Snapshot(stream) => {
             let snapshot = snapshot_in(stream, source, limits, &progress)?;
-            Ok(Shown::Snapshot(Box::new(understood(source, snapshot))))
+            Ok(Shown::Snapshot(Box::new(understood(source, origin, snapshot))))
         }
         Content::Timeline(mut stream) => {
             let read = ProfilerTimeline::read(progress.of_bytes(&mut stream), limits.of_pickle().nodes);

@@ -1,4 +1,4 @@
-//! `memlint stats`: what a snapshot or a profiler's timeline holds, without a verdict.
+//! `memlint stats`: what snapshots or profilers' timelines hold, without a verdict.
 
 use std::process::ExitCode;
 
@@ -6,11 +6,12 @@ use clap::ArgMatches;
 
 use super::arguments::{Color, PlainFormat, Stats};
 use super::error::CliError;
-use super::reading::{Shown, origin, read_any, source_map};
-use super::{print, terminal};
+use super::pages::Pages;
+use super::reading::{Shown, read_any, say_left_out, source_map, sources};
+use super::terminal;
 use crate::config::Settings;
 use crate::engine::Input;
-use crate::input::Source;
+use crate::input::{self, Expansion, Origin, Source};
 use crate::profiler::ProfilerTimeline;
 use crate::report::{Detail, json, profiler, stats};
 use crate::source::SourceMap;
@@ -18,43 +19,56 @@ use crate::source::SourceMap;
 pub(super) fn run(arguments: &Stats, matches: &ArgMatches, color: Color) -> Result<ExitCode, CliError> {
     let configuration = arguments.locating.configuration(matches)?;
     let settings = Settings::of(configuration, arguments.reading.sources.overrides())?;
-    let source = Source::named(&arguments.path);
-    match read_any(&source, &arguments.reading.limits)? {
-        Shown::Snapshot(input) => {
-            let files = source_map(&settings.source_roots, &settings.path_map, &[source])?;
-            show_snapshot(arguments, color, &files, &input)?;
-        }
-        Shown::Timeline(timeline) => show_timeline(arguments, color, &source, &timeline)?,
+    let Expansion { sources, left_out } = sources(&arguments.paths)?;
+    let files = source_map(&settings.source_roots, &settings.path_map, &sources)?;
+    say_left_out(&left_out);
+    let mut pages = Pages::of(arguments.output_format, color, &[&arguments.paths], &[&sources]);
+    // One after the other: none has to be held while the next is read.
+    for (source, origin) in sources.iter().zip(input::origins(&sources)) {
+        match read_any(source, &origin, &arguments.reading.limits) {
+            Ok(Shown::Snapshot(input)) => show_snapshot(&mut pages, arguments, color, &files, &input),
+            Ok(Shown::Timeline(timeline)) => {
+                show_timeline(&mut pages, arguments, color, source, &origin, &timeline)
+            }
+            Err(error) => pages.fail(error),
+        }?;
     }
-    Ok(ExitCode::SUCCESS)
+    pages.end()
 }
 
-fn show_snapshot(arguments: &Stats, color: Color, files: &SourceMap, input: &Input) -> Result<(), CliError> {
+fn show_snapshot(
+    pages: &mut Pages,
+    arguments: &Stats,
+    color: Color,
+    files: &SourceMap,
+    input: &Input,
+) -> Result<(), CliError> {
     let detail = if arguments.verbose { Detail::Verbose } else { Detail::Normal };
     let proofs: Vec<_> = input.devices.iter().map(|device| device.proof(&input.snapshot)).collect();
     let recording = input.recording();
     let files = &files.seen_by([&recording]);
-    match arguments.output_format {
+    pages.add(|out| match arguments.output_format {
         PlainFormat::Text => {
             let look = terminal::look(color, detail);
-            let text = stats::render(&recording, &proofs, files, &look);
-            print(|out| out.write_all(text.as_bytes()))
+            out.write_all(stats::render(&recording, &proofs, files, &look).as_bytes())
         }
-        PlainFormat::Json => print(|out| json::stats(input, &proofs, files, arguments.allocations, out)),
-    }
+        PlainFormat::Json => json::stats(input, &proofs, files, arguments.allocations, out),
+    })
 }
 
 fn show_timeline(
+    pages: &mut Pages,
     arguments: &Stats,
     color: Color,
     source: &Source,
+    origin: &Origin,
     timeline: &ProfilerTimeline,
 ) -> Result<(), CliError> {
-    match arguments.output_format {
+    pages.add(|out| match arguments.output_format {
         PlainFormat::Text => {
             let look = terminal::look(color, Detail::Normal);
-            print(|out| out.write_all(profiler::render(&source.name(), timeline, &look).as_bytes()))
+            out.write_all(profiler::render(&source.name(), timeline, &look).as_bytes())
         }
-        PlainFormat::Json => print(|out| json::profiler(&source.name(), origin(source).rank, timeline, out)),
-    }
+        PlainFormat::Json => json::profiler(&source.name(), origin.rank, timeline, out),
+    })
 }

@@ -90,34 +90,3 @@ pub(super) fn begins_like_a_timeline(head: &[u8]) -> bool {
     let has_rows = head.starts_with(b"[[") && head.get(2).is_some_and(|byte| *byte != b'[');
     is_empty || (has_rows && head.iter().all(numbers))
 }
-
-/// What a file is that is no snapshot, in words.
-pub(super) fn describe(head: &[u8]) -> String {
-    let holds = |key: &[u8]| head.windows(key.len()).any(|window| window == key);
-    if head.starts_with(b"{") && (holds(b"\"traceEvents\"") || holds(b"\"deviceProperties\"")) {
-        return "a trace of PyTorch's profiler".to_owned();
-    }
-    let known: &[(&[u8], &str)] = &[
-        (b"PK\x03\x04", "a zip archive (from `torch.save`?)"),
-        (b"\x7fELF", "a program"),
-        (b"{", "JSON or other text"),
-        (b"[", "JSON or other text"),
-    ];
-    if let Some((_, what)) = known.iter().find(|(magic, _)| head.starts_with(magic)) {
-        return (*what).to_owned();
-    }
-    if let [0x80, protocol, ..] = head {
-        return format!("a pickle of protocol {protocol}");
-    }
-    let printable = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
-    match str::from_utf8(head) {
-        Ok(text) if head.iter().all(printable) => {
-            let line: String = text.lines().next().unwrap_or_default().chars().take(40).collect();
-            format!("text (\"{line}\")")
-        }
-        _ => {
-            let first: Vec<String> = head.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-            format!("data that begins with {}", first.join(" "))
-        }
-    }
-}

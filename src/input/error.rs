@@ -1,12 +1,13 @@
 //! What can be wrong with a path or a file before its pickle is read.
 
+use std::fs;
 use std::io;
+use std::path::Path;
 
 use miette::Diagnostic;
 use thiserror::Error;
 
-const HOW_TO_RECORD: &str = "memlint reads what `torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")` writes, plain or \
-                             compressed with gzip, zstd or xz";
+use super::remote;
 
 /// An input that cannot be read.
 #[derive(Debug, Error, Diagnostic)]
@@ -17,6 +18,36 @@ pub enum InputError {
     Missing {
         /// The path as given.
         name: String,
+    },
+    /// A link that leads nowhere.
+    #[error("`{name}` is a link to `{target}`, which is not there")]
+    #[diagnostic(help(
+        "make the link anew, or name the file itself; a link into a container or another machine leads nowhere here"
+    ))]
+    BrokenLink {
+        /// The path as given.
+        name: String,
+        /// Where the link leads, as it says itself.
+        target: String,
+    },
+    /// A file or folder of somebody else's.
+    #[error("`{name}` may not be read: permission denied")]
+    #[diagnostic(help(
+        "`ls -l` shows whose it is (what a container wrote is often root's): let its owner change that, as with `chmod a+r`, or \
+         copy it"
+    ))]
+    Denied {
+        /// The path as given.
+        name: String,
+    },
+    /// An address in place of a path.
+    #[error("`{name}` is an address, and memlint reads files and fetches nothing")]
+    #[diagnostic(help("{next}"))]
+    Remote {
+        /// The address as given.
+        name: String,
+        /// How to come by it.
+        next: String,
     },
     /// A folder that holds no snapshots.
     #[error("the folder `{name}` holds no snapshots")]
@@ -74,12 +105,14 @@ pub enum InputError {
     },
     /// Something else than a snapshot.
     #[error("`{name}` is {found}, not a memory snapshot")]
-    #[diagnostic(help("{HOW_TO_RECORD}"))]
+    #[diagnostic(help("{next}"))]
     NotASnapshot {
         /// The path as given.
         name: String,
         /// What it is, in words.
         found: String,
+        /// What to do, in the imperative.
+        next: String,
     },
     /// A memory timeline of PyTorch's profiler.
     #[error("`{name}` is a memory timeline of PyTorch's profiler, not a memory snapshot")]
@@ -156,9 +189,32 @@ pub enum InputError {
     },
 }
 
-pub(super) fn opening(name: &str, source: io::Error) -> InputError {
+/// Why a file or a folder cannot be opened.
+pub(super) fn opening(path: &Path, source: io::Error) -> InputError {
+    let name = path.display().to_string();
+    if let Some(next) = remote::how_to_fetch(&name) {
+        return InputError::Remote { name, next };
+    }
     match source.kind() {
-        io::ErrorKind::NotFound => InputError::Missing { name: name.to_owned() },
-        _ => InputError::Unreadable { name: name.to_owned(), source },
+        io::ErrorKind::NotFound => match fs::read_link(path) {
+            Ok(target) => InputError::BrokenLink { name, target: target.display().to_string() },
+            Err(_) => InputError::Missing { name },
+        },
+        io::ErrorKind::PermissionDenied => InputError::Denied { name },
+        _ => InputError::Unreadable { name, source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_not_be_read_says_whom_to_ask() {
+        let denied = opening(Path::new("rank0.pickle"), io::ErrorKind::PermissionDenied.into());
+        assert_eq!(denied.to_string(), "`rank0.pickle` may not be read: permission denied");
+        assert!(denied.help().unwrap().to_string().contains("`chmod a+r`"));
+        let other = opening(Path::new("rank0.pickle"), io::ErrorKind::TimedOut.into());
+        assert!(matches!(other, InputError::Unreadable { .. }));
     }
 }

@@ -8,7 +8,8 @@ use std::fs::{self, DirEntry, File};
 use std::path::{Path, PathBuf};
 
 use super::container::begins_like_a_snapshot;
-use super::{InputError, Source};
+use super::error::opening;
+use super::{InputError, Source, remote};
 
 /// How deep subfolders are looked into: torchtitan writes `outputs/memory_snapshot/iteration_10/rank0_...`.
 const DEPTH: usize = 4;
@@ -64,7 +65,7 @@ pub(super) fn snapshots_in(folder: &Path) -> Result<Expansion, InputError> {
     let mut search = Search { root: fs::canonicalize(folder).ok(), found: Vec::new(), left_out: Vec::new() };
     let mut folders = vec![(folder.to_owned(), 0)];
     while let Some((folder, depth)) = folders.pop() {
-        let failed = |source| InputError::Unreadable { name: folder.display().to_string(), source };
+        let failed = |source| opening(&folder, source);
         for entry in fs::read_dir(&folder).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             folders.extend(search.visit(&entry, depth).map_err(failed)?);
@@ -146,9 +147,10 @@ fn holds_snapshots(folder: &Path) -> bool {
     false
 }
 
-/// Whether a path that names no file has signs that stand for others.
+/// Whether a path that names no file has signs that stand for others. In an address they are its own.
 pub(super) fn is_pattern(path: &Path) -> bool {
-    !path.exists() && path.to_str().is_some_and(|text| text.contains(['*', '?', '[']))
+    let has_signs = |text: &str| text.contains(['*', '?', '[']) && remote::how_to_fetch(text).is_none();
+    !path.exists() && path.to_str().is_some_and(has_signs)
 }
 
 /// What matches a pattern, by path; of a folder that matches, what is inside.
@@ -165,10 +167,7 @@ pub(super) fn matches(pattern: &Path) -> Result<Expansion, InputError> {
     };
     let mut matched = Expansion::default();
     for path in paths {
-        let path = path.map_err(|error| InputError::Unreadable {
-            name: error.path().display().to_string(),
-            source: error.into(),
-        })?;
+        let path = path.map_err(|error| opening(&error.path().to_owned(), error.into()))?;
         if path.is_dir() {
             let Expansion { sources, left_out } = snapshots_in(&path)?;
             matched.sources.extend(sources);

@@ -7,8 +7,10 @@
 mod container;
 mod error;
 mod folder;
+mod foreign;
 mod html;
 mod origin;
+mod remote;
 mod stream;
 
 pub use error::InputError;
@@ -105,7 +107,7 @@ impl Source {
         let name = self.name();
         match self {
             Source::File(path) => {
-                let file = File::open(path).map_err(|source| error::opening(&name, source))?;
+                let file = File::open(path).map_err(|source| error::opening(path, source))?;
                 if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
                     return Err(InputError::Folder { name });
                 }

@@ -6,6 +6,7 @@ use std::io::{self, Cursor, ErrorKind, Read};
 use std::rc::Rc;
 
 use super::container::{self, Kind};
+use super::foreign::Foreign;
 use super::{InputError, Limits, html};
 
 /// Bytes that any file may become, whatever its compressed size.
@@ -90,12 +91,12 @@ impl Stream {
             _ if head.is_empty() => Err(InputError::Empty { name }),
             _ if container::begins_like_a_timeline(&head) => Ok(Content::Timeline(self.rewound(head))),
             _ => {
-                let found = container::describe(&head);
+                let Foreign { found, next } = Foreign::of(&name, &head);
                 let found = match self.compression {
                     Some(compression) => format!("{found} inside {compression}"),
                     None => found,
                 };
-                Err(InputError::NotASnapshot { name, found })
+                Err(InputError::NotASnapshot { name, found, next })
             }
         }
     }
@@ -272,7 +273,7 @@ mod tests {
         };
         assert_eq!(found(b"epoch 1 loss 0.3\n"), "text (\"epoch 1 loss 0.3\")");
         assert_eq!(found(&packed(b"hello")), "text (\"hello\") inside zstd");
-        assert_eq!(found(b"PK\x03\x04...."), "a zip archive (from `torch.save`?)");
+        assert_eq!(found(b"PK\x03\x04...."), "a zip archive");
         assert_eq!(
             found(br#"{ "schemaVersion": 1, "deviceProperties": []"#),
             "a trace of PyTorch's profiler"

@@ -15,7 +15,11 @@ fn files(folder: &Path) -> Vec<&'static str> {
     let mut stream = Source::File(root().join(recording("seed-linear"))).open(&Limits::default()).unwrap();
     stream.read_to_end(&mut whole).unwrap();
     let compressed = fs::read(root().join(recording("seed-linear"))).unwrap();
-    let files: [(&str, &[u8]); 13] = [
+    let tar = [&[0; 257][..], b"ustar\x0000"].concat();
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut packed, &tar).unwrap();
+    let tar_gz = packed.finish().unwrap();
+    let files: [(&str, &[u8]); 19] = [
         ("text.txt", b"epoch 1, loss 0.31\nepoch 2, loss 0.28\n"),
         ("json.json", br#"{"peak": 4}"#),
         ("timeline.raw.json", b"[[-1, 1, 4096, 0], [1700000000000000000, 2, 512, 4]]"),
@@ -28,7 +32,13 @@ fn files(folder: &Path) -> Vec<&'static str> {
             b"\x80\x04}\x94(\x8c\x08segments\x94]\x94\x8c\x0ddevice_traces\x94]\x94]\x94au.",
         ),
         ("protocol_1.pickle", b"}q\x00U\x08segmentsq\x01]q\x02s."),
-        ("archive.zip", b"PK\x03\x04\x14\x00\x00\x00archive/data.pkl"),
+        ("weights.pt", b"PK\x03\x04\x14\x00\x00\x00archive/data.pkl"),
+        ("snapshot.zip", b"PK\x03\x04\x14\x00\x00\x00snapshot.pickle"),
+        ("runs.tar", &tar),
+        ("runs.tar.gz", &tar_gz),
+        ("not_fetched.pickle", b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"),
+        ("profile.nsys-rep", b"\x01\x00\x00\x00report"),
+        ("profile.sqlite", b"SQLite format 3\0"),
         ("truncated.pickle", &whole[..whole.len() / 2]),
         ("truncated.pickle.zst", &compressed[..compressed.len() / 2]),
         ("not_a_pickle.gz", b"\x1f\x8b\x08\x00garbage"),
@@ -73,6 +83,41 @@ fn missing_files_and_folders_without_snapshots_are_told_apart() {
         let _ = writeln!(told, "$ memlint {}\n{}", arguments.join(" "), stderr(&output));
     }
     golden("bad-paths", &told);
+}
+
+#[cfg(unix)]
+#[test]
+fn what_leads_elsewhere_says_how_to_come_by_it() {
+    let folder = folder("elsewhere");
+    std::os::unix::fs::symlink("/there/rank0.pickle", folder.join("linked.pickle")).unwrap();
+    let mut told = String::new();
+    for path in [
+        "linked.pickle",
+        "s3://runs/rank0.pickle",
+        "gs://runs/*.pickle",
+        "https://host/snapshot.pickle?token=1",
+        "hdfs://runs/rank0.pickle",
+        "file:///tmp/rank0.pickle",
+    ] {
+        let output = memlint_in(&folder, &["check", path]);
+        assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""), "{path}");
+        assert_eq!(stderr(&output).matches("error: ").count(), 1, "{path}");
+        let _ = writeln!(told, "$ memlint check {path}\n{}", stderr(&output));
+    }
+    golden("bad-elsewhere", &told);
+}
+
+#[test]
+fn a_path_in_place_of_a_command_is_checked() {
+    let path = recording("seed-resnet50-bug");
+    let checked = memlint(&["check", &path, "--isolated"]);
+    let short = memlint(&[&path, "--isolated"]);
+    assert_eq!((short.status.code(), stdout(&short)), (Some(1), stdout(&checked)));
+    let missing = memlint(&["snapshot.pickle"]);
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(stderr(&missing).contains("there is no file `snapshot.pickle`"), "{}", stderr(&missing));
+    let misspelt = memlint(&["chek", &path]);
+    assert!(stderr(&misspelt).contains("'check'"), "{}", stderr(&misspelt));
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod against;
 mod bad_input;
 mod baseline;
 mod diff;
+mod folders;
 mod formats;
 mod judged;
 mod many;

@@ -22,7 +22,14 @@ use crate::report::Format;
 
 /// Finds what wastes GPU memory in a PyTorch program, from its memory snapshot.
 #[derive(Debug, Parser)]
-#[command(name = "memlint", version, about, max_term_width = 100, arg_required_else_help = true)]
+#[command(
+    name = "memlint",
+    version,
+    about,
+    max_term_width = 100,
+    arg_required_else_help = true,
+    after_help = "`memlint PATH` is `memlint check PATH`."
+)]
 pub(super) struct Arguments {
     #[command(subcommand)]
     pub(super) command: Command,
@@ -38,9 +45,9 @@ pub(super) enum Command {
     Record(Record),
     /// Check snapshots: what is wrong, at which line, what it costs, and how to mend it.
     Check(Check),
-    /// Show what a snapshot holds, without a verdict.
+    /// Show what snapshots hold, without a verdict.
     Stats(Stats),
-    /// Compare two snapshots: what needs more memory, what needs less, which findings are new.
+    /// Compare two snapshots, or two folders of them: what needs more memory, what needs less, which findings are new.
     Diff(Diff),
     /// Replay a recording under other settings of the allocator, with less memory or larger batches.
     Whatif(WhatIf),
@@ -192,10 +199,13 @@ pub(super) struct Config {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Of a folder, a pattern or several paths json is an array of documents.\n\n\
+                  Exit status: 0 shown, 2 not all shown.")]
 pub(super) struct Stats {
-    /// The snapshot, or a memory timeline of PyTorch's profiler (`.raw.json.gz`, `.json`); `-` is standard input.
-    #[arg(value_name = "PATH")]
-    pub(super) path: PathBuf,
+    /// Snapshots, folders that hold some (also in subfolders), quoted patterns, or memory timelines of PyTorch's profiler
+    /// (`.raw.json.gz`, `.json`); `-` is standard input.
+    #[arg(required = true, value_name = "PATH")]
+    pub(super) paths: Vec<PathBuf>,
 
     /// How to write it.
     #[arg(long, value_enum, default_value_t = PlainFormat::Text, value_name = "FORMAT")]

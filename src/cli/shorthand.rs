@@ -1,0 +1,81 @@
+//! `memlint snapshot.pickle`: a path where a command is expected is one to check.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use clap::Command;
+
+/// What is put before the path.
+const CHECK: &str = "check";
+
+/// The one option that may stand before the command and takes a value.
+const COLOR: &str = "--color";
+
+/// Arguments with the command that is meant: `check`, where the first that is no option is no command and looks like a path. A
+/// misspelt command does not, and stays for clap to name the nearest.
+pub(super) fn spelt_out(arguments: impl Iterator<Item = OsString>, memlint: &Command) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = arguments.collect();
+    let mut at = 1;
+    while let Some(argument) = arguments.get(at) {
+        let is_option = argument.as_encoded_bytes().starts_with(b"-") && argument != "-";
+        if !is_option {
+            break;
+        }
+        at += if argument == COLOR { 2 } else { 1 };
+    }
+    if arguments.get(at).is_some_and(|first| !is_command(first, memlint) && looks_like_a_path(first)) {
+        arguments.insert(at, CHECK.into());
+    }
+    arguments
+}
+
+fn is_command(argument: &OsStr, memlint: &Command) -> bool {
+    // clap adds this one when it parses.
+    argument == "help" || memlint.find_subcommand(argument).is_some()
+}
+
+/// Whether it is there, or has signs in it that paths have and commands do not.
+fn looks_like_a_path(argument: &OsStr) -> bool {
+    let has_signs = |text: &str| text == "-" || text.contains(['/', '\\', '.', '*', '?']);
+    Path::new(argument).exists() || argument.to_str().is_none_or(has_signs)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::cli::arguments::Arguments;
+
+    fn spelt(line: &str) -> String {
+        let arguments = line.split(' ').map(OsString::from);
+        spelt_out(arguments, &Arguments::command()).join(OsStr::new(" ")).into_string().unwrap()
+    }
+
+    #[test]
+    fn a_path_in_place_of_a_command_is_checked() {
+        for (line, meant) in [
+            ("memlint run.pickle -v", "memlint check run.pickle -v"),
+            ("memlint - --strict", "memlint check - --strict"),
+            ("memlint --color never out/*", "memlint --color never check out/*"),
+            ("memlint --color=never src", "memlint --color=never check src"),
+        ] {
+            assert_eq!(spelt(line), meant);
+        }
+    }
+
+    #[test]
+    fn commands_and_misspelt_ones_stay_as_they_are() {
+        for line in [
+            "memlint check run.pickle",
+            "memlint stats a/b",
+            "memlint help rules",
+            "memlint chek run.pickle",
+            "memlint --version",
+            "memlint --color always stats a",
+            "memlint",
+        ] {
+            assert_eq!(spelt(line), line);
+        }
+    }
+}
