@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::slice;
 
 use clap::{ArgMatches, Args};
 
@@ -70,7 +71,7 @@ pub(super) fn run(arguments: &Diff, matches: &ArgMatches, color: Color) -> Resul
     let mut pages = Pages::of(
         arguments.output_format,
         color,
-        &[&[arguments.base.clone()], &[arguments.head.clone()]],
+        &[slice::from_ref(&arguments.base), slice::from_ref(&arguments.head)],
         &[&base.sources, &head.sources],
     );
     let pairs = head.paired_with(&base);

@@ -167,7 +167,10 @@ pub(super) fn matches(pattern: &Path) -> Result<Expansion, InputError> {
     };
     let mut matched = Expansion::default();
     for path in paths {
-        let path = path.map_err(|error| opening(&error.path().to_owned(), error.into()))?;
+        let path = path.map_err(|error| {
+            let path = error.path().to_owned();
+            opening(&path, error.into())
+        })?;
         if path.is_dir() {
             let Expansion { sources, left_out } = snapshots_in(&path)?;
             matched.sources.extend(sources);

@@ -1,5 +1,7 @@
 //! What there is to find: `memlint rules` lists it, `memlint explain` explains it.
 
+use std::fmt::Write;
+
 use memlint::rules::metas;
 use serde_json::Value;
 
@@ -85,7 +87,7 @@ fn a_name_that_can_mean_several_gets_them_all() {
     for word in ["zero-grad", "retaining", "qqq"] {
         let output = memlint(&["explain", word]);
         assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""), "{word}");
-        told += &format!("$ memlint explain {word}\n{}\n", stderr(&output));
+        let _ = writeln!(told, "$ memlint explain {word}\n{}", stderr(&output));
     }
     golden("explain-unknown", &told);
 }

@@ -90,7 +90,7 @@ fn json_is_as_its_schema_says() {
     }
     let mut rules = Vec::new();
     json::rules(&mut rules).unwrap();
-    assert_valid(&part("Rules"), &serde_json::from_slice(&rules).unwrap());
+    assert_valid(&part("RuleList"), &serde_json::from_slice(&rules).unwrap());
     assert_valid(&part("NoVerdict"), &parsed(&written_failure(Format::Json)));
     assert!(!schema.is_valid(&parsed(&written_failure(Format::Json))), "no verdict is no report");
 }

@@ -1,9 +1,10 @@
 //! The text report and the statistics: every shape of them, against golden files.
 
 use memlint::engine::{Recording, Report};
-use memlint::finding::{Finding, Group, Impact, Severity, Sighting};
+use memlint::finding::{Finding, Group, Impact, Related, Severity, Sighting};
 use memlint::report::{Detail, Look, stats, text};
 use memlint::snapshot::{Excerpt, Gap};
+use memlint::source::SourceMap;
 use memlint::unit::{Bytes, Confidence, DeviceIndex, Index};
 
 use crate::fixture::{
@@ -25,6 +26,37 @@ fn on_a_wide_terminal_with_unicode() {
 fn in_full() {
     let look = Look { detail: Detail::Verbose, ..PLAIN };
     golden("text-verbose", &text::render(&report(vec![missing_zero_grad(), note()]), &sources(), &look));
+}
+
+#[test]
+fn long_lines_of_source_are_clipped_around_what_is_marked() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("long-lines");
+    std::fs::create_dir_all(&folder).unwrap();
+    let chain = "model(torch.cat([batch.images, batch.more_images], dim=1), mask=batch.mask, positions=None)";
+    let far = "loss_of_everything, parts_of_it = (criterion_of_the_experiment, 1); x, y = 1, 2; step()";
+    let program =
+        format!("def run(model, batch):\n    # {}\n    out = {chain}\n    {far}\n", "why ".repeat(40));
+    std::fs::write(folder.join("long.py"), program).unwrap();
+    let file = "/opt/job/long.py";
+    let finding = Finding {
+        location: Some(at(file, 3, "run")),
+        label: "allocated here in iteration 1, added to in place ever since".to_owned(),
+        related: vec![Related { location: at(file, 4, "run"), message: "5 steps, no zero_grad".to_owned() }],
+        ..finding("missing-zero-grad", Severity::Error, "gradients are never released")
+    };
+    let sources = SourceMap::new([folder.clone()], Vec::new());
+    let drawn = |width: usize| {
+        let look = Look { width, detail: Detail::Quiet, ..PLAIN };
+        let text = text::render(&report(vec![finding.clone()]), &sources, &look);
+        text.replace(&format!("{}/", folder.display()), "")
+    };
+    for width in [70, 80, 100, 120, 200] {
+        let text = drawn(width);
+        let longest = text.lines().filter(|line| line.contains('|')).map(|line| line.chars().count()).max();
+        assert!(longest.unwrap() <= width, "{width}:\n{text}");
+        assert!(text.contains("long.py:3:11]"), "the column is the file's: {text}");
+    }
+    golden("text-long-lines", &drawn(80));
 }
 
 #[test]

@@ -110,7 +110,7 @@ pub fn whatif(
 /// # Errors
 /// Where the output cannot be written.
 pub fn rules(out: &mut dyn io::Write) -> io::Result<()> {
-    write(&rules::Rules::all(), out)
+    write(&rules::RuleList::all(), out)
 }
 
 fn write_line(line: &Line, out: &mut dyn io::Write) -> io::Result<()> {

@@ -9,7 +9,7 @@ use crate::rules::metas;
 
 /// What memlint looks for.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Rules {
+pub(super) struct RuleList {
     /// The version of this format: `memlint/1`.
     #[schemars(extend("const" = SCHEMA))]
     schema: &'static str,
@@ -37,8 +37,8 @@ struct RuleEntry {
     summary: &'static str,
 }
 
-impl Rules {
-    pub(super) fn all() -> Rules {
+impl RuleList {
+    pub(super) fn all() -> RuleList {
         let group = |group: Group| GroupEntry {
             name: group.name(),
             summary: group.about(),
@@ -50,6 +50,6 @@ impl Rules {
             level: meta.level.name(),
             summary: meta.summary,
         });
-        Rules { schema: SCHEMA, tool: TOOL, groups: Group::ALL.map(group).into(), rules: rules.collect() }
+        RuleList { schema: SCHEMA, tool: TOOL, groups: Group::ALL.map(group).into(), rules: rules.collect() }
     }
 }

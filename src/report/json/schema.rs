@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::check::{Check, Line, NoVerdict};
 use super::profiler::Profiled;
-use super::rules::Rules;
+use super::rules::RuleList;
 use super::stats::Stats;
 use super::whatif::WhatIf;
 
@@ -29,11 +29,11 @@ enum Output {
     /// `memlint whatif --output-format json`.
     WhatIf(WhatIf),
     /// `memlint rules --output-format json`.
-    Rules(Rules),
+    RuleList(RuleList),
 }
 
 /// The schema, draft 2020-12. `$defs` names the documents: `Report`, `NoVerdict`, `Line`, `Stats`, `Profiled`, `WhatIf` and
-/// `Rules`.
+/// `RuleList`.
 pub fn schema() -> Schema {
     SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<Output>()
 }

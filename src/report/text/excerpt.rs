@@ -6,9 +6,15 @@ use std::fmt;
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode, SpanContents};
 use miette::{MietteError, MietteSpanContents, SourceSpan, ThemeCharacters, ThemeStyles};
 
+use super::clip::{Clipped, Part, clip};
 use crate::report::look::Look;
 use crate::source::{SourceFile, Span};
 use crate::unit::{shown_line, shown_name, shown_source};
+
+/// Columns of the arrow between a part and its label.
+const ARROW: usize = 4;
+/// Columns that a label gets at least.
+const LABEL: usize = 24;
 
 /// A part of a line and what is said of it.
 pub(super) struct Mark<'a> {
@@ -24,19 +30,29 @@ pub(super) fn draw(file: &SourceFile, marks: &[Mark<'_>], look: &Look) -> Option
         Cow::Borrowed(_) => offset,
         Cow::Owned(_) => shown_source(file.text().get(..offset).unwrap_or_default()).len(),
     };
-    let mut labels = Vec::new();
+    let mut spans = Vec::new();
     for mark in marks {
         let span = on_one_line(file, mark.line)?;
-        let message = Some(shorten(file, span, mark, look)).filter(|message| !message.is_empty());
-        let (start, end) = (place(span.start), place(span.end));
-        let range = SourceSpan::from((start, end - start));
+        spans.push(place(span.start)..place(span.end));
+    }
+    // The number of the last line, which may be one below the last mark; a blank on each side of it, the frame, a blank.
+    let gutter = marks.iter().map(|mark| mark.line + 1).max()?.to_string().len() + 4;
+    let Clipped { text, parts } = clip(&shown, &spans, look.width.saturating_sub(gutter), ARROW + LABEL)?;
+    let label = |(mark, part): (&Mark<'_>, &Part)| {
+        let room = look.width.saturating_sub(gutter + part.middle + ARROW).max(LABEL);
+        let message = textwrap::fill(&shown_line(mark.message), room);
+        let message = Some(message).filter(|message| !message.is_empty());
+        (message, SourceSpan::from(part.at.clone()))
+    };
+    let mut labels: Vec<LabeledSpan> = Vec::new();
+    for (message, range) in marks.iter().zip(&parts).map(label) {
         labels.push(if labels.is_empty() {
             LabeledSpan::new_primary_with_span(message, range)
         } else {
             LabeledSpan::new_with_span(message, range)
         });
     }
-    let excerpt = Excerpt { file: Named { name: file.name(), text: &shown }, labels };
+    let excerpt = Excerpt { file: Named { name: file.name(), text, parts }, labels };
     let mut drawn = String::new();
     GraphicalReportHandler::new_themed(theme(look))
         .with_width(look.width)
@@ -60,14 +76,6 @@ pub(super) fn on_one_line(file: &SourceFile, line: u32) -> Option<Span> {
         end: span.end.min(whole.start + code.trim_end().len()),
     };
     (clipped.start < clipped.end).then_some(clipped)
-}
-
-/// The message, broken so that it fits between its arrow and the right margin.
-fn shorten(file: &SourceFile, span: Span, mark: &Mark<'_>, look: &Look) -> String {
-    let (_, column) = file.place(span.start + (span.end - span.start) / 2);
-    // Before the text: the line number, three columns of frame, the arrow of four.
-    let before = mark.line.to_string().len() + 3 + column as usize + 4;
-    textwrap::fill(&shown_line(mark.message), look.width.saturating_sub(before).max(24))
 }
 
 fn theme(look: &Look) -> GraphicalTheme {
@@ -107,7 +115,8 @@ impl Diagnostic for Excerpt<'_> {
 #[derive(Debug)]
 struct Named<'a> {
     name: &'a str,
-    text: &'a str,
+    text: String,
+    parts: Vec<Part>,
 }
 
 impl SourceCode for Named<'_> {
@@ -118,12 +127,15 @@ impl SourceCode for Named<'_> {
         after: usize,
     ) -> Result<Box<dyn SpanContents<'s> + 's>, MietteError> {
         let contents = self.text.read_span(span, before, after)?;
+        // Asked for nothing around a part, miette names its column: that of the file.
+        let is_part = |part: &&Part| (before, after) == (0, 0) && part.at.start == span.offset();
+        let moved = self.parts.iter().find(is_part).map_or(0, |part| part.moved);
         Ok(Box::new(MietteSpanContents::new_named(
             shown_name(self.name),
             contents.data(),
             *contents.span(),
             contents.line(),
-            contents.column(),
+            contents.column() + moved,
             contents.line_count(),
         )))
     }

@@ -1,5 +1,6 @@
 //! The report for people: each finding with its lines of source, then how far to trust it all.
 
+mod clip;
 mod excerpt;
 
 use std::fmt::Write;

@@ -1,0 +1,166 @@
+//! Lines of source that are longer than the terminal is wide, clipped so that what is marked on them stays.
+//!
+//! In: a text, the marked parts, each on a line of its own, and the columns there are. Out: the text with the same lines, none
+//! longer than that, and where the parts are in it. A part too far right for its label to stand below moves left.
+
+use std::ops::Range;
+
+use textwrap::core::display_width;
+
+/// What stands for what was clipped.
+const CLIPPED: &str = "...";
+/// Columns of the line that are kept before a part that moves left.
+const KEPT: usize = 4;
+/// miette draws a tabulator as so many blanks.
+const TAB: usize = 4;
+/// A line is not clipped to less than that, however narrow the terminal.
+const LEAST: usize = 24;
+
+/// A text whose lines fit.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Clipped {
+    pub(super) text: String,
+    /// The marked parts, in their order.
+    pub(super) parts: Vec<Part>,
+}
+
+/// A marked part of a clipped text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Part {
+    /// Where it is, in bytes of the text.
+    pub(super) at: Range<usize>,
+    /// Columns before its middle, where the arrow of its label stands.
+    pub(super) middle: usize,
+    /// By how many bytes its line moved left.
+    pub(super) moved: usize,
+}
+
+/// Clips the lines of a text to a number of columns, of which labels take `label` on the right of what they belong to. `None`
+/// where a part is not on one line.
+pub(super) fn clip(text: &str, parts: &[Range<usize>], columns: usize, label: usize) -> Option<Clipped> {
+    let columns = columns.max(LEAST);
+    let reach = columns.saturating_sub(label).max(KEPT);
+    let mut clipped = String::with_capacity(text.len());
+    let mut found: Vec<Option<Part>> = vec![None; parts.len()];
+    let mut start = 0;
+    for whole in text.split_inclusive('\n') {
+        let line = whole.trim_end_matches(['\n', '\r']);
+        let range = start..start + line.len();
+        start += whole.len();
+        let marked = parts.iter().position(|part| range.start <= part.start && part.end <= range.end);
+        let part =
+            marked.and_then(|at| parts.get(at)).map(|part| part.start - range.start..part.end - range.start);
+        let window = window(line, part.as_ref(), columns, reach);
+        let before = clipped.len();
+        let dots = if window.start > 0 { CLIPPED } else { "" };
+        clipped.push_str(dots);
+        clipped.push_str(line.get(window.clone()).unwrap_or_default());
+        if window.end < line.len() {
+            clipped.push_str(CLIPPED);
+        }
+        if let Some((slot, part)) = marked.and_then(|at| found.get_mut(at)).zip(part) {
+            let offset = |byte: usize| byte.clamp(window.start, window.end) - window.start + dots.len();
+            let shown = offset(part.start)..offset(part.end);
+            let columns = |range: Range<usize>| {
+                width(clipped.get(before..).and_then(|line| line.get(range)).unwrap_or_default())
+            };
+            *slot = Some(Part {
+                middle: columns(0..shown.start) + columns(shown.clone()) / 2,
+                moved: window.start.saturating_sub(dots.len()),
+                at: before + shown.start..before + shown.end,
+            });
+        }
+        clipped.push_str(whole.get(line.len()..).unwrap_or_default());
+    }
+    Some(Clipped { text: clipped, parts: found.into_iter().collect::<Option<_>>()? })
+}
+
+/// The bytes of a line that are shown: all, if they fit and the middle of the part is within `reach`.
+fn window(line: &str, part: Option<&Range<usize>>, columns: usize, reach: usize) -> Range<usize> {
+    let room = columns - CLIPPED.len();
+    let fits = width(line) <= columns;
+    let part = part.cloned().unwrap_or(0..0);
+    let before = width(line.get(..part.start).unwrap_or_default());
+    let length = width(line.get(part.clone()).unwrap_or_default()).min(columns.saturating_sub(before));
+    let is_near = part.is_empty() || (before + CLIPPED.len() < room && before + length / 2 <= reach);
+    if is_near {
+        return 0..if fits { line.len() } else { end_after(line, 0, room) };
+    }
+    let skip = before.saturating_sub(KEPT);
+    let start = end_after(line, 0, skip);
+    let rest = line.get(start..).unwrap_or_default();
+    let fits = width(rest) + CLIPPED.len() <= columns;
+    start..if fits { line.len() } else { end_after(line, start, room - CLIPPED.len()) }
+}
+
+/// Where the characters from a byte on have filled a number of columns.
+fn end_after(line: &str, start: usize, columns: usize) -> usize {
+    let mut filled = 0;
+    for (at, letter) in line.char_indices().filter(|(at, _)| *at >= start) {
+        filled += letter_width(letter);
+        if filled > columns {
+            return at;
+        }
+    }
+    line.len()
+}
+
+fn width(text: &str) -> usize {
+    text.chars().map(letter_width).sum()
+}
+
+fn letter_width(letter: char) -> usize {
+    if letter == '\t' { TAB } else { display_width(letter.encode_utf8(&mut [0; 4])) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The clipped line that holds a word, and what the part is then.
+    fn clipped(line: &str, word: &str) -> (String, String) {
+        let text = format!("before\n{line}\nafter\n");
+        let start = text.find(word).unwrap();
+        let marked = start..start + word.len();
+        let Clipped { text, parts } = clip(&text, std::slice::from_ref(&marked), 40, 20).unwrap();
+        let [part] = parts.as_slice() else { panic!("{parts:?}") };
+        assert!(text.starts_with("before\n") && text.ends_with("\nafter\n"));
+        let shown = text.lines().nth(1).unwrap();
+        assert!(width(shown) <= 40, "{shown}");
+        assert_eq!(part.at.start - "before\n".len() + part.moved, line.find(word).unwrap(), "{shown}");
+        (shown.to_owned(), text[part.at.clone()].to_owned())
+    }
+
+    #[test]
+    fn what_fits_stays_as_it_is() {
+        let line = "    x = f(a)  # as long as the terminal";
+        assert_eq!(clipped(line, "f(a)"), (line.to_owned(), "f(a)".to_owned()));
+    }
+
+    #[test]
+    fn a_long_line_is_clipped_around_the_part() {
+        let long = format!("    x = f(a){}", " + g(b)".repeat(10));
+        assert_eq!(clipped(&long, "f(a)").0, "    x = f(a) + g(b) + g(b) + g(b) + g...");
+        let far = format!("    {}call(model, batch){}", "g(b) + ".repeat(10), " + g(b)".repeat(10));
+        let (shown, part) = clipped(&far, "call(model, batch)");
+        assert_eq!(
+            (shown.as_str(), part.as_str()),
+            ("...) + call(model, batch) + g(b) + g(...", "call(model, batch)")
+        );
+        let wide = "漢".repeat(60);
+        assert!(clipped(&format!("{wide} = f(a)"), "f(a)").0.ends_with("f(a)"));
+    }
+
+    #[test]
+    fn a_part_that_is_longer_than_the_terminal_is_clipped_itself() {
+        let call = format!("call({})", "argument, ".repeat(20));
+        let (shown, part) = clipped(&format!("    {call}"), &call);
+        assert!(shown.ends_with("...") && shown.contains(&part) && part.len() > 20, "{shown}: {part}");
+    }
+
+    #[test]
+    fn a_part_at_the_right_margin_moves_left_for_its_label() {
+        let line = format!("{}f(a)", " ".repeat(30));
+        assert_eq!(clipped(&line, "f(a)"), ("...    f(a)".to_owned(), "f(a)".to_owned()));
+    }
+}
