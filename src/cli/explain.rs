@@ -65,8 +65,20 @@ fn thing(name: &str) -> Result<Thing, CliError> {
             terminal::say(&format!("there is no rule `{}`; this is `{one}`", shown_name(name)));
             named(one).ok_or_else(|| unknown(name, &[]))
         }
-        Meant::OneOf(several) => Err(unknown(name, &several)),
+        Meant::OneOf(several) => {
+            let about = rules_about(name);
+            let is_in_names = several.iter().any(|one| one.contains(name));
+            Err(unknown(name, if is_in_names || about.is_empty() { &several } else { &about }))
+        }
     }
+}
+
+/// The rules whose sentence has a word in it: whoever looks for `gradients` knows no name, but what is wrong.
+fn rules_about(word: &str) -> Vec<&'static str> {
+    metas()
+        .filter(|meta| meta.summary.split_whitespace().any(|one| one == word))
+        .map(|meta| meta.name)
+        .collect()
 }
 
 /// A rule's page without its examples, and when the rule counts; then the examples, if they are asked for.
@@ -155,7 +167,7 @@ fn unknown(name: &str, near: &[&str]) -> CliError {
         };
         format!(
             "did you mean{}{}",
-            if near.len() > 1 { " one of these?" } else { "?" },
+            if near.len() > 1 { " one of these?" } else { " this?" },
             near.iter().map(about).collect::<String>()
         )
     };

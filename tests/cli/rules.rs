@@ -84,7 +84,7 @@ fn a_name_that_can_mean_one_rule_alone_is_taken_for_it() {
 #[test]
 fn a_name_that_can_mean_several_gets_them_all() {
     let mut told = String::new();
-    for word in ["zero-grad", "retaining", "qqq"] {
+    for word in ["zero-grad", "gradients", "retaining", "qqq"] {
         let output = memlint(&["explain", word]);
         assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""), "{word}");
         let _ = writeln!(told, "$ memlint explain {word}\n{}", stderr(&output));
