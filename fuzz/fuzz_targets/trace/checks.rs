@@ -71,10 +71,11 @@ pub(crate) fn judged(snapshot: Snapshot) -> (Report, Vec<u8>) {
     }
     let mut out = Vec::new();
     let looks = [Look::PLAIN, Look { width: 30, unicode: true, color: true, detail: Detail::Verbose }];
+    let proofs: Vec<_> = input.devices.iter().map(|device| device.proof(&input.snapshot)).collect();
     for look in &looks {
-        out.extend(stats::render(&input.recording(), &files, look).into_bytes());
+        out.extend(stats::render(&input.recording(), &proofs, &files, look).into_bytes());
     }
-    json::stats(&input, &files, true, &mut out).expect("memory takes everything");
+    json::stats(&input, &proofs, &files, true, &mut out).expect("memory takes everything");
     let peaks: Vec<(Bytes, Bytes)> = input
         .devices
         .iter()
