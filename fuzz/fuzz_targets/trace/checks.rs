@@ -82,7 +82,7 @@ pub(crate) fn judged(snapshot: Snapshot) -> (Report, Vec<u8>) {
         .map(|device| (device.timeline.peak_requested.bytes, device.timeline.peak_reserved.bytes))
         .collect();
     let mut report = check(vec![input]);
-    source::settle(&mut report.findings, &files);
+    source::settle(&mut report, &files);
     for finding in &report.findings {
         assert!(!finding.message.is_empty() && !finding.help.is_empty(), "{finding:?}");
         let most = peaks.iter().map(|(requested, reserved)| *requested.max(reserved)).max();
@@ -125,7 +125,7 @@ pub(crate) fn assert_slice(pickle: &[u8], last: u8) {
     let whole = read(pickle);
     let range = format!("1..{}", u32::from(last) + 1);
     let Ok(iterations) = range.parse() else { return };
-    let Ok(part) = slice(whole, iterations) else { return };
+    let Ok(part) = slice(whole, iterations, Vec::new()) else { return };
     let again = read(&written(&part));
     assert_same(&part, &again);
     let devices: Vec<_> = part.active_devices().map(|(device, _)| device).collect();
