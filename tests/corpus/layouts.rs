@@ -30,7 +30,10 @@ impl<'a> Part<'a> {
     fn of(file: &'a str) -> Part<'a> {
         if let Some((_, inside)) = file.rsplit_once("-packages/") {
             Part::Package(inside)
-        } else if let Some(inside) = file.strip_prefix("/usr/lib/python3.12/") {
+        } else if let Some((_, inside)) =
+            file.rsplit_once("/lib/python3.12/").or_else(|| file.rsplit_once("/lib/python3.11/"))
+        {
+            // Debian's, or pyenv's.
             Part::Standard(inside)
         } else if let Some(inside) = file.strip_prefix("/tmp/") {
             Part::Temporary(inside)
