@@ -72,7 +72,7 @@ pub(in crate::cli) struct Record {
 /// Which frames stacks have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum Stacks {
-    /// Python's: the findings are the same, at less than half the cost, and snapshots are written five times as fast.
+    /// Python's: the findings are the same, short iterations cost half as much, and snapshots are written sooner.
     Python,
     /// Also C++'s, which name the operators.
     All,
