@@ -35,6 +35,7 @@ class Device:
     """What a snapshot shows of a device."""
 
     device: int
+    recording: str
     iterations: int
     iterations_found_by: str
     iterations_confidence: str
