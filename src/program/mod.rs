@@ -24,6 +24,7 @@
 //! where the frames say nothing ([`phases`]).
 
 mod annotated;
+mod certainty;
 mod iterations;
 mod loops;
 mod marks;
@@ -235,7 +236,7 @@ impl Program {
             library_loop,
             loops: turns::runs(&loops, events.len()),
             found_by,
-            confidence: confidence(found_by, &cut, is_at_work(events, frames, &paths, &cut)),
+            confidence: certainty::of(found_by, &cut, certainty::is_at_work(events, frames, &paths, &cut)),
             phases,
             steps: if marks.has_optimizer() { steps(&marks.steps) } else { Vec::new() },
             zero_grads: steps(&marks.zero_grads),
@@ -380,31 +381,4 @@ fn complete(events: &[Event], marks: &Marks, paths: &Paths, cut: &Cut) -> Vec<bo
 fn steps(spans: &[marks::StepSpan]) -> Vec<Step> {
     let indices = spans.iter().map(|span| EventIndex::at(span.start).zip(EventIndex::at(span.end)));
     indices.flatten().map(|(start, end)| Step { start, end }).collect()
-}
-
-/// Whether a loop does something itself: its own line or function allocates (a batch, a result), or calls a model. A loop that only
-/// calls the program's own functions may be one over the layers of a model that is written as such.
-fn is_at_work(events: &[Event], frames: &Frames, paths: &Paths, cut: &Cut) -> bool {
-    let Some(header) = cut.header else { return true };
-    let looping = frames.function(header.frame);
-    // What stands before the loop and behind it is in the first iteration and in the last.
-    let (first, end) = match &*cut.starts {
-        [_, second, .., last] => (*second, *last),
-        _ => (cut.starts.first().copied().unwrap_or(0), cut.end),
-    };
-    let inside = events.iter().take(end).skip(first).filter(|event| event.action == Action::Alloc);
-    inside.filter_map(|event| paths.get(paths.of_event(event)?)).any(|path| {
-        let own = path.frames.iter().rev().find(|frame| frames.is_own(**frame));
-        path.calls_module || own.is_some_and(|own| frames.function(*own) == looping)
-    })
-}
-
-fn confidence(found_by: FoundBy, cut: &Cut, is_at_work: bool) -> Confidence {
-    match found_by {
-        FoundBy::LoopAndOptimizer | FoundBy::ProfilerSteps => Confidence::High,
-        FoundBy::LoopBackEdges if !is_at_work => Confidence::Low,
-        FoundBy::LoopBackEdges if cut.starts.len() >= 4 => Confidence::High,
-        FoundBy::LoopBackEdges | FoundBy::OptimizerSteps => Confidence::Medium,
-        FoundBy::Annotations | FoundBy::Periodicity | FoundBy::Nothing => Confidence::Low,
-    }
 }

@@ -1,0 +1,36 @@
+//! How sure it is that the iterations found are those of the program's main loop.
+
+use super::FoundBy;
+use super::iterations::Cut;
+use super::paths::Paths;
+use crate::frames::Frames;
+use crate::snapshot::{Action, Event};
+use crate::unit::Confidence;
+
+/// Whether a loop does something itself: its own line or function allocates (a batch, a result), or calls a model. A loop that only
+/// calls the program's own functions may be one over the layers of a model that is written as such.
+pub(super) fn is_at_work(events: &[Event], frames: &Frames, paths: &Paths, cut: &Cut) -> bool {
+    let Some(header) = cut.header else { return true };
+    let looping = frames.function(header.frame);
+    // What stands before the loop and behind it is in the first iteration and in the last.
+    let (first, end) = match &*cut.starts {
+        [_, second, .., last] => (*second, *last),
+        _ => (cut.starts.first().copied().unwrap_or(0), cut.end),
+    };
+    let inside = events.iter().take(end).skip(first).filter(|event| event.action == Action::Alloc);
+    inside.filter_map(|event| paths.get(paths.of_event(event)?)).any(|path| {
+        let own = path.frames.iter().rev().find(|frame| frames.is_own(**frame));
+        path.calls_module || own.is_some_and(|own| frames.function(*own) == looping)
+    })
+}
+
+/// How sure it is that these are the iterations.
+pub(super) fn of(found_by: FoundBy, cut: &Cut, is_at_work: bool) -> Confidence {
+    match found_by {
+        FoundBy::LoopAndOptimizer | FoundBy::ProfilerSteps => Confidence::High,
+        FoundBy::LoopBackEdges if !is_at_work => Confidence::Low,
+        FoundBy::LoopBackEdges if cut.starts.len() >= 4 => Confidence::High,
+        FoundBy::LoopBackEdges | FoundBy::OptimizerSteps => Confidence::Medium,
+        FoundBy::Annotations | FoundBy::Periodicity | FoundBy::Nothing => Confidence::Low,
+    }
+}
