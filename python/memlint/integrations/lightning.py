@@ -7,28 +7,18 @@ Recording begins before Lightning moves the model to the GPU.
 
 from __future__ import annotations
 
-import os
-from typing import Any, Optional, Union
+from typing import Any
 
 try:
     from lightning.pytorch import Callback
 except ModuleNotFoundError:
     from pytorch_lightning import Callback
 
-from ..recording import record
+from ._first_steps import FirstSteps
 
 
-class MemlintCallback(Callback):
+class MemlintCallback(FirstSteps, Callback):
     """Records the first `iterations` optimizer steps of a fit, or all of it where that is None."""
-
-    def __init__(
-        self,
-        path: Union[str, os.PathLike[str]] = "snapshot.pickle",
-        *,
-        iterations: Optional[int] = 10,
-        stacks: str = "python",
-    ) -> None:
-        self.recording = record(path, iterations=iterations, stacks=stacks)
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Begins to record."""

@@ -8,25 +8,15 @@ The Trainer has the model on the GPU before its training begins, so that the mod
 
 from __future__ import annotations
 
-import os
-from typing import Any, Optional, Union
+from typing import Any
 
 from transformers import TrainerCallback
 
-from ..recording import record
+from ._first_steps import FirstSteps
 
 
-class MemlintCallback(TrainerCallback):
+class MemlintCallback(FirstSteps, TrainerCallback):
     """Records the first `iterations` optimizer steps of a training, or all of it where that is None."""
-
-    def __init__(
-        self,
-        path: Union[str, os.PathLike[str]] = "snapshot.pickle",
-        *,
-        iterations: Optional[int] = 10,
-        stacks: str = "python",
-    ) -> None:
-        self.recording = record(path, iterations=iterations, stacks=stacks)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Begins to record."""
