@@ -2,8 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod shipped;
+
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use shipped::{code, sources};
 
 /// The pipeline, from the bytes to the command line.
 const PIPELINE: [&str; 26] = [
@@ -37,23 +41,6 @@ const PIPELINE: [&str; 26] = [
 
 /// The modules whose errors people see, and the one report that draws: only they may know miette.
 const MIETTE: [&str; 2] = ["report/text", "cli"];
-
-fn sources() -> Vec<PathBuf> {
-    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
-    let mut files = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|ending| ending == "rs") {
-                files.push(path);
-            }
-        }
-    }
-    files.sort();
-    files
-}
 
 /// A file's path below `src`, without its ending.
 fn name(file: &Path) -> String {
@@ -103,14 +90,6 @@ const SAID_BY_FRAMES: [&str; 10] = [
     "\"unscale_",
     "SavedVariable",
 ];
-
-/// A file's code without its comments and tests.
-fn code(file: &Path) -> String {
-    let text = fs::read_to_string(file).unwrap();
-    let shipped = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
-    let is_code = |line: &&str| !line.trim_start().starts_with("//");
-    shipped.lines().filter(is_code).collect::<Vec<_>>().join("\n")
-}
 
 /// Whether a file is there for tests alone.
 fn is_of_tests(name: &str) -> bool {

@@ -11,6 +11,8 @@
 #[path = "../corpus/case.rs"]
 mod case;
 mod numbers;
+#[path = "../shipped/mod.rs"]
+mod shipped;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;

@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use std::fmt::{Display, Formatter, Result};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use memlint::finding::Severity;
 use memlint::threshold;
 use memlint::unit::Bytes;
 use memlint::verdict::{Bound, Materiality, Replacement, Row};
+
+use crate::shipped::{code, sources};
 
 /// A number that decides verdicts.
 pub(crate) enum Number {
@@ -101,19 +103,6 @@ fn thresholds() -> BTreeSet<String> {
     names
 }
 
-fn sources() -> Vec<PathBuf> {
-    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
-    let mut files = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() { folders.push(path) } else { files.push(path) }
-        }
-    }
-    files.sort();
-    files
-}
-
 /// A number with a fraction in one of the judges is a threshold: it has a name, and this list knows it. What is left are
 /// shares of nothing and halves.
 #[test]
@@ -126,10 +115,12 @@ fn no_judge_has_a_number_of_its_own() {
     let mut files = 0;
     for file in of_judges {
         files += 1;
-        let text = fs::read_to_string(&file).unwrap();
-        let shipped = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
-        let lines = shipped.lines().map(str::trim_start).filter(|line| !line.starts_with("//"));
-        for line in lines.filter(|line| line.contains(": f64 = ") && line.contains("const ")) {
+        let code = code(&file);
+        for line in code
+            .lines()
+            .map(str::trim_start)
+            .filter(|line| line.contains(": f64 = ") && line.contains("const "))
+        {
             own.push(format!("{}: {line}", file.strip_prefix(&root).unwrap().display()));
         }
     }
