@@ -25,10 +25,10 @@ pub(super) fn is_at_work(events: &[Event], frames: &Frames, paths: &Paths, cut: 
 }
 
 /// How sure it is that these are the iterations.
-pub(super) fn of(found_by: FoundBy, cut: &Cut, is_at_work: bool) -> Confidence {
+pub(super) fn of(found_by: FoundBy, cut: &Cut, is_at_work: impl FnOnce() -> bool) -> Confidence {
     match found_by {
         FoundBy::LoopAndOptimizer | FoundBy::ProfilerSteps => Confidence::High,
-        FoundBy::LoopBackEdges if !is_at_work => Confidence::Low,
+        FoundBy::LoopBackEdges if !is_at_work() => Confidence::Low,
         FoundBy::LoopBackEdges if cut.starts.len() >= 4 => Confidence::High,
         FoundBy::LoopBackEdges | FoundBy::OptimizerSteps => Confidence::Medium,
         FoundBy::Annotations | FoundBy::Periodicity | FoundBy::Nothing => Confidence::Low,

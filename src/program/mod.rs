@@ -225,7 +225,8 @@ impl Program {
             marks: &marks,
             paths: &paths,
             loops: &loops,
-            pending: &Pending::of(events, &signs, frees),
+            signs: &signs,
+            frees,
         });
         let scene = phases::Scene { events, signs: &signs, paths: &paths, marks: &marks, cut: &cut, frees };
         let phases = phases::assign(&scene);
@@ -236,7 +237,7 @@ impl Program {
             library_loop,
             loops: turns::runs(&loops, events.len()),
             found_by,
-            confidence: certainty::of(found_by, &cut, certainty::is_at_work(events, frames, &paths, &cut)),
+            confidence: certainty::of(found_by, &cut, || certainty::is_at_work(events, frames, &paths, &cut)),
             phases,
             steps: if marks.has_optimizer() { steps(&marks.steps) } else { Vec::new() },
             zero_grads: steps(&marks.zero_grads),
@@ -266,7 +267,9 @@ struct Sought<'a> {
     marks: &'a Marks,
     paths: &'a Paths,
     loops: &'a loops::Loops,
-    pending: &'a Pending,
+    signs: &'a [signs::Sign],
+    /// Whether frees have stacks of their own.
+    frees: bool,
 }
 
 /// The iterations by the best evidence there is.
@@ -289,7 +292,7 @@ fn find(sought: &Sought) -> (Cut, FoundBy) {
 }
 
 fn by_loops(sought: &Sought) -> Option<(Cut, FoundBy)> {
-    let Sought { snapshot, device, events, marks, paths, loops, pending } = *sought;
+    let Sought { snapshot, device, events, marks, paths, loops, signs, frees } = *sought;
     if loops.edges.is_empty() {
         return None;
     }
@@ -299,10 +302,7 @@ fn by_loops(sought: &Sought) -> Option<(Cut, FoundBy)> {
     if let Some(training) = training {
         let replaying = graphs.then(|| {
             let tally = tally::Tally::of(events, paths, pools);
-            stepless::replaying_loop(
-                &stepless::Stage { events, paths, loops, pending, tally: &tally },
-                &training,
-            )
+            stepless::replaying_loop(&stepless::Stage { events, paths, loops, tally: &tally }, &training)
         });
         if let Some(cut) = replaying.flatten() {
             return Some((cut, FoundBy::LoopBackEdges));
@@ -314,7 +314,8 @@ fn by_loops(sought: &Sought) -> Option<(Cut, FoundBy)> {
         return Some((iterations::join_micro_batches(training, marks), found_by));
     }
     let tally = tally::Tally::of(events, paths, pools);
-    let cut = stepless::main_loop(&stepless::Stage { events, paths, loops, pending, tally: &tally })?;
+    let stage = stepless::Stage { events, paths, loops, tally: &tally };
+    let cut = stepless::main_loop(&stage, &Pending::of(events, signs, frees))?;
     Some((cut, FoundBy::LoopBackEdges))
 }
 

@@ -61,16 +61,15 @@ pub(super) struct Stage<'a> {
     pub(super) events: &'a [Event],
     pub(super) paths: &'a Paths,
     pub(super) loops: &'a Loops,
-    pub(super) pending: &'a Pending,
     pub(super) tally: &'a Tally<'a>,
 }
 
-/// The main loop of a program without steps.
-pub(super) fn main_loop(stage: &Stage<'_>) -> Option<Cut> {
+/// The main loop of a program without steps, outside of what waits for a backward pass.
+pub(super) fn main_loop(stage: &Stage<'_>, pending: &Pending) -> Option<Cut> {
     let candidates = stage.candidates();
     let works = outermost(&candidates)
         .filter(|one| !one.builds || one.sum.in_modules > 0)
-        .filter(|one| !stage.pending.spans(one.start, one.end));
+        .filter(|one| !pending.spans(one.start, one.end));
     let best = works.max_by_key(|one| {
         (!one.is_setup(), one.sum.in_modules > 0, one.sum.allocations, Reverse(one.start))
     })?;
