@@ -253,12 +253,11 @@ impl Recorded<'_> {
             Some((start, end)) => (start.position(), end.position()),
             None => (0, step().unwrap_or(trace.events.len())),
         };
-        let left_behind =
-            self.timeline.iter().take_while(|(_, life)| life.alloc.is_none()).any(|(id, life)| {
-                let given_back = life.given_back().map(Index::position);
-                let of_step = matches!(self.roles.get(id), Role::Gradient | Role::OptimizerState);
-                given_back.is_some_and(|at| (start..end).contains(&at)) || of_step
-            });
+        let left_behind = self.timeline.older().any(|(id, life)| {
+            let given_back = life.given_back().map(Index::position);
+            let of_step = matches!(self.roles.get(id), Role::Gradient | Role::OptimizerState);
+            given_back.is_some_and(|at| (start..end).contains(&at)) || of_step
+        });
         if left_behind { Err(Hidden::FirstIteration) } else { Ok(()) }
     }
 

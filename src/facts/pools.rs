@@ -107,7 +107,7 @@ pub(super) fn default_pool(facts: &Facts) -> PoolPeaks {
     let older = private.iter().filter(|(address, _)| !made.contains(address));
     reserved.change(-older.map(|(address, end)| i128::from(end - address)).sum::<i128>());
     let held_before = bytes(reserved.now);
-    for (id, allocation) in facts.timeline.iter().take_while(|(_, one)| one.alloc.is_none()) {
+    for (id, allocation) in facts.timeline.older() {
         if !is_private(allocation.address) {
             active.change(block(facts, id.position()));
         }

@@ -189,7 +189,7 @@ fn kept_for_nothing(
 /// What is older than the recording and was let go of outside a backward pass, by size.
 fn dropped_older(facts: &Facts) -> BTreeMap<Bytes, Vec<AllocationId>> {
     let mut dropped: BTreeMap<Bytes, Vec<AllocationId>> = BTreeMap::new();
-    for (id, one) in facts.timeline.iter().take_while(|(_, one)| one.alloc.is_none()) {
+    for (id, one) in facts.timeline.older() {
         let phase = one.free_requested.map(|event| facts.phase(event));
         if phase
             .is_some_and(|phase| !matches!(phase, Phase::Backward | Phase::Recomputation | Phase::ZeroGrad))

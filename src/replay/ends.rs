@@ -43,7 +43,7 @@ impl Script {
         steps.extend(self.steps.iter().filter(|(_, step)| stays(step)));
         // Stable: what ends with an event is gone when the event's own request comes, as it is in the curve of lifetimes.
         steps.sort_by_key(|(at, _)| *at);
-        let gone = timeline.iter().take_while(|(_, one)| one.alloc.is_none());
+        let gone = timeline.older();
         let gone: Vec<_> = gone.filter(|(id, _)| ends.get(id) == Some(&None)).map(|(_, one)| one).collect();
         let addresses: FxHashSet<u64> = gone.iter().map(|one| one.address).collect();
         let at_start =

@@ -149,7 +149,7 @@ impl<'a> Machine<'a> {
             known.extend(active.map(|block| (block.address, block.size)));
         }
         let mut total = Bytes::ZERO;
-        for (id, allocation) in self.timeline.iter().take_while(|(_, one)| one.alloc.is_none()) {
+        for (id, allocation) in self.timeline.older() {
             let size = known.get(&allocation.address).filter(|_| allocation.free.is_none()).copied();
             let rounded = rounding::round(allocation.bytes, &self.tuning);
             let extent = self.layout.take_exactly(allocation.address, size.map_or(rounded, Bytes::get));

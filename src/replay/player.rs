@@ -65,7 +65,7 @@ impl<'a, D: Driver> Player<'a, D> {
         let script = recorded.script;
         let allocator = Allocator::new(tuning, order, script.pools.len(), script.steps.len(), driver);
         let blocks = vec![None; recorded.timeline.allocations.len()];
-        let older = recorded.timeline.iter().take_while(|(_, one)| one.alloc.is_none());
+        let older = recorded.timeline.older();
         let older = older.map(|(id, one)| (one.address, id)).collect();
         let requested = Level::start(script.requested_at_start);
         let mut player = Player { allocator, recorded, blocks, older, requested };

@@ -131,6 +131,11 @@ impl Timeline {
         self.allocations.get(id.position())
     }
 
+    /// What is older than the first event, with its ids: it stands first.
+    pub fn older(&self) -> impl Iterator<Item = (AllocationId, &Allocation)> {
+        self.iter().take_while(|(_, one)| one.alloc.is_none())
+    }
+
     /// All allocations with their ids.
     pub fn iter(&self) -> impl Iterator<Item = (AllocationId, &Allocation)> {
         self.allocations.iter().enumerate().filter_map(|(at, one)| Some((AllocationId::at(at)?, one)))

@@ -81,7 +81,7 @@ fn older(facts: &Facts) -> Option<Older> {
 fn standing(facts: &Facts) -> Option<BTreeMap<Bytes, Vec<AllocationId>>> {
     let mut standing: BTreeMap<Bytes, Vec<AllocationId>> = BTreeMap::new();
     let mut gone: BTreeMap<Bytes, usize> = BTreeMap::new();
-    for (id, one) in facts.timeline.iter().take_while(|(_, one)| one.alloc.is_none()) {
+    for (id, one) in facts.timeline.older() {
         match one.given_back() {
             None => standing.entry(one.bytes).or_default().push(id),
             Some(_) => *gone.entry(one.bytes).or_default() += 1,

@@ -41,7 +41,7 @@ fn replaced(facts: &Facts) -> Vec<Replaced> {
             stays.entry(one.bytes).or_default().push((born, id));
         }
     }
-    let older = facts.timeline.iter().take_while(|(_, one)| one.alloc.is_none());
+    let older = facts.timeline.older();
     let mut gone: Vec<(EventIndex, AllocationId, Bytes)> = older
         .filter(|(id, _)| may_overlap(facts.role(*id)))
         .filter_map(|(id, one)| Some((one.free_requested?, id, one.bytes)))
