@@ -7,21 +7,28 @@ use crate::frames::Frames;
 use crate::snapshot::{Action, Event};
 use crate::unit::Confidence;
 
-/// Whether a loop does something itself: its own line or function allocates (a batch, a result), or calls a model. A loop that only
-/// calls the program's own functions may be one over the layers of a model that is written as such.
+/// Whether a loop does something itself: its turns begin with an allocation of its own line or function (a batch), or it calls a model. A
+/// loop that only calls the program's own functions may be one over the layers of a model that is written as such.
 pub(super) fn is_at_work(events: &[Event], frames: &Frames, paths: &Paths, cut: &Cut) -> bool {
     let Some(header) = cut.header else { return true };
     let looping = frames.function(header.frame);
-    // What stands before the loop and behind it is in the first iteration and in the last.
-    let (first, end) = match &*cut.starts {
-        [_, second, .., last] => (*second, *last),
-        _ => (cut.starts.first().copied().unwrap_or(0), cut.end),
+    let made = |start: usize, end: usize| {
+        let inside = events.iter().take(end).skip(start).filter(|event| event.action == Action::Alloc);
+        inside.filter_map(|event| paths.get(paths.of_event(event)?))
     };
-    let inside = events.iter().take(end).skip(first).filter(|event| event.action == Action::Alloc);
-    inside.filter_map(|event| paths.get(paths.of_event(event)?)).any(|path| {
-        let own = path.frames.iter().rev().find(|frame| frames.is_own(**frame));
-        path.calls_module || own.is_some_and(|own| frames.function(*own) == looping)
-    })
+    let begins_itself = |(start, end): (usize, usize)| {
+        let own = made(start, end)
+            .next()
+            .and_then(|path| path.frames.iter().rev().find(|frame| frames.is_own(**frame)));
+        own.is_some_and(|own| frames.function(*own) == looping)
+    };
+    // What stands before the loop and behind it is in the first iteration and in the last.
+    let inner = cut.starts.len().saturating_sub(2).max(1);
+    let turns: Vec<(usize, usize)> =
+        cut.spans().skip(usize::from(cut.starts.len() > 1)).take(inner).collect();
+    let begun = turns.iter().filter(|turn| begins_itself(**turn)).count();
+    let calls = || turns.iter().any(|(start, end)| made(*start, *end).any(|path| path.calls_module));
+    begun * 2 > turns.len() || calls()
 }
 
 /// How sure it is that these are the iterations.

@@ -20,7 +20,7 @@
 
 use std::collections::BTreeMap;
 
-use super::loops::{Edge, Loops};
+use super::loops::{Edge, EdgeKind, Loops};
 use super::marks::Marks;
 use crate::unit::FrameId;
 
@@ -101,15 +101,17 @@ const MOST_LEVELS: usize = 6;
 /// The iterations of the innermost loop into which the steps fall evenly. Where one loop trains the critic five times and
 /// the generator's step follows outside it, that is the loop around both.
 fn even(loops: &Loops, marks: &Marks, bounds: &[Edge], events: usize) -> Option<Cut> {
-    let mut levels: Vec<(usize, u32)> = bounds.iter().map(|edge| (edge.depth, edge.to)).collect();
+    // Of two edges to one line the one that calls the same again lies deeper than the one that comes from below.
+    let level = |edge: &Edge| (edge.depth, edge.to, edge.kind == EdgeKind::Reentry);
+    let mut levels: Vec<(usize, u32, bool)> = bounds.iter().map(level).collect();
     levels.sort_unstable();
     levels.dedup();
     let all = part(tile(loops, bounds, main_node(loops, bounds)?, events), marks);
     if !marks.has_optimizer() || is_even(&all, marks) {
         return Some(all);
     }
-    let outer = levels.iter().rev().skip(1).take(MOST_LEVELS).find_map(|&level| {
-        let kept: Vec<Edge> = bounds.iter().filter(|edge| (edge.depth, edge.to) <= level).copied().collect();
+    let outer = levels.iter().rev().skip(1).take(MOST_LEVELS).find_map(|&most| {
+        let kept: Vec<Edge> = bounds.iter().filter(|edge| level(edge) <= most).copied().collect();
         let cut = tile(loops, &kept, main_node(loops, &kept)?, events);
         (cut.starts.len() >= 2 && is_even(&cut, marks)).then_some(cut)
     });
@@ -201,7 +203,16 @@ pub(super) fn tile(loops: &Loops, bounds: &[Edge], main: u32, events: usize) -> 
         }
     }
     let end = end_of(loops, bounds, last.event).unwrap_or(events);
+    let end = loops.left_by_head(last.event, end, &heads(bounds)).unwrap_or(end);
     Cut { starts, end, header: header(bounds, main), begins_inside, micro_batches: Vec::new() }
+}
+
+/// The lines that edges go to, with their nodes.
+pub(super) fn heads(bounds: &[Edge]) -> Vec<(u32, u32)> {
+    let mut heads: Vec<(u32, u32)> = bounds.iter().map(|edge| (edge.node, edge.to)).collect();
+    heads.sort_unstable();
+    heads.dedup();
+    heads
 }
 
 /// The first event of the first iteration: the last time before the first edge that its call came to the loop's lines.

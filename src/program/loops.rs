@@ -90,6 +90,8 @@ pub(super) struct Edge {
 pub(super) struct Loops {
     /// Confirmed edges, by event.
     pub(super) edges: Vec<Edge>,
+    /// Moves back that nothing confirmed and after which nothing was allocated, by event: a `with` block is left, or a loop.
+    pub(super) idle: Vec<Edge>,
     /// All calls.
     pub(super) activations: Vec<Activation>,
     /// All nodes.
@@ -98,4 +100,21 @@ pub(super) struct Loops {
     pub(super) running: Vec<Vec<(u32, u32)>>,
     /// The first event of the main thread.
     pub(super) first: Option<usize>,
+}
+
+impl Loops {
+    /// The event with which a loop is left through its head: what the loop held (its iterator, the last batch) goes with the
+    /// jump back that begins no turn. `from` is its last turn's first event, `until` the event at which its call shows elsewhere,
+    /// `heads` the node and the lines to which its turns jump back.
+    pub(super) fn left_by_head(&self, from: usize, until: usize, heads: &[(u32, u32)]) -> Option<usize> {
+        let first = self.idle.partition_point(|edge| edge.event <= from);
+        let idle: Vec<&Edge> = self.idle.iter().skip(first).take_while(|edge| edge.event < until).collect();
+        let is_idle = |at: usize| idle.binary_search_by_key(&at, |edge| edge.event).is_ok();
+        let leaves = |edge: &&&Edge| {
+            let visits = self.activations.get(edge.activation as usize).map_or(&[][..], |call| &call.visits);
+            let later = visits.get(visits.partition_point(|(at, _)| *at <= edge.event)..).unwrap_or_default();
+            heads.contains(&(edge.node, edge.to)) && later.iter().all(|(at, _)| *at >= until || is_idle(*at))
+        };
+        idle.iter().find(leaves).map(|edge| edge.event)
+    }
 }

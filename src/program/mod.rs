@@ -50,7 +50,7 @@ use crate::timeline::Timeline;
 use crate::unit::{Confidence, DeviceIndex, EventIndex, FrameId, Index, IterationIndex, Micros};
 use iterations::Cut;
 use marks::{Marks, StepsFrom};
-use paths::Paths;
+use paths::{Paths, Thread};
 use pending::Pending;
 
 /// What one device's trace says of the program.
@@ -215,19 +215,29 @@ impl Program {
         let signs = signs::read(snapshot, frames);
         let frees = timeline.frees_have_stacks();
         let marks = Marks::of(snapshot, events, &signs, frees);
-        let paths = Paths::of(snapshot, frames, events);
         let moments: Vec<usize> = marks.steps.iter().map(|step| step.end).collect();
-        let loops = walk::walk(frames, &paths, events, frees, &moments);
-        let (cut, found_by) = find(&Sought {
-            snapshot,
-            device: timeline.device,
-            events,
-            marks: &marks,
-            paths: &paths,
-            loops: &loops,
-            signs: &signs,
-            frees,
-        });
+        let search = |paths: Paths, thread: Thread| {
+            let loops = walk::walk(frames, &paths, events, frees, &moments);
+            let (cut, found_by) = find(&Sought {
+                snapshot,
+                device: timeline.device,
+                events,
+                marks: &marks,
+                paths: &paths,
+                loops: &loops,
+                signs: &signs,
+                frees,
+                thread,
+            });
+            (paths, loops, cut, found_by)
+        };
+        let of = |thread: Thread| Paths::of(snapshot, frames, events, thread);
+        let mut found = search(of(Thread::Main).unwrap_or_default(), Thread::Main);
+        if found.3 == FoundBy::Nothing {
+            let busiest = of(Thread::Busiest).map(|paths| search(paths, Thread::Busiest));
+            found = busiest.filter(|other| other.3 != FoundBy::Nothing).unwrap_or(found);
+        }
+        let (paths, loops, cut, found_by) = found;
         let scene = phases::Scene { events, signs: &signs, paths: &paths, marks: &marks, cut: &cut, frees };
         let phases = phases::assign(&scene);
         let (main_loop, library_loop) = place(frames, &loops, &cut);
@@ -270,6 +280,8 @@ struct Sought<'a> {
     signs: &'a [signs::Sign],
     /// Whether frees have stacks of their own.
     frees: bool,
+    /// Whose paths are followed.
+    thread: Thread,
 }
 
 /// The iterations by the best evidence there is.
@@ -292,7 +304,7 @@ fn find(sought: &Sought) -> (Cut, FoundBy) {
 }
 
 fn by_loops(sought: &Sought) -> Option<(Cut, FoundBy)> {
-    let Sought { snapshot, device, events, marks, paths, loops, signs, frees } = *sought;
+    let Sought { snapshot, device, events, marks, paths, loops, signs, frees, thread } = *sought;
     if loops.edges.is_empty() {
         return None;
     }
@@ -302,7 +314,10 @@ fn by_loops(sought: &Sought) -> Option<(Cut, FoundBy)> {
     if let Some(training) = training {
         let replaying = graphs.then(|| {
             let tally = tally::Tally::of(events, paths, pools);
-            stepless::replaying_loop(&stepless::Stage { events, paths, loops, tally: &tally }, &training)
+            stepless::replaying_loop(
+                &stepless::Stage { events, paths, loops, tally: &tally, thread },
+                &training,
+            )
         });
         if let Some(cut) = replaying.flatten() {
             return Some((cut, FoundBy::LoopBackEdges));
@@ -314,7 +329,7 @@ fn by_loops(sought: &Sought) -> Option<(Cut, FoundBy)> {
         return Some((iterations::join_micro_batches(training, marks), found_by));
     }
     let tally = tally::Tally::of(events, paths, pools);
-    let stage = stepless::Stage { events, paths, loops, tally: &tally };
+    let stage = stepless::Stage { events, paths, loops, tally: &tally, thread };
     let cut = stepless::main_loop(&stage, &Pending::of(events, signs, frees))?;
     Some((cut, FoundBy::LoopBackEdges))
 }

@@ -5,6 +5,8 @@
 //! or parameters, never the program's own; what is cut off costs neither time nor memory. Equal paths have equal ids, so
 //! that most events need one comparison.
 
+use std::cmp::Reverse;
+
 use rustc_hash::FxHashMap;
 
 use crate::frames::{Frames, Method, Owner, PhaseSign};
@@ -41,11 +43,25 @@ pub(super) struct Paths {
     distinct: Vec<Path>,
 }
 
+/// Whose paths are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Thread {
+    /// The thread that runs the program's file.
+    Main,
+    /// The one that does most, where that is another: a server's worker.
+    Busiest,
+}
+
 impl Paths {
-    /// The paths of a device's stacks. Stacks of other threads have none.
-    pub(super) fn of(snapshot: &Snapshot, frames: &Frames, events: &[Event]) -> Paths {
+    /// The paths of a device's stacks; `None` where no such thread has any. Stacks of other threads have none.
+    pub(super) fn of(
+        snapshot: &Snapshot,
+        frames: &Frames,
+        events: &[Event],
+        thread: Thread,
+    ) -> Option<Paths> {
         let weights = weights(snapshot, events);
-        let Some(root) = main_root(snapshot, frames, &weights) else { return Paths::default() };
+        let root = root(snapshot, frames, &weights, thread)?;
         let mut known: FxHashMap<(Vec<FrameId>, Option<FunctionId>), u32> = FxHashMap::default();
         let (mut sites, mut bodies) = (FxHashMap::default(), FxHashMap::default());
         let stacks = snapshot.stacks.len();
@@ -82,7 +98,7 @@ impl Paths {
                 *slot = Some(id);
             }
         }
-        made
+        Some(made)
     }
 
     /// The path of an event's stack.
@@ -139,21 +155,45 @@ fn is_hook(frames: &Frames, stack: StackId) -> bool {
     frames.python(stack).first().is_some_and(|outermost| frames.phase(*outermost) != PhaseSign::Thread)
 }
 
-/// The outermost function of the main thread: one under which files' own code runs, or else the one with most events,
-/// PyTorch's own threads (autograd engine, pin-memory) and `threading`'s last.
-fn main_root(snapshot: &Snapshot, frames: &Frames, weights: &[u32]) -> Option<FunctionId> {
-    let mut roots: FxHashMap<FunctionId, (bool, bool, u64)> = FxHashMap::default();
+/// The outermost function of a thread. That of the main one is one under which files' own code runs, or else the one with most events,
+/// PyTorch's own threads (autograd engine, pin-memory) and `threading`'s last. The busiest one has most events under the user's own lines;
+/// none if that is the main one.
+fn root(snapshot: &Snapshot, frames: &Frames, weights: &[u32], thread: Thread) -> Option<FunctionId> {
+    let mut roots: FxHashMap<FunctionId, Root> = FxHashMap::default();
     for (stack, &weight) in snapshot.stacks.ids().zip(weights).filter(|(_, weight)| **weight > 0) {
         let python = frames.python(stack);
         let Some(outermost) = python.first().and_then(|frame| frames.get(*frame)) else { continue };
-        let (own, script, sum) = roots.entry(outermost.function).or_default();
-        *own = outermost.owner != Owner::Torch && outermost.phase != PhaseSign::Thread;
-        *script = *script || python.iter().any(|frame| frames.method(*frame) == Method::Module);
-        *sum += u64::from(weight);
+        let root = roots.entry(outermost.function).or_default();
+        root.own = outermost.owner != Owner::Torch && outermost.phase != PhaseSign::Thread;
+        root.script = root.script || python.iter().any(|frame| frames.method(*frame) == Method::Module);
+        root.events += u64::from(weight);
+        root.users += if frames.user(stack).next().is_some() { u64::from(weight) } else { 0 };
     }
-    let mut all: Vec<_> = roots.into_iter().collect();
-    all.sort_unstable_by_key(|&(function, weight)| (weight, std::cmp::Reverse(function)));
-    all.last().map(|&(function, _)| function)
+    let main = roots
+        .iter()
+        .max_by_key(|(function, root)| ((root.own, root.script, root.events), Reverse(**function)));
+    match thread {
+        Thread::Main => main.map(|(function, _)| *function),
+        Thread::Busiest => {
+            let busiest = roots.iter().max_by_key(|(function, root)| (root.users, Reverse(**function)));
+            busiest
+                .map(|(function, _)| *function)
+                .filter(|busiest| Some(busiest) != main.map(|(main, _)| main))
+        }
+    }
+}
+
+/// What a thread's outermost function is known by.
+#[derive(Default)]
+struct Root {
+    /// Neither PyTorch's nor `threading`'s.
+    own: bool,
+    /// Files' own code runs under it.
+    script: bool,
+    /// Its events.
+    events: u64,
+    /// Those under lines of the user's.
+    users: u64,
 }
 
 fn path(frames: &Frames, root: FunctionId, stack: StackId) -> Option<Path> {

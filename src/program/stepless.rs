@@ -18,9 +18,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::iterations::{Cut, tile};
+use super::iterations::{Cut, heads, tile};
 use super::loops::{Activation, Edge, EdgeKind, Loops};
-use super::paths::Paths;
+use super::paths::{Paths, Thread};
 use super::pending::Pending;
 use super::tally::{Sum, Tally};
 use crate::frames::Owner;
@@ -62,6 +62,8 @@ pub(super) struct Stage<'a> {
     pub(super) paths: &'a Paths,
     pub(super) loops: &'a Loops,
     pub(super) tally: &'a Tally<'a>,
+    /// Whose paths these are: a worker's loop over its tasks is seldom the user's.
+    pub(super) thread: Thread,
 }
 
 /// The main loop of a program without steps, outside of what waits for a backward pass.
@@ -98,10 +100,10 @@ fn outermost(candidates: &[Candidate]) -> impl Iterator<Item = &Candidate> {
 }
 
 impl Stage<'_> {
-    /// All loops: the user's, or a library's where the user has none. By start, the outer one first.
+    /// All loops: the user's, or a library's where the user has none; a worker's whosever they are. By start, the outer one first.
     fn candidates(&self) -> Vec<Candidate> {
         let edges = without_chance_reentries(self.loops);
-        let users = |edge: &&Edge| self.origin_is_user(edge.node);
+        let users = |edge: &&Edge| self.thread == Thread::Busiest || self.origin_is_user(edge.node);
         let mut found = self.gather(edges.iter().filter(users).copied());
         if found.is_empty() {
             found = self.gather(edges.iter().filter(|edge| !self.origin_is_user(edge.node)).copied());
@@ -227,7 +229,9 @@ impl Stage<'_> {
         best.edges.sort_by_key(|edge| edge.event);
         let mut cut = tile(self.loops, &best.edges, best.node, self.events.len());
         (cut.starts.len() >= 2).then(|| {
-            cut.end = best.end.max(cut.starts.last().map_or(0, |last| last + 1));
+            let last = cut.starts.last().copied().unwrap_or(0);
+            let end = best.end.max(last + 1);
+            cut.end = self.loops.left_by_head(last, end, &heads(&best.edges)).unwrap_or(end);
             cut
         })
     }

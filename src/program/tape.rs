@@ -24,6 +24,7 @@ impl Tape {
             "@hook" => ("/v/site-packages/torch/optim/optimizer.py", "wrapper", 526),
             "@zero" => ("/v/site-packages/torch/optim/optimizer.py", "zero_grad", 1066),
             "@decorator" => ("/v/site-packages/torch/utils/_contextlib.py", "decorate_context", 124),
+            "@thread" => ("/usr/lib/python3.11/threading.py", "_bootstrap", 1002),
             "@recompute" => ("/v/site-packages/torch/utils/checkpoint.py", "unpack_hook", 1100),
             _ => {
                 let (name, line) = text.split_once(':').unwrap();

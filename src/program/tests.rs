@@ -34,6 +34,85 @@ fn a_training_loop_is_cut_at_its_back_edges() {
 }
 
 #[test]
+fn what_goes_when_a_loop_is_left_is_not_its_last_turns() {
+    let mut tape = Tape::default();
+    for _ in 0..4 {
+        tape.train("", "main", 10);
+    }
+    let end = tape.events.len();
+    // The iterator goes, and with it all that it kept.
+    tape.free("main:10");
+    tape.free("main:10");
+    tape.alloc("main:20");
+    assert_eq!(tape.program().iterations.last().map(|one| one.end.position()), Some(end));
+
+    let mut tape = Tape::default();
+    for _ in 0..4 {
+        tape.alloc("main:10");
+        tape.alloc("main:12 @module forward:5");
+    }
+    let end = tape.events.len();
+    tape.free("main:10");
+    tape.alloc("main:20");
+    assert_eq!(
+        tape.program().iterations.last().map(|one| one.end.position()),
+        Some(end),
+        "nor where none trains"
+    );
+
+    let mut tape = Tape::default();
+    for _ in 0..4 {
+        tape.alloc("main:10");
+        tape.alloc("main:12 @module forward:5");
+        // A `with` block is left, and the turn goes on.
+        tape.free("main:11");
+        tape.alloc("main:13 @module forward:5");
+    }
+    let end = tape.events.len();
+    tape.alloc("main:20");
+    assert_eq!(tape.program().iterations.last().map(|one| one.end.position()), Some(end));
+}
+
+#[test]
+fn two_updates_by_one_call_and_a_third_are_one_iteration() {
+    let mut tape = Tape::default();
+    let mut begins = Vec::new();
+    for _ in 0..4 {
+        begins.push(tape.events.len());
+        for _ in 0..2 {
+            tape.alloc("main:12");
+            tape.train("main:12", "critic", 40);
+            tape.free("main:12");
+        }
+        tape.train("main:13", "generator", 60);
+        tape.free("main:13");
+    }
+    assert_eq!(starts(&tape.program()), begins);
+}
+
+#[test]
+fn a_worker_that_does_the_work_is_followed_where_the_main_thread_shows_no_loop() {
+    let mut tape = Tape::default();
+    tape.alloc("<module>:3 build:40");
+    for _ in 0..4 {
+        tape.alloc("@thread serve:12");
+        tape.alloc("@thread serve:13 @module forward:5");
+    }
+    let program = tape.program();
+    assert_eq!((program.iterations.len(), program.found_by), (4, FoundBy::LoopBackEdges));
+
+    let mut tape = Tape::default();
+    for _ in 0..3 {
+        tape.train("", "main", 10);
+    }
+    for _ in 0..9 {
+        tape.alloc("@thread serve:12");
+        tape.alloc("@thread serve:13 @module forward:5");
+    }
+    assert_eq!(tape.program().iterations.len(), 3, "the main thread's own loop goes first");
+}
+
+#[test]
 fn phases_follow_one_another_in_an_iteration() {
     let mut tape = Tape::default();
     tape.alloc("main:3 build:40");

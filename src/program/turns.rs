@@ -42,14 +42,14 @@ pub(super) fn runs(loops: &Loops, events: usize) -> Vec<LoopRun> {
         targets.sort_unstable();
         targets.dedup();
         let each = targets.into_iter().take(MOST_OF_A_CALL);
-        found.extend(each.filter_map(|line| run(activation, &edges, line, events)));
+        found.extend(each.filter_map(|line| run(loops, activation, &edges, line, events)));
     }
     found.sort_by_key(|run| (run.starts.first().copied(), run.end));
     found
 }
 
 /// The loop of a call whose head is at `line`.
-fn run(activation: &Activation, edges: &[&Edge], line: u32, events: usize) -> Option<LoopRun> {
+fn run(loops: &Loops, activation: &Activation, edges: &[&Edge], line: u32, events: usize) -> Option<LoopRun> {
     let own = |edge: &&&Edge| edge.to == line;
     let (first, last) = (edges.iter().find(own)?, edges.iter().rfind(own)?);
     let between =
@@ -62,6 +62,7 @@ fn run(activation: &Activation, edges: &[&Edge], line: u32, events: usize) -> Op
     let highest = edges.iter().filter(own).map(|edge| edge.highest.max(edge.from)).max()?;
     let left = visits().find(|(at, to)| *at > last.event && (*to > highest || *to < line)).map(|one| one.0);
     let end = left.or(activation.end).unwrap_or(events);
+    let end = loops.left_by_head(last.event, end, &[(last.node, line)]).unwrap_or(end);
     let starts: Vec<EventIndex> = starts.into_iter().filter_map(EventIndex::at).collect();
     (starts.len() >= 3).then_some(LoopRun { frame: first.frame, starts, end: EventIndex::at(end)? })
 }

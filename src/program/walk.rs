@@ -336,11 +336,13 @@ impl Walker<'_> {
         }
         sure.sort_unstable();
         sure.dedup();
+        self.found.edges.sort_by_key(|edge| edge.event);
+        self.found.idle =
+            self.found.edges.iter().filter(|edge| !edge.confirmed && !edge.used).copied().collect();
         self.found.edges.retain(|edge| {
             let known = |from| sure.binary_search(&(edge.node, edge.to, from)).is_ok();
             edge.confirmed || (edge.used && (known(Some(edge.from)) || known(None)))
         });
-        self.found.edges.sort_by_key(|edge| edge.event);
         self.found
     }
 }
