@@ -12,6 +12,7 @@
 use rustc_hash::FxHashSet;
 
 use crate::facts::kind::{Kind, Lost};
+use crate::facts::updates;
 use crate::finding::{Absent, Hidden, Silence};
 use crate::frames::Frames;
 use crate::program::{FoundBy, Phase, Program};
@@ -41,6 +42,7 @@ pub struct Evidence {
     first_iteration: Result<(), Hidden>,
     gradients: Result<(), Hidden>,
     steps: Result<(), Silence>,
+    updates: Result<(), Silence>,
     ran_out: bool,
 }
 
@@ -78,9 +80,12 @@ impl Evidence {
             first_iteration: recorded.first_iteration(trace),
             gradients: recorded.gradients(trace),
             steps: Ok(()),
+            updates: Ok(()),
             ran_out: trace.events.iter().any(|event| event.action == Action::OutOfMemory),
         };
         evidence.steps = recorded.steps(trace, &evidence);
+        let clears = || updates::clears(program, timeline, roles);
+        evidence.updates = evidence.steps.or_else(|silence| if clears() { Ok(()) } else { Err(silence) });
         evidence.kind = Kind::of(lost, timeline, program, &evidence);
         evidence
     }
@@ -141,6 +146,11 @@ impl Evidence {
     /// Whether it is seen how gradients come and go.
     pub fn gradients(&self) -> Result<(), Hidden> {
         self.gradients
+    }
+
+    /// Whether it is seen that parameters are updated: by steps, or by gradients that are cleared in each iteration.
+    pub fn updates(&self) -> Result<(), Silence> {
+        self.updates
     }
 
     /// Whether steps of an optimizer are seen; where they are not, whether there are none.

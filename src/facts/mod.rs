@@ -29,6 +29,7 @@ mod siblings;
 mod steady;
 mod unscalings;
 mod unused_graphs;
+mod updates;
 
 use std::sync::OnceLock;
 
@@ -58,7 +59,7 @@ pub use unused_graphs::UnusedGraph;
 
 use crate::frames::Frames;
 use crate::lives::{Change, Changes, Turns};
-use crate::program::{Phase, Program};
+use crate::program::{Phase, Program, Step};
 use crate::replay::Replay;
 use crate::role::{Role, Roles};
 use crate::snapshot::{DeviceTrace, Snapshot};
@@ -118,6 +119,7 @@ pub struct Facts<'a> {
     module_calls: OnceLock<Vec<ModuleCall>>,
     unused_graphs: OnceLock<Vec<UnusedGraph>>,
     trials: OnceLock<Option<Trials>>,
+    updates: OnceLock<Vec<Step>>,
 }
 
 impl<'a> Facts<'a> {
@@ -149,6 +151,7 @@ impl<'a> Facts<'a> {
             module_calls: OnceLock::new(),
             unused_graphs: OnceLock::new(),
             trials: OnceLock::new(),
+            updates: OnceLock::new(),
         })
     }
 
@@ -160,6 +163,12 @@ impl<'a> Facts<'a> {
     /// The phase of an event.
     pub fn phase(&self, event: EventIndex) -> Phase {
         self.program.phase(event)
+    }
+
+    /// When parameters are updated: the optimizer's steps, or where an optimizer of the program's own leaves no mark, the stretches in which
+    /// it must have run.
+    pub fn updates(&self) -> &[Step] {
+        self.updates.get_or_init(|| updates::updates(self))
     }
 
     /// The allocations of a role, oldest first.

@@ -15,7 +15,7 @@ use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, Index, StackId, c
 declare_rule! {
     /// Old gradients live through the next forward pass and raise the peak.
     LateZeroGrad = "late-zero-grad", Peak, Warning,
-    needs: [History, Optimizer],
+    needs: [History, Updates],
     summary: "old gradients live through the next forward pass and raise the peak",
 }
 
@@ -38,7 +38,8 @@ impl LateZeroGrad {
         }
         let cleared = clearing_stack(facts, &late);
         let of_a_framework = cleared.is_some_and(|stack| is_of_a_framework(facts, stack));
-        let sure = if facts.calls.annotated { Confidence::High } else { Confidence::Medium };
+        let seen = facts.calls.annotated && !facts.program.steps.is_empty();
+        let sure = if seen { Confidence::High } else { Confidence::Medium };
         let about: Vec<AllocationId> = late.iter().map(|one| one.id).collect();
         let told = move |worth: &Worth| tell(facts, &late, cleared, worth);
         let claim = Claim::new(&Self::META, about, Mending::lives(mended), told).sure(sure);
@@ -48,7 +49,7 @@ impl LateZeroGrad {
 
 /// Gradients that a step used and that were given back later, with the last such step.
 fn late_gradients(facts: &Facts) -> Vec<Late> {
-    let steps = &facts.program.steps;
+    let steps = facts.updates();
     let done = end_of_training(facts);
     let late = facts.timeline.iter().filter_map(|(id, one)| {
         let freed = one.free_requested?;
@@ -78,7 +79,7 @@ fn end_of_training(facts: &Facts) -> Option<EventIndex> {
     let is_gradient = |id: &AllocationId| facts.role(*id) == Role::Gradient;
     let gradients = facts.timeline.iter().filter(|(id, _)| is_gradient(id));
     let last_gradient = gradients.filter_map(|(_, one)| one.alloc).max();
-    last_gradient.max(facts.program.steps.last().map(|step| step.end))
+    last_gradient.max(facts.updates().last().map(|step| step.end))
 }
 
 fn tell(facts: &Facts, late: &[Late], cleared: Option<StackId>, worth: &Worth) -> Finding {

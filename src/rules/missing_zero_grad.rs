@@ -20,7 +20,7 @@ use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, Index, StackId, c
 declare_rule! {
     /// Gradients are never cleared between iterations.
     MissingZeroGrad = "missing-zero-grad", Leak, Error,
-    needs: [History, Gradients, Optimizer],
+    needs: [History, Gradients, Updates],
     summary: "gradients are never cleared between iterations",
 }
 
@@ -63,12 +63,14 @@ fn newer<'f>(facts: &'f Facts<'f>) -> Option<Claim<'f>> {
     // A single tensor is rather a library's workspace: cuBLAS makes one on the engine's thread, in the first
     // backward pass and for good.
     let first = kept.first().and_then(|one| one.allocation.alloc).filter(|_| kept.len() >= 2)?;
-    let steps: Vec<Step> = after(&facts.program.steps, first);
+    let steps: Vec<Step> = after(facts.updates(), first);
     let zeroed = after(&facts.program.zero_grads, first).len();
     if steps.len() < 2 {
         return None;
     }
     let cause = match (cleared_gradients(facts), zeroed) {
+        // What no step uses may be meant to add up.
+        (0, _) if facts.program.steps.is_empty() => return None,
         (0, 0) => Cause::NeverCalled,
         // Called, and yet nothing is ever freed: `set_to_none=False`.
         (0, _) => return None,
@@ -169,7 +171,7 @@ fn dies_in_its_iteration(facts: &Facts, id: AllocationId) -> bool {
 /// How many gradients live over a step and are freed while the loop runs. (What is freed after it, the end of the function
 /// frees.)
 fn cleared_gradients(facts: &Facts) -> usize {
-    let steps = &facts.program.steps;
+    let steps = facts.updates();
     let loop_end = facts.iteration_ends().last().copied().unwrap_or(0);
     let over_a_step = |allocation: &Allocation| {
         let (Some(born), Some(died)) = (allocation.alloc, allocation.free) else { return false };
@@ -225,7 +227,7 @@ fn confidence(facts: &Facts, cause: Cause, steps: &[Step]) -> Confidence {
     match cause {
         Cause::NeverCalled if !facts.calls.annotated => Confidence::Low,
         _ if facts.evidence.stacks().is_err() => Confidence::Low,
-        Cause::NotInOptimizer if several => Confidence::Medium,
+        Cause::NotInOptimizer if several || facts.program.steps.is_empty() => Confidence::Medium,
         _ => Confidence::High,
     }
 }

@@ -103,6 +103,8 @@ pub enum Need {
     Gradients,
     /// At least one optimizer step.
     Optimizer,
+    /// The same, or an optimizer of the program's own that clears gradients.
+    Updates,
 }
 
 impl Need {
@@ -119,6 +121,7 @@ impl Need {
             Need::Beginning => evidence.beginning(),
             Need::Gradients => evidence.gradients(),
             Need::Optimizer => return evidence.steps(),
+            Need::Updates => return evidence.updates(),
         }
         .map_err(Silence::Blind)
     }
