@@ -1,12 +1,13 @@
 //! Optimizer state that is allocated again and again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::claim::{Claim, Mending, Place, Telling, Worth, related};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, StateMaking};
 use crate::finding::{Finding, Measure, Related, Severity, Value};
 use crate::lives::{Change, Changes};
+use crate::role::Role;
 use crate::threshold::Threshold;
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, StackId, count};
 
@@ -132,8 +133,10 @@ fn regrown<'a>(facts: &'a Facts) -> &'a [StateMaking] {
         [a, b] => same_line(a) == same_line(b),
         _ => true,
     });
-    let new_groups = new_groups(facts, makings);
-    if makings.len() < 2 || !alike || new_groups || new_models.count() * 2 >= makings.len() {
+    // Of a recording that begins late, what is older may be state, too.
+    let knows_first = facts.evidence.first_iteration().is_ok();
+    let meant = new_groups(facts, makings) || (knows_first && has_parameters_for_all(facts, makings));
+    if makings.len() < 2 || !alike || meant || new_models.count() * 2 >= makings.len() {
         &[]
     } else {
         makings
@@ -149,6 +152,36 @@ fn new_groups(facts: &Facts, makings: &[StateMaking]) -> bool {
     let ((state, gradients), (state_then, gradients_then)) = (last.alive(facts), first.alive(facts));
     let outgrown = state.share_of(gradients) > OUTGROWN.get() * state_then.share_of(gradients_then);
     facts.bytes(&kept) > facts.bytes(&earlier) && gradients > Bytes::ZERO && !outgrown
+}
+
+/// Whether there are parameters for all the state that is alive: several optimizers, each of parameters of its own (adapters,
+/// heads, members of an ensemble), make theirs in the first step of each. How much a parameter needs the first step shows, by the gradients that it has.
+fn has_parameters_for_all(facts: &Facts, makings: &[StateMaking]) -> bool {
+    let (Some(first), Some(last)) = (makings.first(), makings.last()) else { return false };
+    let Some(step) = facts.program.steps.get(first.step) else { return false };
+    let sizes = |ids: &mut dyn Iterator<Item = AllocationId>| -> BTreeMap<Bytes, usize> {
+        let mut counts = BTreeMap::new();
+        for one in ids.filter_map(|id| facts.timeline.allocation(id)) {
+            *counts.entry(one.bytes).or_default() += 1;
+        }
+        counts
+    };
+    let held =
+        |role: Role| facts.with_role(role).filter(|(_, one)| one.alive_after(step.start)).map(|(id, _)| id);
+    let parameters = sizes(&mut facts.with_role(Role::Parameter).map(|(id, _)| id));
+    let gradients = sizes(&mut held(Role::Gradient));
+    let needed = sizes(&mut first.tensors.iter().copied());
+    let earlier = makings.iter().take(makings.len() - 1).flat_map(|making| making.tensors.iter().copied());
+    let kept: Vec<AllocationId> = earlier.filter(|id| outlives(facts, *id, last)).collect();
+    let alive = sizes(&mut kept.iter().chain(&last.tensors).copied());
+    let has = |(bytes, alive): (&Bytes, &usize)| {
+        let of = |counts: &BTreeMap<Bytes, usize>| counts.get(bytes).copied().unwrap_or(0);
+        of(&gradients) > 0 && alive * of(&gradients) <= of(&needed) * of(&parameters)
+    };
+    let explained: Bytes =
+        alive.iter().filter(|size| has(*size)).map(|(bytes, count)| bytes.times(*count as u64)).sum();
+    let all: Bytes = alive.iter().map(|(bytes, count)| bytes.times(*count as u64)).sum();
+    !kept.is_empty() && explained.times(2) > all
 }
 
 fn outlives(facts: &Facts, id: AllocationId, last: &StateMaking) -> bool {
