@@ -8,6 +8,7 @@
 //!   frame looks like ([`files`]).
 //! - *Signs*: a table of modules and functions ([`table`]), and one of parts of C++ names ([`cpp`]). Modules are matched as they
 //!   are imported (`torch/optim/adam`), since every installation has another path in front.
+//! - *Remedies*: a table of what libraries offer against findings in them ([`knobs`]).
 //! - *Python part*: PyTorch writes Python and C++ frames into one list; their order among each other is Python's, but
 //!   their places between C++ frames are not (CPython 3.11 and later), so the Python frames are taken out.
 //!
@@ -17,6 +18,7 @@
 mod cpp;
 mod evidence;
 mod files;
+mod knobs;
 mod named;
 mod packages;
 mod places;
@@ -168,6 +170,18 @@ impl Frames {
     pub fn optimizer<'s>(&'s self, snapshot: &Snapshot, frame: FrameId) -> Option<&'s str> {
         let file = snapshot.stacks.frame(frame)?.file;
         self.standings.get(&file)?.module.strip_prefix("torch/optim/")
+    }
+
+    /// What a library through which a stack goes offers itself against what a rule finds there.
+    pub fn knob(&self, snapshot: &Snapshot, stack: StackId, rule: &str) -> Option<&'static str> {
+        let packaged = self.python(stack).iter().filter(|frame| self.owner(**frame).is_package());
+        let function = |frame: &FrameId| {
+            let frame = snapshot.stacks.frame(*frame)?;
+            Some((self.standings.get(&frame.file)?.module.as_str(), snapshot.text(frame.name)))
+        };
+        let functions: Vec<(&str, &str)> = packaged.filter_map(function).collect();
+        let fits = |knob: &&knobs::Knob| functions.iter().any(|(module, name)| knob.is_at(module, name));
+        knobs::of_rule(rule).find(fits).map(knobs::Knob::help)
     }
 
     /// The node of the autograd graph whose saved tensors a C++ frame lets go: `ReluBackward0`.

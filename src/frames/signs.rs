@@ -99,6 +99,8 @@ pub enum MemorySign {
     CopyParameter,
     /// A moving average of weights.
     Average,
+    /// Adapters are put into a model whose own weights are frozen.
+    Adapts,
     /// An optimizer that keeps a history of directions and gradients, up to a bound (L-BFGS).
     History,
     /// A wrapper for several ranks that keeps whole replicas (DDP).

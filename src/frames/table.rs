@@ -71,6 +71,8 @@ const ROWS: &[Row] = &[
     ("lightning/pytorch/callbacks/weight_averaging", ANY, memory(MemorySign::Average)),
     ("torch_ema/*", ANY, memory(MemorySign::Average)),
     ("timm/utils/model_ema", ANY, memory(MemorySign::Average)),
+    ("peft/tuners/*", &["_create_and_replace", "_move_adapter_to_device_of_base_layer", "inject_adapter", "update_layer"],
+        memory(MemorySign::Adapts)),
     // Optimizers.
     ("torch/optim/lr_scheduler", ANY, SILENT),
     ("torch/optim/*", &["zero_grad"], phase(PhaseSign::ZeroGrad)),
@@ -166,7 +168,7 @@ pub(super) fn known(module: &str) -> usize {
 }
 
 /// Whether a text fits a pattern: with a `*` at either end.
-fn fits(pattern: &str, text: &str) -> bool {
+pub(super) fn fits(pattern: &str, text: &str) -> bool {
     match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
         (None, None) => pattern == text,
         (None, Some(beginning)) => text.starts_with(beginning),

@@ -4,8 +4,9 @@ use super::claim::{Besides, Claim, Mending, Place, Telling, Worth, related};
 use super::{declare_rule, measure};
 use crate::facts::{Cause, Facts, Guilty, Release};
 use crate::finding::{Finding, Related, Seek, Severity, Value};
+use crate::frames::Owner;
 use crate::threshold::Threshold;
-use crate::unit::{Bytes, Confidence, EventIndex, Index, count, percent};
+use crate::unit::{Bytes, Confidence, EventIndex, Index, StackId, count, percent};
 
 declare_rule! {
     /// The loop gives cached memory back to the driver and asks for it again.
@@ -44,9 +45,22 @@ impl AllocatorThrash {
         let told = move |worth: &Worth| tell(facts, &turnover, (each, cause), worth);
         let claim = Claim::new(&Self::META, [], Mending::default(), told).holding(each);
         let sure = if cause == Cause::Unknown { Confidence::Medium } else { Confidence::High };
-        let most = if often { Severity::Error } else { Severity::Info };
+        let meant = matches!(cause, Cause::Call(stack) if is_of_a_library(facts, stack));
+        let most = if often && !meant { Severity::Error } else { Severity::Info };
         vec![claim.out_of(facts.timeline.peak_reserved.bytes).sure(sure).at_most(most)]
     }
+}
+
+/// Whether a package empties the cache of its own accord: no line of the user's does, and the package has no switch for it.
+fn is_of_a_library(facts: &Facts, stack: StackId) -> bool {
+    let mut callers = facts
+        .frames
+        .python(stack)
+        .iter()
+        .rev()
+        .skip_while(|frame| matches!(facts.frames.owner(**frame), Owner::Torch | Owner::Python));
+    let by_package = callers.next().is_some_and(|frame| facts.frames.owner(*frame).is_package());
+    by_package && facts.frames.knob(facts.snapshot, stack, AllocatorThrash::META.name).is_none()
 }
 
 fn tell(facts: &Facts, turnover: &[Release], (each, cause): (Bytes, Cause), worth: &Worth) -> Finding {

@@ -4,6 +4,8 @@
 //! to tell it once it is settled. Always: a claim has no severity; what it is worth and whether another claim explains it is the
 //! verdict's business (module `verdict`), so that no rule has to ask another.
 
+use std::collections::BTreeMap;
+
 use crate::facts::{Facts, Guilty};
 use crate::finding::{Excuse, Finding, Location, Measure, Related, Seek, Severity};
 use crate::lives::Changes;
@@ -220,6 +222,7 @@ impl Telling {
             Place::Nowhere => (None, None, None),
             Place::At(frame, stack, event) => (Some(frame), stack, event),
         };
+        let help = knob(facts, rule, &worth.about, stack).map_or(help, str::to_owned);
         let oldest = || {
             let born = |id: &AllocationId| facts.timeline.allocation(*id)?.alloc;
             worth.about.iter().filter_map(born).min_by_key(|event| event.position())
@@ -238,6 +241,23 @@ impl Telling {
             ..Finding::of(rule.name, rule.group, rule.level)
         }
     }
+}
+
+/// The library's own remedy: of those under whose functions most of the bytes were made, or else of the finding's own stack.
+fn knob(facts: &Facts, rule: &Meta, about: &[AllocationId], stack: Option<StackId>) -> Option<&'static str> {
+    let mut stacks: BTreeMap<StackId, u64> = BTreeMap::new();
+    for one in facts.guilty(about.iter().copied()) {
+        let bytes = stacks.entry(one.stack).or_default();
+        *bytes = bytes.saturating_add(one.weight);
+    }
+    let of_stack = |stack: StackId| facts.frames.knob(facts.snapshot, stack, rule.name);
+    let mut texts: BTreeMap<Option<&'static str>, u64> = BTreeMap::new();
+    for (stack, bytes) in stacks {
+        let sum = texts.entry(of_stack(stack)).or_default();
+        *sum = sum.saturating_add(bytes);
+    }
+    let most = texts.into_iter().max_by_key(|(_, bytes)| *bytes);
+    most.and_then(|(text, _)| text).or_else(|| of_stack(stack?))
 }
 
 /// A frame that helps to understand a finding; none where the recording has no text for it, or it is the finding's own.

@@ -2,7 +2,7 @@
 
 mod computed;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::claim::{Claim, Mending, Place, Telling, Worth};
 use super::{declare_rule, measure};
@@ -42,6 +42,8 @@ enum Kind {
     StateDict,
     /// The same in a constructor: the object may keep a moving average in it.
     HeldByObject,
+    /// A module is copied before training, of which adapters train and the weights themselves never: the copy stays equal.
+    Base,
 }
 
 /// Which allocations belong together: made by one line in one iteration (or before all).
@@ -67,12 +69,13 @@ impl DuplicateWeights {
 
 fn copies_of_weights(facts: &Facts) -> Vec<Copied> {
     let sources: Vec<Source> = facts.snapshot.stacks.ids().map(|stack| source(facts, stack)).collect();
+    let trained = trained(facts, &sources);
     let mut groups: BTreeMap<Key, Vec<AllocationId>> = BTreeMap::new();
     let mut weights: BTreeMap<Bytes, usize> = BTreeMap::new();
     let loop_start = facts.program.iterations.first().map_or(0, |first| first.start.position());
     for (id, one) in facts.timeline.iter() {
         let source = one.stack.and_then(|stack| sources.get(stack.position())).copied().unwrap_or_default();
-        match key(facts, id, one, source, loop_start) {
+        match key(facts, id, one, source, (loop_start, trained.as_ref())) {
             Some(key) => groups.entry(key).or_default().push(id),
             None if is_weight(facts, id, one, loop_start) => *weights.entry(one.bytes).or_default() += 1,
             None => {}
@@ -92,11 +95,18 @@ fn copies_of_weights(facts: &Facts) -> Vec<Copied> {
         }
         let bytes = facts.bytes(&tensors);
         let covered = matched.share_of(all);
-        let alike = kind == Kind::Loaded || matched.share_of(bytes) >= ALIKE.get();
+        // Of a base there may be several copies.
+        let alike = matches!(kind, Kind::Loaded | Kind::Base) || matched.share_of(bytes) >= ALIKE.get();
         let copied = covered >= COVERED.get() && alike && count >= FEWEST.get();
         copied.then_some(Copied { kind, frame, tensors, bytes, covered })
     };
     computed::without(facts, &sources, groups.into_iter().filter_map(copy).collect())
+}
+
+/// Sizes of gradients, where adapters are put into a model: its weights of other sizes are frozen. None where there are no adapters.
+fn trained(facts: &Facts, sources: &[Source]) -> Option<BTreeSet<Bytes>> {
+    let gradients = facts.with_role(Role::Gradient).map(|(_, one)| one.bytes);
+    sources.iter().any(|source| source.adapts).then(|| gradients.collect())
 }
 
 /// What a stack says of the tensors made under it.
@@ -109,6 +119,8 @@ struct Source {
     blank: bool,
     /// A moving average of the weights makes its copy: it is wanted.
     averages: bool,
+    /// An adapter is made.
+    adapts: bool,
 }
 
 /// By what.
@@ -136,6 +148,7 @@ fn source(facts: &Facts, stack: StackId) -> Source {
         tensors |= frame.memory == MemorySign::CopyTensor;
         parameters |= frame.memory == MemorySign::CopyParameter;
         source.averages |= frame.memory == MemorySign::Average;
+        source.adapts |= frame.memory == MemorySign::Adapts;
         builds |= frame.method == Method::Pretrained;
         source.constructs |= frame.method == Method::Constructor;
     }
@@ -150,7 +163,13 @@ fn source(facts: &Facts, stack: StackId) -> Source {
 }
 
 /// The copy that an allocation may be part of.
-fn key(facts: &Facts, id: AllocationId, one: &Allocation, source: Source, loop_start: usize) -> Option<Key> {
+fn key(
+    facts: &Facts,
+    id: AllocationId,
+    one: &Allocation,
+    source: Source,
+    (loop_start, trained): (usize, Option<&BTreeSet<Bytes>>),
+) -> Option<Key> {
     let frame = source.line.filter(|_| !source.averages)?;
     let born = one.alloc?;
     let ends = facts.ends_held(one);
@@ -160,6 +179,10 @@ fn key(facts: &Facts, id: AllocationId, one: &Allocation, source: Source, loop_s
     if source.made == Made::PlainCopied && born.position() < loop_start {
         let kind = if source.constructs { Kind::HeldByObject } else { Kind::StateDict };
         return (ends > 0).then_some((kind, frame, None));
+    }
+    if source.made == Made::Copied && born.position() < loop_start {
+        let frozen = trained.is_some_and(|trained| !trained.contains(&one.bytes));
+        return (frozen && ends > 0).then_some((Kind::Base, frame, None));
     }
     let busy = matches!(facts.phase(born), Phase::Backward | Phase::OptimizerStep | Phase::Clipping);
     let other = facts.role(id) == Role::OptimizerState;
@@ -182,7 +205,7 @@ fn claim<'f>(facts: &'f Facts<'f>, copies: Vec<Copied>) -> Option<Claim<'f>> {
     let (kind, bytes) = (largest.kind, largest.bytes);
     let sure = match kind {
         Kind::Loaded => Confidence::High,
-        Kind::CopiedInLoop | Kind::StateDict => Confidence::Medium,
+        Kind::CopiedInLoop | Kind::StateDict | Kind::Base => Confidence::Medium,
         Kind::HeldByObject => Confidence::Low,
     };
     let mending = Mending::lives(Changes::removing(about.iter().copied()));
@@ -214,6 +237,11 @@ fn tell(facts: &Facts, copies: &[Copied], worth: &Worth) -> Finding {
             format!("a copy of the model's state dict stays on the device ({bytes})"),
             "keep it on the host: {k: v.detach().cpu() for k, v in model.state_dict().items()}, or save it to disk",
             "copied here before training, and held ever since",
+        ),
+        Kind::Base => (
+            format!("copies of a frozen base model stay beside it ({bytes})"),
+            "share one base: model.add_adapter(name, config) and model.set_adapter(name); a reference is the same model under `with model.disable_adapter():`",
+            "copied here, though only adapters are trained",
         ),
     };
     let tensors = largest.tensors.as_slice();

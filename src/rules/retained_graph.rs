@@ -47,10 +47,15 @@ fn tell(facts: &Facts, graph: &KeptGraph, worth: &Worth) -> Finding {
     let held = held(facts, graph);
     let each = Bytes(facts.bytes(&graph.kept).get() / graph.passes.max(1) as u64);
     let differentiated = ran_backward(facts, graph);
-    let help = if differentiated {
-        "drop retain_graph=True, and keep numbers or detached tensors: log.append(loss.item()); h = h.detach()"
-    } else {
-        "keep numbers: total += loss.item(); run passes without a backward under `with torch.no_grad():`"
+    // Where a backward pass lets go of their like, nobody asked it to retain the graph.
+    let help = match (differentiated, facts.savers(&graph.kept).is_empty()) {
+        (true, true) => {
+            "drop retain_graph=True, and keep numbers or detached tensors: log.append(loss.item()); h = h.detach()"
+        }
+        (true, false) => "keep what outlives the step without its graph: store x.detach(), log loss.item()",
+        (false, _) => {
+            "keep numbers: total += loss.item(); run passes without a backward under `with torch.no_grad():`"
+        }
     };
     let through = graph.kept.iter().filter_map(|id| facts.timeline.allocation(*id));
     let first = through.min_by_key(|one| one.alloc);

@@ -368,7 +368,9 @@ fn torch_frame((file, line, name): &(&str, u32, &str)) -> Frame {
 }
 
 fn user_frame(place: &Place, name: &str, line: u32) -> Frame {
-    let packaged = ["torch/", "safetensors/"].iter().any(|start| place.file.starts_with(start));
+    let packaged = ["torch/", "safetensors/", "peft/", "transformers/"]
+        .iter()
+        .any(|start| place.file.starts_with(start));
     let folder = match place.file.as_str() {
         "copy.py" => STANDARD,
         _ if packaged => PACKAGES,
