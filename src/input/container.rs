@@ -81,6 +81,13 @@ fn is_dict_or_list(head: &[u8]) -> bool {
     matches!(body.first(), Some(b'}' | b']'))
 }
 
+/// Whether it begins like what `export_chrome_trace` of PyTorch's profiler writes: an object whose first entries are the profiler's.
+pub(super) fn begins_like_a_trace(head: &[u8]) -> bool {
+    let holds = |key: &[u8]| head.windows(key.len()).any(|window| window == key);
+    let keys: [&[u8]; 3] = [b"\"traceEvents\"", b"\"deviceProperties\"", b"\"baseTimeNanoseconds\""];
+    head.trim_ascii_start().starts_with(b"{") && keys.iter().any(|key| holds(key))
+}
+
 /// Whether it begins like what `export_memory_timeline` of PyTorch's profiler writes: rows of numbers
 /// (`[[time, action, bytes, category], ...`), or a row of times.
 pub(super) fn begins_like_a_timeline(head: &[u8]) -> bool {

@@ -114,10 +114,10 @@ pub enum InputError {
         /// What to do, in the imperative.
         next: String,
     },
-    /// A memory timeline of PyTorch's profiler.
-    #[error("`{name}` is a memory timeline of PyTorch's profiler, not a memory snapshot")]
+    /// A memory timeline or a trace of PyTorch's profiler.
+    #[error("`{name}` is a memory timeline or a trace of PyTorch's profiler, not a memory snapshot")]
     #[diagnostic(help(
-        "`memlint stats` shows what it holds, but `export_memory_timeline` writes neither addresses nor stacks, so no line \
+        "`memlint stats` shows what it holds, but the profiler writes no stack beside what is allocated, so no line \
          can be named and nothing be judged; record a snapshot instead: `torch.cuda.memory._record_memory_history()`, and then \
          `torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")`"
     ))]

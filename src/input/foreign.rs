@@ -63,10 +63,6 @@ impl Foreign {
 
 /// What a file is with which nothing can be done.
 fn other(head: &[u8]) -> String {
-    let holds = |key: &[u8]| head.windows(key.len()).any(|window| window == key);
-    if head.starts_with(b"{") && (holds(b"\"traceEvents\"") || holds(b"\"deviceProperties\"")) {
-        return "a trace of PyTorch's profiler".to_owned();
-    }
     let known: &[(&[u8], &str)] =
         &[(b"\x7fELF", "a program"), (b"{", "JSON or other text"), (b"[", "JSON or other text")];
     if let Some((_, what)) = known.iter().find(|(magic, _)| head.starts_with(magic)) {

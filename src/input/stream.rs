@@ -34,7 +34,7 @@ pub struct Stream {
 pub enum Content {
     /// The pickle of a snapshot.
     Snapshot(Stream),
-    /// The JSON of a memory timeline of PyTorch's profiler.
+    /// The JSON of a memory timeline or a trace of PyTorch's profiler.
     Timeline(Stream),
 }
 
@@ -89,7 +89,9 @@ impl Stream {
             Kind::Html if html::is_drawn_timeline(&head) => Err(InputError::DrawnTimeline { name }),
             Kind::Html => self.find_in_page(head, MOST_PAGE).map(Content::Snapshot),
             _ if head.is_empty() => Err(InputError::Empty { name }),
-            _ if container::begins_like_a_timeline(&head) => Ok(Content::Timeline(self.rewound(head))),
+            _ if container::begins_like_a_timeline(&head) || container::begins_like_a_trace(&head) => {
+                Ok(Content::Timeline(self.rewound(head)))
+            }
             _ => {
                 let Foreign { found, next } = Foreign::of(&name, &head);
                 let found = match self.compression {

@@ -27,6 +27,19 @@ pub enum ProfilerError {
         /// What does not fit, and where.
         what: String,
     },
+    /// A trace in which no GPU's memory was noted.
+    #[error("the trace holds nothing of a GPU's memory")]
+    #[diagnostic(help(
+        "record it with `torch.profiler.profile(..., profile_memory=True)` while the GPU is at work"
+    ))]
+    NoMemory,
+    /// A text that no profiler writes.
+    #[error("the trace holds a text of more than {limit} bytes")]
+    #[diagnostic(help("the file is damaged, or was not written by PyTorch's profiler"))]
+    LongText {
+        /// How many are allowed.
+        limit: usize,
+    },
     /// More than the limit allows.
     #[error("the timeline holds more than {limit} numbers")]
     #[diagnostic(help("if you trust the file, raise the limit with `--max-nodes`"))]

@@ -1,4 +1,5 @@
-//! Memory timelines of PyTorch's profiler: what `profile.export_memory_timeline` writes as `.raw.json.gz` and `.json`.
+//! Memory timelines of PyTorch's profiler: what `profile.export_memory_timeline` writes as `.raw.json.gz` and `.json`, and the memory in what
+//! `export_chrome_trace` writes.
 //!
 //! In: a stream of the JSON. Out: the peak and what it consists of, what is left at the end, the optimizer steps or passes
 //! that can be told, and whether memory grows from one to the next. Always: the file is read once as it comes; of the
@@ -13,6 +14,7 @@ mod levels;
 mod passes;
 mod read;
 mod rows;
+mod trace;
 
 pub use error::ProfilerError;
 pub use growth::Growth;
@@ -93,6 +95,8 @@ pub enum Form {
     Events,
     /// `.json` and `.json.gz`: the level of each category at each microsecond at which something changed.
     Levels,
+    /// A Chrome trace: what the allocator held whenever it was noted, of no category.
+    Trace,
 }
 
 /// The sign by which passes were told apart.
@@ -102,6 +106,8 @@ pub enum FoundBy {
     OptimizerSteps,
     /// Activations rise and are gone again: a forward and a backward pass.
     Activations,
+    /// `ProfilerStep#N`, or `Optimizer.step#...`.
+    Annotations,
     /// Nothing repeats.
     #[default]
     Nothing,
@@ -113,6 +119,7 @@ impl FoundBy {
         match self {
             FoundBy::OptimizerSteps => "optimizer-steps",
             FoundBy::Activations => "activations",
+            FoundBy::Annotations => "annotations",
             FoundBy::Nothing => "nothing",
         }
     }
@@ -144,6 +151,8 @@ pub struct ProfilerTimeline {
     pub peak_time: Option<Micros>,
     /// What the peak consists of.
     pub peak: Composition,
+    /// The most that was reserved, where the form tells.
+    pub reserved: Option<Bytes>,
     /// What is left at the end.
     pub at_end: Composition,
     /// Optimizer steps, or passes, in their order.
@@ -165,7 +174,11 @@ impl ProfilerTimeline {
     ///
     /// # Errors
     /// Where the JSON is no timeline or damaged, and where it holds too much.
-    pub fn read(json: impl Read, most: u64) -> Result<ProfilerTimeline, ProfilerError> {
-        read::read(json, most)
+    pub fn read(mut json: impl Read, most: u64) -> Result<ProfilerTimeline, ProfilerError> {
+        let mut head = [0];
+        // What cannot be read here cannot be read there either, where it is told.
+        let length = json.read(&mut head).unwrap_or(0);
+        let whole = head.get(..length).unwrap_or_default().chain(json);
+        if head.starts_with(b"{") { trace::read(whole, most) } else { read::read(whole, most) }
     }
 }

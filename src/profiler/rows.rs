@@ -21,12 +21,21 @@ const SIZES: usize = 9;
 /// Passes from which on their count is more than an accident.
 const SEVERAL: usize = 3;
 
+/// Which of the two it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// Rows of four numbers.
+    Events,
+    /// Times, and rows of nine sizes.
+    Levels,
+}
+
 /// What was read so far.
 #[derive(Debug)]
 pub(super) struct Rows {
     most: u64,
     held: u64,
-    form: Form,
+    shape: Shape,
     levels: Levels,
     steps: Steps,
     older: Level,
@@ -39,7 +48,7 @@ impl Rows {
         Rows {
             most,
             held: 0,
-            form: Form::Events,
+            shape: Shape::Events,
             levels: Levels::default(),
             steps: Steps::default(),
             older: Level::default(),
@@ -94,27 +103,31 @@ impl Rows {
     }
 
     pub(super) fn finish(self) -> ProfilerTimeline {
-        let Rows { form, levels, steps, older, kept, .. } = self;
-        let (passes, agrees) = match form {
-            Form::Events => (steps.passes, true),
-            Form::Levels => {
+        let Rows { shape, levels, steps, older, kept, .. } = self;
+        let (passes, agrees) = match shape {
+            Shape::Events => (steps.passes, true),
+            Shape::Levels => {
                 let found = Passes::of(&kept);
                 (found.passes, found.gradients_agree)
             }
         };
-        let found_by = match form {
+        let found_by = match shape {
             _ if passes.is_empty() => FoundBy::Nothing,
-            Form::Events => FoundBy::OptimizerSteps,
-            Form::Levels => FoundBy::Activations,
+            Shape::Events => FoundBy::OptimizerSteps,
+            Shape::Levels => FoundBy::Activations,
         };
         let is_sure = agrees && passes.len() >= SEVERAL;
         ProfilerTimeline {
-            form,
+            form: match shape {
+                Shape::Events => Form::Events,
+                Shape::Levels => Form::Levels,
+            },
             rows: levels.rows,
             times: levels.times,
-            older: (form == Form::Events).then(|| composition(&older)),
+            older: (shape == Shape::Events).then(|| composition(&older)),
             peak_time: levels.peak_time,
             peak: composition(&levels.peak),
+            reserved: None,
             at_end: composition(&levels.now),
             growth: Growth::of(&passes),
             found_by,
@@ -183,13 +196,13 @@ impl<'de> Visitor<'de> for Document<'_> {
         let Some(first) = seq.next_element_seed(First(&mut *rows))? else { return Ok(()) };
         match seq.next_element_seed(Second { rows: &mut *rows, first: &first })? {
             None => rows.event(row(&first)?),
-            Some(Form::Events) => {
+            Some(Shape::Events) => {
                 while let Some(row) = seq.next_element::<[Number; 4]>()? {
                     rows.event(row.map(|number| number.0))?;
                 }
                 Ok(())
             }
-            Some(Form::Levels) => match seq.next_element::<Number>()? {
+            Some(Shape::Levels) => match seq.next_element::<Number>()? {
                 None => Ok(()),
                 Some(_) => Err(A::Error::custom("a third part behind times and sizes")),
             },
@@ -237,21 +250,21 @@ struct Second<'a> {
 }
 
 impl<'de> DeserializeSeed<'de> for Second<'_> {
-    type Value = Form;
+    type Value = Shape;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Form, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Shape, D::Error> {
         deserializer.deserialize_seq(self)
     }
 }
 
 impl<'de> Visitor<'de> for Second<'_> {
-    type Value = Form;
+    type Value = Shape;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a row of numbers or a list of rows")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Form, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Shape, A::Error> {
         let Second { rows, first } = self;
         let mut times = first.iter();
         let mut next = match seq.next_element::<Inner>()? {
@@ -263,19 +276,19 @@ impl<'de> Visitor<'de> for Second<'_> {
                     numbers.push(number);
                 }
                 rows.event(row(&numbers)?)?;
-                return Ok(Form::Events);
+                return Ok(Shape::Events);
             }
             Some(Inner::Sizes(sizes)) => Some(sizes),
             None => None,
         };
-        rows.form = Form::Levels;
+        rows.shape = Shape::Levels;
         while let Some(sizes) = next {
             let time = times.next().ok_or_else(|| A::Error::custom("more rows of sizes than times"))?;
             rows.sizes(*time, sizes)?;
             next = seq.next_element::<[Number; SIZES]>()?;
         }
         match times.next() {
-            None => Ok(Form::Levels),
+            None => Ok(Shape::Levels),
             Some(_) => Err(A::Error::custom("fewer rows of sizes than times")),
         }
     }

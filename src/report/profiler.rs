@@ -26,7 +26,12 @@ pub fn render(name: &str, timeline: &ProfilerTimeline, look: &Look) -> String {
     }
     look.attribute(&mut out, "program", &program(timeline));
     look.attribute(&mut out, "peak", &peak(timeline));
-    look.attribute(&mut out, "made of", &composition(&timeline.peak));
+    if let Some(reserved) = timeline.reserved {
+        look.attribute(&mut out, "reserved", &format!("{reserved} at most"));
+    }
+    if timeline.form != Form::Trace {
+        look.attribute(&mut out, "made of", &composition(&timeline.peak));
+    }
     look.attribute(&mut out, "growth", &growth(timeline));
     if let Some(older) = timeline.older.filter(|older| older.total() > Bytes::ZERO) {
         look.attribute(
@@ -35,11 +40,11 @@ pub fn render(name: &str, timeline: &ProfilerTimeline, look: &Look) -> String {
             &format!("{} older than the recording: {}", older.total(), composition(&older)),
         );
     }
-    look.attribute(
-        &mut out,
-        "at the end",
-        &format!("{}: {}", timeline.at_end.total(), composition(&timeline.at_end)),
-    );
+    let parts = match timeline.form {
+        Form::Events | Form::Levels => format!(": {}", composition(&timeline.at_end)),
+        Form::Trace => String::new(),
+    };
+    look.attribute(&mut out, "at the end", &format!("{}{parts}", timeline.at_end.total()));
     let passes: Vec<IterationMemory> = timeline
         .passes
         .iter()
@@ -61,6 +66,7 @@ fn file(timeline: &ProfilerTimeline) -> String {
     let form = match timeline.form {
         Form::Events => "changes of tensors",
         Form::Levels => "levels by category",
+        Form::Trace => return format!("a trace of PyTorch's profiler: {}", count(timeline.rows, "moment")),
     };
     format!("a memory timeline of PyTorch's profiler, {form}: {}", count(timeline.rows, "row"))
 }
@@ -69,10 +75,17 @@ fn file(timeline: &ProfilerTimeline) -> String {
 pub(super) fn gaps(timeline: &ProfilerTimeline) -> Vec<(&'static str, String)> {
     let mut gaps = vec![
         ("no-stacks", "lines: the file has no stacks, so `memlint check` cannot judge it".to_owned()),
-        (
-            "no-allocator",
-            "the allocator: sizes are those of tensors, and nothing is said of reserved memory".to_owned(),
-        ),
+        match timeline.form {
+            Form::Events | Form::Levels => (
+                "no-allocator",
+                "the allocator: sizes are those of tensors, and nothing is said of reserved memory"
+                    .to_owned(),
+            ),
+            Form::Trace => (
+                "no-categories",
+                "what it holds: of each moment only the allocator's totals are noted".to_owned(),
+            ),
+        },
     ];
     if timeline.below_zero > Bytes::ZERO {
         gaps.push((
@@ -99,6 +112,7 @@ fn program(timeline: &ProfilerTimeline) -> String {
             "{}, told by activations that come and go",
             count(timeline.passes.len(), "forward and backward pass")
         ),
+        FoundBy::Annotations => format!("{}, told by annotations", count(timeline.passes.len(), "step")),
         FoundBy::Nothing => return "no iterations found".to_owned(),
     };
     let _ = write!(text, " ({} confidence)", timeline.confidence.name());
@@ -132,7 +146,7 @@ fn growth(timeline: &ProfilerTimeline) -> String {
             let rises = count(*rises, "rise");
             let mut text =
                 format!("{per_pass} from each {unit} to the next, over the last {passes} ({rises})");
-            if let Some((category, bytes)) = mostly {
+            if let Some((category, bytes)) = mostly.as_ref().filter(|_| timeline.form != Form::Trace) {
                 let _ = write!(text, ", mostly {} ({bytes} in all)", plural(*category));
             }
             text
@@ -154,7 +168,7 @@ fn since(first: Micros, then: Micros) -> f64 {
 /// What a pass is called.
 const fn passes_are(found_by: FoundBy) -> &'static str {
     match found_by {
-        FoundBy::OptimizerSteps => "step",
+        FoundBy::OptimizerSteps | FoundBy::Annotations => "step",
         FoundBy::Activations | FoundBy::Nothing => "pass",
     }
 }

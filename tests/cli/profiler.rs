@@ -11,7 +11,7 @@ const LEAK: &str = "tests/data/profiler/leak.raw.json.gz";
 #[test]
 fn stats_shows_what_a_timeline_tells_and_what_it_does_not() {
     let mut told = String::new();
-    for name in ["leak.raw.json.gz", "steps.json.gz", "whole-cpu.raw.json.gz"] {
+    for name in ["leak.raw.json.gz", "steps.json.gz", "whole-cpu.raw.json.gz", "leak.trace.json.gz"] {
         let path = format!("tests/data/profiler/{name}");
         let output = memlint(&["stats", &path]);
         assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""), "{name}");
@@ -47,8 +47,13 @@ fn the_json_says_that_it_is_a_timeline() {
 fn nothing_else_takes_a_timeline() {
     let out = folder("timeline-out").join("out.pickle");
     let out = out.to_str().unwrap();
-    for arguments in [&["check", LEAK][..], &["check", "--exit-zero", LEAK], &["anonymize", LEAK, "-o", out]]
-    {
+    let trace = "tests/data/profiler/leak.trace.json.gz";
+    for arguments in [
+        &["check", LEAK][..],
+        &["check", "--exit-zero", LEAK],
+        &["anonymize", LEAK, "-o", out],
+        &["check", trace],
+    ] {
         let output = memlint(arguments);
         assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""), "{arguments:?}");
         let message = stderr(&output);

@@ -8,6 +8,8 @@ use memlint::unit::{Bytes, Confidence};
 
 /// More numbers than any of these files holds.
 const ENOUGH: u64 = 1 << 16;
+/// `[memory]` events of the GPU in `leak.trace.json.gz`.
+const LEAK_MOMENTS: usize = 482;
 
 fn recorded(name: &str) -> ProfilerTimeline {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/profiler").join(name);
@@ -42,6 +44,21 @@ fn both_forms_of_one_recording_have_the_same_peak() {
         assert_eq!(events.at_end, levels.at_end, "{name}");
         assert_eq!((events.below_zero, events.backwards), (Bytes::ZERO, 0), "{name}");
     }
+}
+
+#[test]
+fn a_trace_of_the_same_program_tells_the_same_leak() {
+    let (tensors, blocks) = (recorded("leak.raw.json.gz"), recorded("leak.trace.json.gz"));
+    assert_eq!(
+        (blocks.form, blocks.rows, blocks.found_by),
+        (Form::Trace, LEAK_MOMENTS, FoundBy::Annotations)
+    );
+    assert_eq!((tensors.passes.len(), blocks.passes.len()), (8, 8));
+    let Growth::Grows { per_pass, .. } = blocks.growth else { panic!("{:?}", blocks.growth) };
+    assert_eq!(per_pass, Bytes(512 * 1024), "512 KiB a step");
+    let reserved = blocks.reserved.unwrap();
+    assert!(tensors.peak.total() <= blocks.peak.total() && blocks.peak.total() <= reserved, "{reserved}");
+    assert_eq!(recorded("steps.trace.json.gz").passes.len(), 6, "prof.step() was called");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{Gap, SCHEMA, TOOL, Tool};
 use crate::profiler::{Composition, Form, Growth, Pass, ProfilerTimeline};
 use crate::report::profiler::gaps;
-use crate::unit::Micros;
+use crate::unit::{Bytes, Micros};
 
 /// What is known of one memory timeline of PyTorch's profiler.
 #[derive(Serialize, JsonSchema)]
@@ -30,6 +30,8 @@ struct TimelineStats {
     end_us: Option<i64>,
     peak_bytes: u64,
     peak_us: Option<i64>,
+    /// The most that the allocator had from the driver, where the form tells.
+    peak_reserved_bytes: Option<u64>,
     categories_at_peak: BTreeMap<&'static str, u64>,
     bytes_at_end: u64,
     categories_at_end: BTreeMap<&'static str, u64>,
@@ -81,12 +83,14 @@ impl TimelineStats {
             form: match timeline.form {
                 Form::Events => "events",
                 Form::Levels => "levels",
+                Form::Trace => "trace",
             },
             rows: timeline.rows,
             start_us: timeline.times.map(|(first, _)| first.0),
             end_us: timeline.times.map(|(_, last)| last.0),
             peak_bytes: timeline.peak.total().get(),
             peak_us: micros(timeline.peak_time),
+            peak_reserved_bytes: timeline.reserved.map(Bytes::get),
             categories_at_peak: categories(&timeline.peak),
             bytes_at_end: timeline.at_end.total().get(),
             categories_at_end: categories(&timeline.at_end),

@@ -1,6 +1,6 @@
 """Records the timelines of this folder: eight steps of AdamW under torch.profiler (PyTorch 2.11, CUDA 13.0, H200).
 
-python3 record.py OUT    writes leak.*, whole.* and steps.* into the folder OUT
+python3 record.py OUT    writes leak.*, whole.* and steps.* into the folder OUT (the traces here are an H100's)
 """
 
 import sys
@@ -36,6 +36,7 @@ def record(name, leak=False, scheduled=False):
     for ending in ("raw.json.gz", "json.gz"):
         profiler.export_memory_timeline(f"{sys.argv[1]}/{name}.{ending}", device="cuda:0")
     profiler.export_memory_timeline(f"{sys.argv[1]}/{name}-cpu.raw.json.gz", device="cpu")
+    profiler.export_chrome_trace(f"{sys.argv[1]}/{name}.trace.json.gz")
 
 
 record("whole")
