@@ -3,8 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
+use std::fmt::Write;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
+use std::process::Command;
 
 /// The book's sources.
 const BOOK: &str = "docs/src";
@@ -133,4 +135,40 @@ fn all_are(file: &str, named: &regex::Regex, address: &str) -> usize {
         assert_eq!(format!("https://github.com/{name}"), address, "{file}");
     }
     names.len()
+}
+
+/// What `memlint explain` says of when a rule's findings count: a row of a table. Rules that compare two recordings say nothing.
+fn when_it_counts(rule: &str) -> Option<String> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_memlint"));
+    let output = command.args(["explain", rule, "--isolated"]).output().unwrap();
+    let page = String::from_utf8(output.stdout).unwrap();
+    let (_, section) = page.split_once("\n## When it counts\n")?;
+    let section = section.split_whitespace().collect::<Vec<_>>().join(" ");
+    let between = |from: &str, to: &str| {
+        let rest = section.split_once(from).unwrap().1;
+        rest.split_once(to).unwrap().0.trim().to_owned()
+    };
+    let (error, warning) = (between("- error: ", "- warning: "), between("- warning: ", "- note: "));
+    let (note, why) = (between("- note: ", " Why: "), between(" Why: ", "`[materiality."));
+    Some(format!(
+        "| [{rule}](rules/{rule}.md) | {error} | {warning} | {note} | {} |",
+        why.trim_end_matches('.')
+    ))
+}
+
+#[test]
+fn the_table_of_levels_says_what_holds() {
+    let rules = links(&read(Path::new("rules/README.md")));
+    let mut table = String::from("| rule | error | warning | note | why |\n|---|---|---|---|---|\n");
+    for row in rules.iter().filter_map(|page| when_it_counts(page.strip_suffix(".md")?)) {
+        let _ = writeln!(table, "{row}");
+    }
+    let page = Path::new(BOOK).join("levels.md");
+    let text = fs::read_to_string(root().join(&page)).unwrap();
+    let (before, held) = text.split_at(text.find("| rule |").unwrap());
+    if std::env::var_os("INSTA_UPDATE").is_some_and(|wanted| wanted == "always") {
+        fs::write(root().join(&page), format!("{before}{table}")).unwrap();
+    } else {
+        assert_eq!(held, table, "INSTA_UPDATE=always writes {}", page.display());
+    }
 }
