@@ -66,26 +66,34 @@ class record(contextlib.ContextDecorator):
         """Writes the snapshot, if that is not done. Raises OSError where it cannot be written."""
         self._hook.remove()
         try:
-            self._write()
+            self._write_once()
         finally:
             self._end()
+
+    def write(self) -> str:
+        """Writes what is recorded so far, and goes on; the path. Raises OSError where it cannot be written.
+
+        What comes later replaces it; a snapshot that is complete (after `iterations`, or of memory running out) stays.
+        """
+        if self._history is not None and not self._is_written:
+            with dump.no_collection():
+                dump.write(self._history.read(), self.path)
+        return self.path
 
     def _stepped(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         self._steps += 1
         if self._steps == self._iterations:
-            self._write()
+            self._write_once()
             self._end()
 
     def _ran_out(self, device: int, asked: int, total: int, free: int) -> None:
         # Torch has no way to detach an observer, and raises the error that matters.
         with contextlib.suppress(OSError):
-            self._write()
+            self._write_once()
 
-    def _write(self) -> None:
-        if self._history is not None and not self._is_written:
-            with dump.no_collection():
-                dump.write(self._history.read(), self.path)
-            self._is_written = True
+    def _write_once(self) -> None:
+        self.write()
+        self._is_written = True
 
     def _end(self) -> None:
         if self._history is not None:

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+pytest_plugins = ("pytester",)
+
 HERE = Path(__file__).parent
 SOURCES = HERE.parent
 

@@ -133,6 +133,24 @@ except torch.cuda.OutOfMemoryError:
     assert sizes(tmp_path / "a.pickle") == []
 
 
+def test_what_is_written_before_the_end_is_replaced(tmp_path: Path) -> None:
+    text = """
+import pickle
+def written():
+    with open(recording.write(), "rb") as file:
+        return len(pickle.load(file)["device_traces"][0])
+with memlint.record("a.pickle", iterations=1) as recording:
+    torch.cuda.allocate(1)
+    print(written())
+    torch.cuda.allocate(2)
+    optimizer.step()
+    torch.cuda.allocate(3)
+    print(written())
+"""
+    assert ran(tmp_path, text) == "1\n2\n"
+    assert sizes(tmp_path / "a.pickle") == [1, 2]
+
+
 def test_ranks_write_their_own(tmp_path: Path) -> None:
     text = """
 torch.distributed.group = (1, 2)
@@ -150,7 +168,7 @@ def test_what_cannot_be_written_is_raised(tmp_path: Path) -> None:
 @pytest.mark.parametrize("steps", [1, 4])
 def test_callbacks_record_what_their_trainer_does(tmp_path: Path, steps: int) -> None:
     text = f"""
-from memlint.integrations import lightning, transformers
+from memlint.integrations import accelerate, lightning, transformers
 def train(size):
     for _ in range({steps}):
         torch.cuda.allocate(size)
@@ -165,8 +183,13 @@ train(5)
 callback.teardown(None, None, "fit")
 callback.setup(None, None, "test")
 callback.teardown(None, None, "test")
+tracker = accelerate.MemlintTracker("c.pickle", iterations=2)
+tracker.start()
+train(7)
+tracker.finish()
 """
     assert ran(tmp_path, text) == ""
     recorded = min(steps, 2)
     assert sizes(tmp_path / "a.pickle") == [1] * recorded
     assert sizes(tmp_path / "b.pickle") == [5] * recorded
+    assert sizes(tmp_path / "c.pickle") == [7] * recorded

@@ -4,6 +4,8 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use clap::ArgMatches;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use miette::Diagnostic;
 
 use super::against::Base;
@@ -74,10 +76,10 @@ fn suppress(report: &mut Report, settings: &Settings, files: &SourceMap) {
     Suppressions { ignores, selection, today: today() }.apply(report, files);
 }
 
-/// The day, in UTC; before 1970 no suppression has ended.
+/// The day, in UTC. By a clock that shows none no suppression has ended.
 fn today() -> Date {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Date::of_unix(now.as_secs())
+    let now = Timestamp::try_from(SystemTime::now()).unwrap_or_default();
+    now.to_zoned(TimeZone::UTC).date()
 }
 
 /// The exit status; why there is no verdict goes to standard error, whatever became of standard output.

@@ -1,8 +1,8 @@
 //! Findings that the configuration puts up with, each for a reason.
 
 use glob::{MatchOptions, Pattern};
+use jiff::civil::Date;
 
-use super::date::Date;
 use super::error::Fault;
 use super::setting::Origin;
 use crate::finding::Location;

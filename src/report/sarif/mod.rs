@@ -32,7 +32,7 @@ const FINGERPRINT: &str = "memlint/v1";
 /// line, so that every edit beside it would open a new alert.
 const LINE_HASH: &str = "primaryLocationLineHash";
 /// Where the tool is described.
-const INFORMATION: &str = "https://github.com/memlint/memlint";
+const INFORMATION: &str = env!("CARGO_PKG_REPOSITORY");
 
 /// Writes the report of a check.
 pub(super) fn check(

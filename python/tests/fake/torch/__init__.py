@@ -5,3 +5,13 @@ import os
 __version__ = os.environ.get("FAKE_TORCH", "2.11.0+cu130")
 
 from . import _C, compiler, cuda, distributed, optim, utils, version  # noqa: F401
+
+
+def empty(size, device):
+    cuda.init()
+    return cuda.memory.allocate(size)
+
+
+def mebibytes(number):
+    """A tensor of this size."""
+    return empty(number << 20, "cuda")

@@ -1,7 +1,10 @@
+import os
+
 from . import memory
 
 _queued_calls = []
 _initialized = False
+_staying = []
 
 
 class OutOfMemoryError(RuntimeError):
@@ -27,7 +30,23 @@ def get_device_name():
     return "Imagined GPU"
 
 
+def is_available():
+    return "FAKE_NO_GPU" not in os.environ
+
+
+def device_count():
+    return int(is_available())
+
+
+def memory_stats(device=None):
+    return memory.counted
+
+
+def empty_cache():
+    pass
+
+
 def allocate(size):
-    """What a tensor does."""
+    """What a tensor does that stays."""
     init()
-    memory.allocate(size)
+    _staying.append(memory.allocate(size))

@@ -1,3 +1,4 @@
+import itertools
 import os
 import pickle
 import sys
@@ -8,6 +9,11 @@ from .. import _C
 recording = None
 events = []
 calls = []
+#: What is in use, by address: its size and its stack. No address is used twice.
+blocks = {}
+addresses = itertools.count(1 << 32, 1 << 24)
+counted = {"allocation.all.allocated": 0, "requested_bytes.all.current": 0}
+times = itertools.count(1)
 
 
 def _record_memory_history(enabled="all", *args, **kwargs):
@@ -32,6 +38,46 @@ def _record_memory_history_impl(
         events.clear()
 
 
+class Block:
+    """Memory in use, until nobody has it."""
+
+    def __init__(self, size):
+        self.address = next(addresses)
+        self.size = size
+        counted["allocation.all.allocated"] += 1
+        counted["requested_bytes.all.current"] += size
+        stack = _stack()
+        blocks[self.address] = (size, stack)
+        _tell("alloc", self.address, size, stack)
+
+    def __del__(self):
+        counted["requested_bytes.all.current"] -= self.size
+        del blocks[self.address]
+        stack = _stack()
+        _tell("free_requested", self.address, self.size, stack)
+        _tell("free_completed", self.address, self.size, stack)
+
+
+def _tell(action, address, size, stack):
+    if recording is not None:
+        events.append(
+            {"action": action, "addr": address, "size": size, "stream": 0, "time_us": next(times), "frames": stack}
+        )
+        del events[:-recording]
+
+
+def _stack():
+    """The frames of whoever is neither this torch nor in a folder for temporary files, where programs are generated."""
+    frame, found = sys._getframe(), []
+    while frame is not None:
+        code = frame.f_code
+        file = os.path.relpath(code.co_filename) if code.co_filename.startswith(os.getcwd()) else code.co_filename
+        if "fake/torch" not in file:
+            found.append({"filename": file, "line": frame.f_lineno, "name": code.co_name})
+        frame = frame.f_back
+    return found
+
+
 def allocate(size):
     if size > int(os.environ.get("FAKE_MEMORY", "1000000000")):
         for observer in _C.observers:
@@ -39,13 +85,28 @@ def allocate(size):
         from . import OutOfMemoryError
 
         raise OutOfMemoryError("CUDA out of memory")
-    if recording is not None:
-        events.append({"action": "alloc", "size": size, "addr": 1 + len(events), "frames": []})
-        del events[:-recording]
+    return Block(size)
 
 
 def _snapshot(device=None):
-    return {"segments": [], "device_traces": [list(events)]}
+    return {"segments": [_segment(*block) for block in sorted(blocks.items())], "device_traces": [list(events)]}
+
+
+def _segment(address, block):
+    size, stack = block
+    known = {"address": address, "requested_size": size, "frames": stack}
+    return {
+        **known,
+        "device": 0,
+        "total_size": size,
+        "allocated_size": size,
+        "active_size": size,
+        "stream": 0,
+        "segment_type": "large",
+        "segment_pool_id": (0, 0),
+        "is_expandable": False,
+        "blocks": [{**known, "size": size, "state": "active_allocated"}],
+    }
 
 
 def _dump_snapshot(filename="dump_snapshot.pickle"):
