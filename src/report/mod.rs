@@ -14,6 +14,7 @@ mod gap;
 mod github;
 mod gitlab;
 mod headline;
+mod html;
 pub mod json;
 mod junit;
 mod look;
