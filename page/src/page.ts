@@ -5,7 +5,7 @@ import { Cards } from "./cards";
 import { facts, type Names, stack, title } from "./describe";
 import type { PageDocument } from "./document";
 import { button, choice, element } from "./element";
-import { type ColourBy, type Colouring, colouring } from "./palette";
+import { type ColourBy, type Colouring, colouring, phaseColour } from "./palette";
 import { Panels } from "./panels";
 import type { Guilty, Scene } from "./picture";
 import type { Item, Lit } from "./stack";
@@ -44,6 +44,7 @@ export class Page {
   private readonly overview = element("canvas", { attributes: { "aria-hidden": "true" } });
   private readonly window = element("div", "window");
   private readonly legend = element("ul", { class: "legend", attributes: { "aria-label": "colours" } });
+  private readonly phases = element("ul", { class: "legend", attributes: { "aria-label": "phases" } });
   private readonly tip = element("div", { class: "tip", attributes: { role: "status" } });
   private readonly about = element("section", {
     class: "about",
@@ -110,23 +111,26 @@ export class Page {
   private body(): HTMLElement {
     const left = element("div", "left");
     if (this.place) {
-      left.append(this.about, this.controls(), this.plot(), this.legend);
+      left.append(this.about, this.controls(), this.plot(), this.legend, this.phases);
       if (this.document.differences.length > 0) left.append(this.differences());
       if (this.strips) left.append(this.strips.root);
       left.append(this.panels.root);
-    } else left.append(this.nothing());
+    }
+    const hidden = this.hidden();
+    if (hidden) left.append(hidden);
     return element("div", "columns", left, this.cards.root);
   }
 
-  private nothing(): HTMLElement {
+  /** The devices of which there is no timeline, and why. */
+  private hidden(): HTMLElement | null {
     const list = element("ul");
     for (const recording of this.document.recordings) {
-      for (const device of recording.devices) {
-        list.append(
-          element("li", "", `${recording.name}: ${device.summary}${device.kind ? `; ${device.kind}` : ""}`),
-        );
+      for (const device of recording.devices.filter((one) => one.picture === null)) {
+        const kind = device.kind ? `; ${device.kind}` : "";
+        list.append(element("li", "", `${recording.name}: ${device.summary}${kind}`));
       }
     }
+    if (list.childElementCount === 0) return null;
     return element("section", "nothing", element("h2", "", "There is no timeline to show"), list);
   }
 
@@ -306,14 +310,11 @@ export class Page {
     );
     const used = new Set<number>(colours.ofCloud);
     for (const group of colours.ofLife) used.add(group);
-    this.legend.replaceChildren(
-      ...colours.names.flatMap((name, at) => {
-        if (!used.has(at)) return [];
-        const swatch = element("span", "swatch");
-        swatch.style.background = colours.colours[at];
-        return [element("li", "", swatch, text.words(name))];
-      }),
-    );
+    const rows = colours.names.map((name, at) => [name, colours.colours[at]] as const);
+    this.legend.replaceChildren(...swatches(rows.filter((_, at) => used.has(at))));
+    const phases = [...new Set(picture.packed.phases.phase)].sort((one, other) => one - other);
+    const shown = phases.map((at) => [this.names.phases[at], phaseColour(this.names.phases[at])] as const);
+    this.phases.replaceChildren(element("li", "", "phases:"), ...swatches(shown));
     const label = `Memory over ${this.axis}: ${device.summary}. ${device.composition}. The tables below say the same.`;
     this.timeline.canvas.setAttribute("aria-label", label);
     this.timeline.canvas.dataset.lives = String(picture.lives);
@@ -341,4 +342,13 @@ export class Page {
     else if (event.key === "N") this.cards.step(-1);
     else if (event.key === "Escape") this.cards.choose(null);
   }
+}
+
+/** Names, each with its colour before it. */
+function swatches(rows: (readonly [string, string])[]): HTMLElement[] {
+  return rows.map(([name, colour]) => {
+    const swatch = element("span", "swatch");
+    swatch.style.background = colour;
+    return element("li", "", swatch, text.words(name));
+  });
 }
