@@ -9,7 +9,8 @@ import { chromium } from "playwright-core";
 
 const here = dirname(fileURLToPath(import.meta.url));
 export const root = resolve(here, "../..");
-const memlint = process.env.MEMLINT_BINARY ?? join(root, "target/debug/memlint");
+// Not MEMLINT_...: memlint refuses variables of its own that it does not know.
+const memlint = process.env.PAGE_TEST_BINARY ?? join(root, "target/debug/memlint");
 const folder = mkdtempSync(join(tmpdir(), "memlint-page-"));
 
 export const recording = (name) => join(root, "snapshots", name, "snapshot.pickle.zst");

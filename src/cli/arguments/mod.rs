@@ -348,7 +348,7 @@ mod tests {
         Arguments::command().debug_assert();
         let arguments = Arguments::try_parse_from(["memlint", "check", "a"]).unwrap();
         let Command::Check(check) = arguments.command else { panic!("not a check") };
-        assert_eq!(check.reading.limits.of_input(), input::Limits::default());
-        assert_eq!(check.reading.limits.of_pickle(), pickle::Limits::default());
+        assert_eq!(check.judged.reading.limits.of_input(), input::Limits::default());
+        assert_eq!(check.judged.reading.limits.of_pickle(), pickle::Limits::default());
     }
 }
