@@ -11,8 +11,19 @@ export interface Names {
   phases: string[];
 }
 
+/** Labels in words: each is asked for many times. */
+const known = new WeakMap<Label, string>();
+
 /** A label of the tree for people. */
 export function called(label: Label): string {
+  const before = known.get(label);
+  if (before !== undefined) return before;
+  const made = spelt(label);
+  known.set(label, made);
+  return made;
+}
+
+function spelt(label: Label): string {
   switch (label.kind) {
     case "line":
       return `${text.short(label.file)}:${label.line} ${label.name}`;

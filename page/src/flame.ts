@@ -55,48 +55,56 @@ function weights(picture: Picture, scene: Scene, weight: Weight, bin: number): [
   return weighed;
 }
 
-/** The boxes of an item, outermost first. */
-function levels(picture: Picture, scene: Scene, item: number, by: By, names: Names): Box[] {
-  const cloud = item < picture.lives ? null : scene.clouds[item - picture.lives];
-  const node = cloud ? cloud.node : picture.node[item];
-  const role = names.roles[cloud ? cloud.role : picture.role[item]];
-  const colour = roleColour(role);
+/** The boxes of a node, outermost first; without the role, which stands before them. */
+function levels(picture: Picture, node: number, by: By, colour: string): Box[] {
   const path = picture.path(node).map((one) => picture.labelOf(one));
-  const named = path.map((label) => ({ label, name: called(label) }));
   if (by === "calls") {
-    const shown = named.filter(({ label }) => label.own || label.kind !== "line");
-    const all = shown.length > 0 ? shown : named;
-    return all.map(({ label, name }) =>
-      box(name, label.file || name, someColour(label.file.length + label.name.length)),
-    );
+    const shown = path.filter((label) => label.own || label.kind !== "line");
+    return (shown.length > 0 ? shown : path).map((label) => {
+      const name = called(label);
+      return box(name, label.file || name, someColour(label.file.length + label.name.length));
+    });
   }
-  const own =
-    named.findLast(({ label }) => label.own) ?? named.findLast(({ label }) => label.kind === "line");
-  const last = named.at(-1);
-  const boxes = [box(text.words(role), role, colour)];
-  if (own)
-    boxes.push(
-      box(text.short(own.label.file), own.label.file, colour),
-      box(own.name, own.label.file, colour),
-    );
-  if (last && last !== own) boxes.push(box(last.name, last.label.file || last.name, colour));
+  const own = path.findLast((label) => label.own) ?? path.findLast((label) => label.kind === "line");
+  const last = path.at(-1);
+  const boxes: Box[] = [];
+  if (own) boxes.push(box(text.short(own.file), own.file, colour), box(called(own), own.file, colour));
+  if (last && last !== own) boxes.push(box(called(last), last.file || called(last), colour));
   return boxes;
 }
 
 function grown(picture: Picture, scene: Scene, by: By, weight: Weight, bin: number, names: Names): Box {
   const root = box("all", "all", "#8a8f98");
+  // Most items share their makers with others: the boxes of each pair of role and node are found once.
+  const ways = new Map<number, Box[]>();
   for (const [item, bytes] of weights(picture, scene, weight, bin)) {
-    root.bytes += bytes;
-    let inside = root;
-    for (const level of levels(picture, scene, item, by, names).slice(0, DEEPEST)) {
-      const known = inside.parts.get(level.name);
-      const next = known ?? level;
-      if (!known) inside.parts.set(level.name, level);
-      next.bytes += bytes;
-      inside = next;
+    const cloud = item < picture.lives ? null : scene.clouds[item - picture.lives];
+    const node = cloud ? cloud.node : picture.node[item];
+    const role = cloud ? cloud.role : picture.role[item];
+    const key = node * names.roles.length + role;
+    let way = ways.get(key);
+    if (!way) {
+      way = placed(root, picture, node, by, names.roles[role]);
+      ways.set(key, way);
     }
+    for (const one of way) one.bytes += bytes;
   }
   return root;
+}
+
+/** The boxes from the root to those of a node, made where there are none yet. */
+function placed(root: Box, picture: Picture, node: number, by: By, role: string): Box[] {
+  const colour = roleColour(role);
+  const first = by === "role" ? [box(text.words(role), role, colour)] : [];
+  const way = [root];
+  let inside = root;
+  for (const level of [...first, ...levels(picture, node, by, colour)].slice(0, DEEPEST)) {
+    const next = inside.parts.get(level.name) ?? level;
+    inside.parts.set(level.name, next);
+    way.push(next);
+    inside = next;
+  }
+  return way;
 }
 
 /** The boxes of a moment; a press on one shows it alone. */

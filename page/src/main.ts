@@ -9,7 +9,7 @@ async function start(): Promise<void> {
   const root = document.getElementById("page");
   const packed = document.getElementById("document");
   if (!root || !packed) return;
-  follow(() => dispatchEvent(new Event("theme")));
+  follow();
   try {
     const page = new Page(await unpack(packed.textContent));
     packed.remove();

@@ -75,7 +75,10 @@ export class Page {
       choose: (finding, without) => this.light(finding, without),
       drawn: (finding) => this.drawn(finding),
     });
-    this.panels = new Panels(this.names, (item) => this.panels.showItem(item));
+    this.panels = new Panels(this.names, (item) => {
+      this.timeline.select(item);
+      this.panels.showItem(item);
+    });
     this.strips = this.all.length > 1 ? new Strips(this.all, this.names, (place) => this.visit(place)) : null;
     this.root.append(this.header(), this.body());
     addEventListener("keydown", (event) => this.key(event));
@@ -101,10 +104,7 @@ export class Page {
         element("h1", "", this.document.headline),
         element("p", "", this.document.verdict),
       ),
-      button("Dark / light", () => {
-        toggle();
-        this.refresh();
-      }),
+      button("Dark / light", toggle),
     );
   }
 

@@ -8,7 +8,7 @@ import { colouring } from "./palette";
 import { Picture } from "./picture";
 import { Film, Stack } from "./stack";
 import * as text from "./text";
-import { theme } from "./theme";
+import { isDark, theme } from "./theme";
 
 /** A device with a picture. */
 export interface Place {
@@ -75,6 +75,9 @@ export class Strips {
   }
 }
 
+/** What each canvas shows: drawing it again takes as long as at first. */
+const drawn = new WeakMap<HTMLCanvasElement, { picture: Picture; look: string }>();
+
 /** Draws a whole recording, small. */
 export function draw(
   canvas: HTMLCanvasElement,
@@ -86,6 +89,10 @@ export function draw(
   const ratio = devicePixelRatio;
   const width = Math.max(16, Math.round(canvas.clientWidth * ratio));
   const rows = Math.round(height * ratio);
+  const now = { picture, look: [kind, width, rows, most, isDark()].join() };
+  const before = drawn.get(canvas);
+  if (before?.picture === now.picture && before.look === now.look) return;
+  drawn.set(canvas, now);
   canvas.style.height = `${height}px`;
   Object.assign(canvas, { width, height: rows });
   const context = canvas.getContext("2d");

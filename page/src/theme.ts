@@ -44,16 +44,18 @@ export function theme(): Theme {
   return isDark() ? DARK : LIGHT;
 }
 
-/** Applies what the system says, now and whenever it changes. */
-export function follow(changed: () => void): void {
+/** Applies what the system says, now and whenever it changes; whoever draws hears of it as `theme`. */
+export function follow(): void {
   const apply = () => {
     document.documentElement.dataset.theme = system.matches ? "dark" : "light";
-    changed();
+    dispatchEvent(new Event("theme"));
   };
   system.addEventListener("change", apply);
-  document.documentElement.dataset.theme = system.matches ? "dark" : "light";
+  apply();
 }
 
+/** Changes it, and tells whoever draws. */
 export function toggle(): void {
   document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+  dispatchEvent(new Event("theme"));
 }

@@ -65,7 +65,9 @@ export class Timeline {
   ) {
     this.canvas.style.height = `${height}px`;
     gestures(this.canvas, this);
-    new ResizeObserver(() => this.rebuild()).observe(this.canvas);
+    new ResizeObserver(() => {
+      if (this.film?.width !== this.columnCount()) this.rebuild();
+    }).observe(this.canvas);
   }
 
   /** Shows something else; where the axis stays the same, so does the view. */
@@ -107,7 +109,7 @@ export class Timeline {
     if (!axis) return;
     const column = x === undefined ? this.columnOf(axis.placeOf(this.moment)) : this.columnAt(x);
     const place = (this.first + column) * this.scale;
-    this.scale = Math.max(1 / (WIDEST * devicePixelRatio), Math.min(this.widest(), this.scale * factor));
+    this.scale = Math.max(this.narrowest(), Math.min(this.widest(), this.scale * factor));
     this.moveTo(Math.round(place / this.scale - column));
   }
 
@@ -116,7 +118,7 @@ export class Timeline {
     const [low, high] = [Math.min(from, until), Math.max(from, until)].map((x) => this.columnAt(x));
     if (high - low < 4) return;
     const start = (this.first + low) * this.scale;
-    this.scale = Math.max(1 / (WIDEST * devicePixelRatio), (this.scale * (high - low)) / this.columnCount());
+    this.scale = Math.max(this.narrowest(), (this.scale * (high - low)) / this.columnCount());
     this.moveTo(Math.round(start / this.scale));
   }
 
@@ -127,6 +129,12 @@ export class Timeline {
     this.moment = Math.max(0, Math.min(axis.picture.bins - 1, bin));
     const column = this.columnOf(axis.placeOf(this.moment));
     if (column < 0 || column >= this.columnCount()) this.centre(axis.placeOf(this.moment) / axis.length);
+    this.request();
+  }
+
+  /** Marks what was chosen elsewhere. */
+  select(item: Item): void {
+    this.selected = item;
     this.request();
   }
 
@@ -199,6 +207,12 @@ export class Timeline {
 
   private widest(): number {
     return (this.axis?.length ?? 1) / this.columnCount();
+  }
+
+  /** The scale at which a bin is as wide as it can be. */
+  private narrowest(): number {
+    const { axis } = this;
+    return Math.min(this.widest(), axis ? axis.length / axis.picture.bins / (WIDEST * devicePixelRatio) : 1);
   }
 
   private moveTo(first: number): void {

@@ -104,6 +104,13 @@ test("wheel, drag, keys and the overview zoom and move", async () => {
   await page.keyboard.press("0");
   await drawn(page);
   assert.equal(await view(page), 100);
+  for (const axis of ["Time", "Iterations"]) {
+    await page.getByRole("button", { name: axis, exact: true }).click();
+    await canvas.focus();
+    await page.keyboard.press("+");
+    await drawn(page);
+    assert.ok(Math.abs((await view(page)) - 66.7) < 1, `${axis}: ${await view(page)} %`);
+  }
   await page.keyboard.press("n");
   assert.equal(await page.locator(".card.chosen").count(), 1);
   assert.deepEqual(complaints, []);
