@@ -7,6 +7,7 @@
 mod chart;
 mod closing;
 mod concise;
+mod curve;
 pub mod diff;
 mod failure;
 mod format;
