@@ -24,6 +24,7 @@
 //! | [`profiler`] | memory timelines of PyTorch's profiler, for `stats` alone |
 //! | [`rules`] | the rules, each with its specification: facts in, claims out |
 //! | [`verdict`] | what claims are worth, and which of them has the cause |
+//! | [`picture`] | who held how much at every moment, small enough for a page |
 //! | [`config`] | which rules run, at which level; budgets, suppressions; errors point into the file |
 //! | [`engine`] | runs the rules over the snapshots and sorts what they find |
 //! | [`source`] | from recorded paths to local files; the expression to underline |
@@ -45,6 +46,7 @@ pub mod gate;
 pub mod input;
 pub mod lives;
 pub mod pickle;
+pub mod picture;
 pub mod profiler;
 pub mod program;
 pub mod record;

@@ -10,7 +10,7 @@ use std::path::Path;
 use shipped::{code, sources};
 
 /// The pipeline, from the bytes to the command line.
-const PIPELINE: [&str; 26] = [
+const PIPELINE: [&str; 27] = [
     "unit",
     "threshold",
     "input",
@@ -29,6 +29,7 @@ const PIPELINE: [&str; 26] = [
     "profiler",
     "rules",
     "verdict",
+    "picture",
     "config",
     "engine",
     "source",

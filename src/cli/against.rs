@@ -12,6 +12,7 @@ use crate::engine::{self, Plan, Report};
 use crate::finding::{Finding, Notice, Severity, Tolerance};
 use crate::gate::inherit;
 use crate::input::Source;
+use crate::report::{Look, diff};
 use crate::source::{self, SourceMap};
 
 /// What is left of the base when it was read: its memory, and what the rules say of it.
@@ -42,9 +43,10 @@ impl Base {
         Ok(Base { name, measured, report })
     }
 
-    /// Settles what the base has, too, and adds what is worse although no rule says why.
+    /// Settles what the base has, too, adds what is worse although no rule says why, and leaves the base's recordings to whoever
+    /// shows both.
     pub(super) fn settle<'a>(
-        &self,
+        self,
         report: &mut Report,
         heads: impl Iterator<Item = &'a Measured>,
         plan: &Plan<'_>,
@@ -58,12 +60,14 @@ impl Base {
             let comparison = Comparison::of(side(base, &self.report), side(head, report));
             let worse = regressions(&comparison, report, position, &Threshold::default());
             found.extend(worse.into_iter().map(|finding| Finding { input: position, ..finding }));
+            report.differences.push(diff::render(&comparison, &Look::PLAIN));
             doubts.extend(comparison.doubts);
         }
         doubts.sort();
         doubts.dedup();
         report.notices.extend(doubts.into_iter().map(not_compared));
         report.add(plan.admitted(found));
+        report.base = self.report.recordings;
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! `memlint check`: the gate.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
@@ -9,7 +10,7 @@ use jiff::tz::TimeZone;
 use miette::Diagnostic;
 
 use super::against::Base;
-use super::arguments::{Check, Color};
+use super::arguments::{Check, Color, Judged};
 use super::error::CliError;
 use super::reading::{Seen, read_each, source_map, sources};
 use super::{NO_VERDICT, file, outputs, print, terminal};
@@ -19,7 +20,8 @@ use crate::engine::{self, Device, Input, Outcome, Plan, Report, Why};
 use crate::finding::{Hidden, Notice, Severity};
 use crate::gate::{self, Gate, Suppressions};
 use crate::input::{Expansion, LeftOut};
-use crate::report::{Detail, Failure, Look};
+use crate::picture::Room;
+use crate::report::{Detail, Failure, Format, Look};
 use crate::source::{self, SourceMap};
 use crate::unit::{count, shown_name};
 
@@ -27,23 +29,36 @@ use crate::unit::{count, shown_name};
 const MOST_LISTED: usize = 8;
 
 pub(super) fn run(check: &Check, matches: &ArgMatches, color: Color) -> Result<ExitCode, CliError> {
-    let found = sources(&check.paths);
-    outputs::permit(check, found.as_ref().ok())?;
+    let files: Vec<&Path> = check.output_file.iter().map(|output| output.path.as_path()).collect();
+    let (report, files) = analyse(&check.judged, (&files, draws(check), check.quiet), matches)?;
+    write(check, &report, &files, color)?;
+    Ok(conclude(check, &report, color))
+}
+
+/// Reads and judges what is asked for; `written` are the files that will be written then, `draws` says whether pictures are
+/// wanted, and `quiet` that only findings are.
+pub(super) fn analyse(
+    judged: &Judged,
+    (written, draws, quiet): (&[&Path], bool, bool),
+    matches: &ArgMatches,
+) -> Result<(Report, SourceMap), CliError> {
+    let found = sources(&judged.paths);
+    outputs::permit(judged, written, found.as_ref().ok())?;
     // What is wrong with the settings or the baseline is said before anything large is read.
-    let settings = check.configuring.settings(&check.reading.sources, &check.known.naming, matches)?;
-    outputs::permit_beside(check, &settings)?;
-    let plan = Plan::of(&settings);
-    let known = check.known.read(&settings)?;
+    let settings = judged.configuring.settings(&judged.reading.sources, &judged.known.naming, matches)?;
+    outputs::permit_beside(written, &settings)?;
+    let known = judged.known.read(&settings)?;
     let Expansion { sources, mut left_out } = found?;
+    let plan = plan(&settings, draws.then_some(sources.len()));
     let files = source_map(&settings.source_roots, &settings.path_map, &sources)?;
-    let base = check.known.base(&sources)?;
-    let limits = &check.reading.limits;
+    let base = judged.known.base(&sources)?;
+    let limits = &judged.reading.limits;
     let base = base.map(|(name, base)| {
         left_out.extend(base.left_out);
-        Base::read(name, &base.sources, limits, check.jobs, &files, &plan)
+        Base::read(name, &base.sources, limits, judged.jobs, &files, &plan)
     });
     let base = base.transpose()?;
-    let Seen { good, unread } = read_each(&sources, limits, check.jobs, |input| {
+    let Seen { good, unread } = read_each(&sources, limits, judged.jobs, |input| {
         match base {
             Some(_) => refuse_what_cannot_be_compared(input)?,
             None => refuse_without_history(input)?,
@@ -58,16 +73,30 @@ pub(super) fn run(check: &Check, matches: &ArgMatches, color: Color) -> Result<E
     if let Some(memory) = &settings.device_memory {
         report.forecast(memory.value);
     }
-    if let Some(base) = &base {
+    if let Some(base) = base {
         base.settle(&mut report, measured.iter().flatten(), &plan)?;
     }
     suppress(&mut report, &settings, &files);
-    known.settle(&mut report, check.quiet)?;
+    known.settle(&mut report, quiet)?;
     // Last of all: an entry of the baseline is not gone because its finding is not sure enough.
     gate::leave_out_unsure(&mut report, settings.min_confidence.value);
     Gate { fail_on: settings.fail_on.value.severity(), strict: settings.strict.value }.judge(&mut report);
-    write(check, &report, &files, color)?;
-    Ok(conclude(check, &report, color))
+    Ok((report, files))
+}
+
+/// What is asked of every device; a picture of each, where so many recordings share a page.
+fn plan(settings: &Settings, drawn: Option<usize>) -> Plan<'_> {
+    let plan = Plan::of(settings);
+    match drawn {
+        Some(recordings) => plan.drawing(Room::PAGE.shared_by(recordings)),
+        None => plan,
+    }
+}
+
+/// Whether somebody wants to look at it.
+fn draws(check: &Check) -> bool {
+    let formats = check.output_file.iter().map(|output| output.format);
+    formats.chain([check.output_format]).any(|format| format == Format::Html)
 }
 
 /// Takes out of the verdict what somebody said is meant.

@@ -25,6 +25,7 @@ mod pages;
 mod progress;
 mod reading;
 mod record;
+mod report;
 mod rules;
 mod schema;
 mod shorthand;
@@ -67,6 +68,7 @@ pub fn run() -> ExitCode {
         permitted().and_then(|()| match &arguments.command {
             Command::Check(check) => check::run(check, matches, arguments.color),
             Command::Record(record) => record::run(record, arguments.color),
+            Command::Report(report) => report::run(report, matches, arguments.color),
             Command::Stats(stats) => stats::run(stats, matches, arguments.color),
             Command::Diff(diff) => diff::run(diff, matches, arguments.color),
             Command::Whatif(whatif) => whatif::run(whatif, arguments.color),

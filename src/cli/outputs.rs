@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::arguments::Check;
+use super::arguments::Judged;
 use super::error::CliError;
 use super::reading;
 use crate::config::{self, Settings};
@@ -15,20 +15,19 @@ const CONFIGURATION: &str = "it is a configuration";
 
 /// Refuses, before anything is written, what would lose an input or one of two reports. `found` is what the arguments stand
 /// for, where that is known: a recording that a folder or a pattern names is one of them.
-pub(super) fn permit(check: &Check, found: Option<&Expansion>) -> Result<(), CliError> {
-    let base = check.known.against.as_slice();
+pub(super) fn permit(judged: &Judged, written: &[&Path], found: Option<&Expansion>) -> Result<(), CliError> {
+    let base = judged.known.against.as_slice();
     // Where the base is wrong, reading it tells so.
     let base_found = reading::sources(base).ok();
-    let inputs = check.paths.iter().cloned().chain(found.into_iter().flat_map(paths));
-    let known = check.known.paths().map(Path::to_owned).chain(base_found.iter().flat_map(paths));
-    let configuration = check.configuring.locating.config.iter().cloned();
+    let inputs = judged.paths.iter().cloned().chain(found.into_iter().flat_map(paths));
+    let known = judged.known.paths().map(Path::to_owned).chain(base_found.iter().flat_map(paths));
+    let configuration = judged.configuring.locating.config.iter().cloned();
     let taken: Vec<(PathBuf, &'static str)> = inputs
         .map(|path| (path, CHECKED))
         .chain(known.map(|path| (path, KNOWN)))
         .chain(configuration.map(|path| (path, CONFIGURATION)))
         .collect();
-    for (position, output) in check.output_file.iter().enumerate() {
-        let path = &output.path;
+    for (position, path) in written.iter().enumerate() {
         if let Some((_, why)) = taken.iter().find(|(other, _)| is_same(path, other)) {
             return refuse(path, why);
         }
@@ -36,7 +35,7 @@ pub(super) fn permit(check: &Check, found: Option<&Expansion>) -> Result<(), Cli
         if path.exists() && config::is_named_like_one(path) {
             return refuse(path, CONFIGURATION);
         }
-        if check.output_file.iter().take(position).any(|other| is_same(path, &other.path)) {
+        if written.iter().take(position).any(|other| is_same(path, other)) {
             return refuse(path, "it is given twice");
         }
     }
@@ -44,10 +43,10 @@ pub(super) fn permit(check: &Check, found: Option<&Expansion>) -> Result<(), Cli
 }
 
 /// Refuses what would lose the baseline that the configuration names.
-pub(super) fn permit_beside(check: &Check, settings: &Settings) -> Result<(), CliError> {
+pub(super) fn permit_beside(written: &[&Path], settings: &Settings) -> Result<(), CliError> {
     let Some(baseline) = &settings.baseline else { return Ok(()) };
-    match check.output_file.iter().find(|output| is_same(&output.path, &baseline.value)) {
-        Some(output) => refuse(&output.path, KNOWN),
+    match written.iter().find(|path| is_same(path, &baseline.value)) {
+        Some(path) => refuse(path, KNOWN),
         None => Ok(()),
     }
 }

@@ -9,9 +9,10 @@ use std::collections::BTreeSet;
 use super::{Input, Plan, Recording, budget, finish, inherited, threads};
 use crate::facts::Facts;
 use crate::finding::{Absent, Finding, Group, Hidden, Silence, Skipped};
+use crate::picture::Picture;
 use crate::rules::{Claim, Need, Rule};
 use crate::unit::DeviceIndex;
-use crate::verdict;
+use crate::verdict::{self, Told};
 
 /// What is left of one input when the rules have run: it costs little, the input may go.
 #[derive(Debug)]
@@ -64,8 +65,11 @@ pub fn examine(input: &Input, plan: &Plan) -> Examination {
             }
         }
         let settled = verdict::settle(&facts, &claims, &plan.materiality, plan.capacity);
-        let findings = settled.into_iter().map(|told| told.finding);
-        examined.findings.extend(findings.filter(|finding| plan.shows(finding)));
+        let shown: Vec<Told> = settled.into_iter().filter(|told| plan.shows(&told.finding)).collect();
+        if let Some(room) = plan.drawn.filter(|_| device.evidence.levels().is_ok()) {
+            examined.pictures.push((device.device, Picture::of(&facts, &shown, room)));
+        }
+        examined.findings.extend(shown.into_iter().map(|told| told.finding));
         for budget in &plan.budgets {
             match budget::judge(budget, &facts, plan.capacity) {
                 Ok(found) => {
@@ -76,12 +80,12 @@ pub fn examine(input: &Input, plan: &Plan) -> Examination {
             }
         }
     }
-    let Examined { mut findings, skipped, judged } = examined;
+    let Examined { mut findings, skipped, judged, pictures } = examined;
     inherited::add(input, &mut findings, plan);
     finish(&mut findings, plan);
     let rules = plan.names().collect();
     Examination {
-        recording: Recording { rules, judged: judged.len(), ..input.recording() },
+        recording: Recording { rules, judged: judged.len(), pictures, ..input.recording() },
         findings,
         skipped,
     }
@@ -94,6 +98,7 @@ struct Examined {
     skipped: Vec<Skipped>,
     /// The rules that judged the program on some device; those of the group `input` judge the recording.
     judged: BTreeSet<String>,
+    pictures: Vec<(DeviceIndex, Picture)>,
 }
 
 impl Examined {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::config::{Budget, Selection, Settings};
 use crate::finding::Finding;
+use crate::picture::Room;
 use crate::rules::{RULES, Rule, by_default};
 use crate::unit::Bytes;
 use crate::verdict::Materiality;
@@ -17,6 +18,8 @@ pub struct Plan<'a> {
     pub(super) capacity: Option<Bytes>,
     /// From which worth on a claim is a finding.
     pub(super) materiality: Materiality,
+    /// How much of each device is to be drawn, where it is.
+    pub(super) drawn: Option<Room>,
     selection: Option<&'a Selection>,
 }
 
@@ -28,6 +31,7 @@ impl<'a> Plan<'a> {
             budgets: Vec::new(),
             capacity: None,
             materiality: Materiality::default(),
+            drawn: None,
             selection: None,
         }
     }
@@ -36,6 +40,12 @@ impl<'a> Plan<'a> {
     #[must_use]
     pub fn with_materiality(self, materiality: Materiality) -> Plan<'a> {
         Plan { materiality, ..self }
+    }
+
+    /// The same, with a picture made of each device.
+    #[must_use]
+    pub fn drawing(self, room: Room) -> Plan<'a> {
+        Plan { drawn: Some(room), ..self }
     }
 
     /// What the settings select, at the levels that they choose.
@@ -48,6 +58,7 @@ impl<'a> Plan<'a> {
             budgets: budgets.collect(),
             capacity: settings.device_memory.as_ref().map(|memory| memory.value),
             materiality: settings.materiality.table().clone(),
+            drawn: None,
             selection: Some(selection),
         }
     }

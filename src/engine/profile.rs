@@ -25,7 +25,12 @@ pub struct Profile {
     pub lines_at_peak: Vec<Line>,
     /// What each iteration of the program needed, in their order.
     pub iterations: Vec<IterationMemory>,
+    /// The highest requested bytes of equal parts of the recording, by events.
+    pub curve: Vec<Bytes>,
 }
+
+/// Parts of a recording whose highest level is kept: more columns no terminal has (chosen).
+const PARTS: usize = 240;
 
 /// A line of the user's and what it allocated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,8 +80,18 @@ impl Profile {
             peak_iteration: peak_event.and_then(|event| program.iteration_of(event)),
             lines_at_peak: lines_at_peak(snapshot, frames, timeline),
             iterations,
+            curve: curve(timeline),
         }
     }
+}
+
+/// The highest requested bytes of equal parts.
+fn curve(timeline: &Timeline) -> Vec<Bytes> {
+    let (levels, events) = (&timeline.levels, timeline.allocation_of.len());
+    let parts = PARTS.min(events);
+    let edge = |part: usize| part * events / parts;
+    let highest = |part: usize| levels.before(edge(part)).max(levels.highest(edge(part)..edge(part + 1)));
+    (0..parts).map(highest).collect()
 }
 
 /// What is alive just after an event, or before the first.
@@ -187,6 +202,7 @@ mod tests {
         let profile = Profile::of((&snapshot, &Frames::of(&snapshot)), &timeline, &program, &roles);
         let memory = |peak, resident| IterationMemory { peak: Bytes(peak), resident: Bytes(resident) };
         assert_eq!(profile.iterations, [memory(15, 10), memory(18, 18)]);
+        assert_eq!(profile.curve, [15, 15, 17, 18].map(Bytes), "an event each");
         assert_eq!(profile.peak_by_role, [(Role::Parameter, Bytes(11)), (Role::Gradient, Bytes(7))]);
         assert_eq!((profile.peak_phase, profile.peak_iteration), (Phase::Backward, IterationIndex::at(1)));
     }

@@ -6,6 +6,7 @@ use super::witness::{self, RecordedFile};
 use super::{Device, Input, Profile};
 use crate::facts::Kind;
 use crate::finding::{Hidden, Location};
+use crate::picture::Picture;
 use crate::program::FoundBy;
 use crate::snapshot::{DeviceTrace, Excerpt, Gap};
 use crate::timeline::Agreement;
@@ -34,6 +35,8 @@ pub struct Recording {
     pub rules: Vec<Cow<'static, str>>,
     /// How many of them judged the program, on one device at least. Rules of the group `input` judge the recording.
     pub judged: usize,
+    /// What can be drawn of its devices, where that was asked for and levels are known.
+    pub pictures: Vec<(DeviceIndex, Picture)>,
 }
 
 /// One device of a snapshot.
@@ -97,7 +100,13 @@ impl Recording {
             devices: input.devices.iter().map(|device| RecordedDevice::of(input, device)).collect(),
             rules: Vec::new(),
             judged: 0,
+            pictures: Vec::new(),
         }
+    }
+
+    /// What can be drawn of a device.
+    pub fn picture(&self, ordinal: DeviceIndex) -> Option<&Picture> {
+        self.pictures.iter().find(|(device, _)| *device == ordinal).map(|(_, picture)| picture)
     }
 
     /// The device of an ordinal.

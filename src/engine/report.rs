@@ -25,6 +25,10 @@ pub struct Report {
     pub notices: Vec<Notice>,
     /// Whether the gate closes.
     pub verdict: Verdict,
+    /// The recordings that these are held against, where they are.
+    pub base: Vec<Recording>,
+    /// What differs from the base, in words for people: a text for each recording.
+    pub differences: Vec<String>,
 }
 
 /// A file that could not be read, or holds nothing that could be judged.

@@ -72,6 +72,16 @@ pub(super) fn node(name: &str) -> Option<&str> {
     node.rsplit("::").next()
 }
 
+/// The operator of PyTorch that a function enters (`at::_ops::mm::call`: `mm`), or the node of the autograd graph that it runs
+/// (`ReluBackward0`).
+pub(super) fn operator(name: &str) -> Option<&str> {
+    if let Some((_, operator)) = name.split_once("at::_ops::") {
+        return operator.split("::").next().filter(|operator| !operator.is_empty());
+    }
+    let (node, _) = name.split_once("::apply(")?;
+    node.rsplit("::").next().filter(|node| node.contains("Backward"))
+}
+
 /// What stands in names where a program computes in a half-width format: autocast's own, the gradient scaler's, and the types
 /// in PyTorch's C++ templates.
 const HALVES: [&str; 4] = ["autocast", "grad_scaler", "BFloat16", "c10::Half"];

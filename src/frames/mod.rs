@@ -189,6 +189,16 @@ impl Frames {
         cpp::node(snapshot.text(snapshot.stacks.frame(frame)?.name))
     }
 
+    /// The outermost operator of PyTorch that a stack is in, or the node of the autograd graph: `mm`, `ReluBackward0`.
+    pub fn operator<'s>(&self, snapshot: &'s Snapshot, stack: StackId) -> Option<&'s str> {
+        let outward = snapshot.stacks.get(stack).iter().rev();
+        let native = outward.filter(|frame| self.owner(**frame) == Owner::Native);
+        native.filter_map(|frame| snapshot.stacks.frame(*frame)).find_map(|frame| {
+            let name = snapshot.text(frame.name);
+            cpp::operator(name)
+        })
+    }
+
     /// The part of a file's path, in bytes, that is the same on every machine and says nothing of whose it is: a public package
     /// from the folder on in which packages lie, or what the tables know of a package that lies elsewhere.
     pub(crate) fn public_path(&self, snapshot: &Snapshot, file: StringId) -> Option<Range<usize>> {

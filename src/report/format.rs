@@ -3,7 +3,7 @@
 use std::io;
 use std::str::FromStr;
 
-use super::{Failure, Look, concise, github, gitlab, json, junit, markdown, sarif, text};
+use super::{Failure, Look, concise, github, gitlab, html, json, junit, markdown, sarif, text};
 use crate::engine::Report;
 use crate::source::SourceMap;
 
@@ -28,11 +28,13 @@ pub enum Format {
     Junit,
     /// A job summary.
     Markdown,
+    /// A page to look at, with pictures.
+    Html,
 }
 
 impl Format {
     /// Every format, in the order of the help.
-    pub const ALL: [Format; 9] = [
+    pub const ALL: [Format; 10] = [
         Format::Text,
         Format::Concise,
         Format::Json,
@@ -42,6 +44,7 @@ impl Format {
         Format::Gitlab,
         Format::Junit,
         Format::Markdown,
+        Format::Html,
     ];
 
     /// What it is called on the command line.
@@ -56,6 +59,7 @@ impl Format {
             Format::Gitlab => "gitlab",
             Format::Junit => "junit",
             Format::Markdown => "markdown",
+            Format::Html => "html",
         }
     }
 
@@ -71,6 +75,9 @@ impl Format {
             Format::Gitlab => "GitLab's code quality report",
             Format::Junit => "JUnit XML: a test case for each rule and snapshot",
             Format::Markdown => "a job summary: table, charts, findings folded away",
+            Format::Html => {
+                "a page to look at: timelines, findings, the peak explained; one file, no network"
+            }
         }
     }
 
@@ -96,6 +103,7 @@ impl Format {
             Format::Gitlab => gitlab::check(report, sources, out),
             Format::Junit => out.write_all(junit::render(report, sources).as_bytes()),
             Format::Markdown => out.write_all(markdown::render(report, sources).as_bytes()),
+            Format::Html => html::page(report, sources, out),
         }
     }
 
@@ -113,6 +121,7 @@ impl Format {
             Format::Gitlab => gitlab::failure(failure, out),
             Format::Junit => out.write_all(junit::failure(failure).as_bytes()),
             Format::Markdown => out.write_all(markdown::failure(failure).as_bytes()),
+            Format::Html => html::failure(failure, out),
         }
     }
 }

@@ -47,7 +47,8 @@ pub(super) fn failure(failure: &Failure) -> String {
     shown_page(&format!("## memlint: no verdict\n\n{}\n", text(&failure.sentence())), false)
 }
 
-fn verdict(report: &Report) -> String {
+/// What the gate makes of it, in Markdown.
+pub(super) fn verdict(report: &Report) -> String {
     let least = report.verdict.fail_on.map(Severity::name);
     match (report.verdict.outcome(), least) {
         (Outcome::NoVerdict(Why::Unread), _) => {
@@ -265,7 +266,7 @@ fn text(text: &str) -> String {
 }
 
 /// Text within an HTML element.
-fn html(text: &str) -> String {
+pub(super) fn html(text: &str) -> String {
     shown_line(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 

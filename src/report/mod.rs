@@ -7,6 +7,7 @@
 mod chart;
 mod closing;
 mod concise;
+mod curve;
 pub mod diff;
 mod failure;
 mod format;
@@ -14,6 +15,7 @@ mod gap;
 mod github;
 mod gitlab;
 mod headline;
+mod html;
 pub mod json;
 mod junit;
 mod look;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::look::{Ink, Look};
 use super::place::{MainLoop, Place};
-use super::{chart, closing, gap, replayed};
+use super::{chart, closing, curve, gap, replayed};
 use crate::engine::{RecordedDevice, Recording};
 use crate::replay::Proof;
 use crate::source::{SourceMap, ZeroGrad};
@@ -71,6 +71,12 @@ fn render_device(
     }
     for (_, words) in gap::disagreements(&device.agreement) {
         look.attribute(out, "not known", &words);
+    }
+    let mut drawn = String::new();
+    curve::draw(&mut drawn, &device.profile.curve, look);
+    if !drawn.is_empty() {
+        out.push('\n');
+        out.push_str(&drawn);
     }
     let mut bars = String::new();
     chart::draw(&mut bars, "iteration", &device.profile.iterations, MOST_ROWS, look);

@@ -53,6 +53,8 @@ pub struct Told {
     pub finding: Finding,
     /// The changes that its saving was computed with.
     pub lives: Changes,
+    /// The allocations that it is about, ascending: what is left of them when other findings have theirs.
+    pub about: Vec<AllocationId>,
 }
 
 /// The findings of all claims about a device, by a table of materiality. `capacity` is its memory, where somebody said so.
@@ -231,7 +233,7 @@ fn tell(facts: &Facts, group: &[Settled<'_, '_>], left: &Left) -> Option<Told> {
         resident: worth.held,
         per_iteration: worth.pace,
     };
-    Some(Told { finding: Finding { severity, impact, ..told }, lives })
+    Some(Told { finding: Finding { severity, impact, ..told }, lives, about: worth.about })
 }
 
 /// The worth of two claims about different allocations.

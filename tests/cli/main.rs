@@ -16,6 +16,7 @@ mod packaging;
 mod profiler;
 mod record;
 mod refused;
+mod report;
 mod rules;
 mod settings;
 mod sources;

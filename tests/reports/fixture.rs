@@ -72,6 +72,7 @@ pub(crate) fn recording() -> Recording {
             peak_iteration: IterationIndex::at(1),
             lines_at_peak: vec![line(16, 1559, 310), line(17, 975, 161)],
             iterations: vec![memory(3506), memory(4484), memory(4484), memory(4484), memory(4484)],
+            curve: [3506, 4484, 3000, 4484, 2921].map(mib).to_vec(),
         },
         agreement: Agreement { blocks_without_alloc: 3, ..Agreement::default() },
     };

@@ -6,5 +6,6 @@ mod documents;
 mod fixture;
 mod matrix;
 mod obeyed;
+mod page;
 mod services;
 mod text;

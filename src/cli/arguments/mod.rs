@@ -45,6 +45,8 @@ pub(super) enum Command {
     Record(Record),
     /// Check snapshots: what is wrong, at which line, what it costs, and how to mend it.
     Check(Check),
+    /// Write a page to look at: timelines, findings, what the peak consists of.
+    Report(Report),
     /// Show what snapshots hold, without a verdict.
     Stats(Stats),
     /// Compare two snapshots, or two folders of them: what needs more memory, what needs less, which findings are new.
@@ -135,10 +137,8 @@ pub(super) struct Writing {
 #[derive(Debug, Args)]
 #[command(after_help = "Exit status: 0 clean, 1 findings at or above --fail-on, 2 no trustworthy verdict.")]
 pub(super) struct Check {
-    /// Snapshots, folders that hold some (also in subfolders), or quoted patterns such as 'out/*.pickle'; `-` is standard
-    /// input.
-    #[arg(required = true, value_name = "PATH")]
-    pub(super) paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) judged: Judged,
 
     /// How to write the report to standard output.
     #[arg(long, value_parser = formats(), default_value = Format::Text.name(), value_name = "FORMAT",
@@ -154,9 +154,6 @@ pub(super) struct Check {
     #[arg(long)]
     pub(super) exit_zero: bool,
 
-    #[command(flatten)]
-    pub(super) known: Known,
-
     /// Show notes, stacks, skipped rules and what is ignored or in the baseline in full.
     #[arg(short, long, conflicts_with = "quiet")]
     pub(super) verbose: bool,
@@ -164,6 +161,15 @@ pub(super) struct Check {
     /// Show findings only.
     #[arg(short, long)]
     pub(super) quiet: bool,
+}
+
+/// What is judged, and by which measure.
+#[derive(Debug, Args)]
+pub(super) struct Judged {
+    /// Snapshots, folders that hold some (also in subfolders), or quoted patterns such as 'out/*.pickle'; `-` is standard
+    /// input.
+    #[arg(required = true, value_name = "PATH")]
+    pub(super) paths: Vec<PathBuf>,
 
     /// How many snapshots to read at a time; memory grows with it, but the report stays the same. Large snapshots wait for
     /// one another [default: one a processor core].
@@ -171,10 +177,27 @@ pub(super) struct Check {
     pub(super) jobs: Option<NonZeroUsize>,
 
     #[command(flatten)]
+    pub(super) known: Known,
+
+    #[command(flatten)]
     pub(super) configuring: Configuring,
 
     #[command(flatten)]
     pub(super) reading: Reading,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit status: 0 written, 2 not written, or not all could be read. Findings do not change it: `memlint check` is \
+                        the gate, and writes the same page with `--output-file html=PATH`."
+)]
+pub(super) struct Report {
+    #[command(flatten)]
+    pub(super) judged: Judged,
+
+    /// The page to write, one file that needs no network; `-` is standard output.
+    #[arg(short, long, value_name = "PATH")]
+    pub(super) output: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -325,7 +348,7 @@ mod tests {
         Arguments::command().debug_assert();
         let arguments = Arguments::try_parse_from(["memlint", "check", "a"]).unwrap();
         let Command::Check(check) = arguments.command else { panic!("not a check") };
-        assert_eq!(check.reading.limits.of_input(), input::Limits::default());
-        assert_eq!(check.reading.limits.of_pickle(), pickle::Limits::default());
+        assert_eq!(check.judged.reading.limits.of_input(), input::Limits::default());
+        assert_eq!(check.judged.reading.limits.of_pickle(), pickle::Limits::default());
     }
 }

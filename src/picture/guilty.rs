@@ -1,0 +1,97 @@
+//! What findings are about, among what is drawn, and what would be drawn were they mended.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::Bins;
+use super::lives::{Drawn, Gathered, Step, born, died, steps};
+use crate::facts::Facts;
+use crate::finding::Fingerprint;
+use crate::lives::Change;
+use crate::unit::{AllocationId, Bytes, Index};
+use crate::verdict::Told;
+
+/// A finding and what it is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Guilty {
+    /// Its rule.
+    pub rule: String,
+    /// Its identity.
+    pub fingerprint: Fingerprint,
+    /// What it says: of several with one identity it tells them apart.
+    pub message: String,
+    /// The lifetimes that it is about: positions in [`super::Lives::each`], ascending.
+    pub each: Vec<u32>,
+    /// The clouds that it is about.
+    pub clouds: Vec<u32>,
+    /// What would be drawn without it; nothing where no other lifetimes mend it.
+    pub without: Option<Without>,
+}
+
+/// What would be drawn were a finding mended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Without {
+    /// The peak of requested bytes.
+    pub peak: Bytes,
+    /// Lifetimes that end in another bin than they did, or, where that is no later than they begin, never were.
+    pub ends: Vec<(u32, usize)>,
+    /// Clouds that change otherwise.
+    pub clouds: Vec<(u32, Vec<Step>)>,
+}
+
+/// The findings in their order.
+pub(super) fn guilty(facts: &Facts, told: &[Told], bins: &Bins, gathered: &Gathered) -> Vec<Guilty> {
+    let one = |told: &Told| {
+        let (each, clouds) = drawn(gathered, told.about.iter().copied());
+        Guilty {
+            rule: told.finding.rule.to_string(),
+            fingerprint: Fingerprint::of(&told.finding),
+            message: told.finding.message.clone(),
+            each,
+            clouds,
+            without: (!told.lives.is_empty()).then(|| without(facts, told, bins, gathered)),
+        }
+    };
+    told.iter().map(one).collect()
+}
+
+/// Where some allocations are drawn: alone, and in clouds.
+fn drawn(gathered: &Gathered, ids: impl Iterator<Item = AllocationId>) -> (Vec<u32>, Vec<u32>) {
+    let (mut each, mut clouds) = (Vec::new(), Vec::new());
+    for place in ids.filter_map(|id| gathered.drawn.get(id.position()).copied().flatten()) {
+        match place {
+            Drawn::Alone(at) => each.push(at),
+            Drawn::Merged(at) => clouds.push(at),
+        }
+    }
+    for list in [&mut each, &mut clouds] {
+        list.sort_unstable();
+        list.dedup();
+    }
+    (each, clouds)
+}
+
+fn without(facts: &Facts, told: &Told, bins: &Bins, gathered: &Gathered) -> Without {
+    let changes: BTreeMap<AllocationId, Change> = told.lives.settled().into_iter().collect();
+    let (_, clouds) = drawn(gathered, changes.keys().copied());
+    let mut ends = Vec::new();
+    let mut members: BTreeMap<u32, Vec<(Range<usize>, Bytes)>> = BTreeMap::new();
+    for (id, one) in facts.timeline.iter() {
+        let died = match changes.get(&id) {
+            None => died(one),
+            Some(Change::Remove) => Some(born(one)),
+            Some(Change::EndAt(event)) => Some((event.position() + 1).max(born(one))),
+        };
+        let seen = bins.seen(born(one), died);
+        match gathered.drawn.get(id.position()).copied().flatten() {
+            Some(Drawn::Alone(at)) if changes.contains_key(&id) => ends.push((at, seen.end)),
+            Some(Drawn::Merged(at)) if seen.start < seen.end && clouds.binary_search(&at).is_ok() => {
+                members.entry(at).or_default().push((seen, one.bytes));
+            }
+            _ => {}
+        }
+    }
+    let mut cloud = |at: u32| (at, steps(members.remove(&at).unwrap_or_default().into_iter(), bins.len()));
+    let clouds = clouds.iter().map(|at| cloud(*at)).collect();
+    Without { peak: told.lives.peak(facts.timeline), ends, clouds }
+}
