@@ -41,15 +41,19 @@ impl Side {
 /// asked for: most questions need a size and a date.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Life<'s> {
-    scene: &'s Scene<'s>,
+    pub(super) scene: &'s Scene<'s>,
     allocation: &'s Allocation,
     /// The allocation's position.
-    at: usize,
+    pub(super) at: usize,
 }
 
 impl Life<'_> {
     pub(super) fn bytes(&self) -> Bytes {
         self.allocation.bytes
+    }
+
+    pub(super) fn stack(&self) -> Option<StackId> {
+        self.allocation.stack
     }
 
     pub(super) fn stream(&self) -> u16 {
@@ -81,6 +85,39 @@ impl Life<'_> {
     /// What the stack says that gave it back.
     fn freed(&self) -> StackTraits {
         self.scene.traits.get(self.scene.freed_under.get(self.at).copied().flatten())
+    }
+
+    /// The side on which it was made; none where it is older than the recording.
+    pub(super) fn born_side(&self) -> Option<Side> {
+        self.born().map(|at| self.scene.side(at))
+    }
+
+    /// Whether the backward pass let it go.
+    pub(super) fn ends_in_backward(&self) -> bool {
+        self.died().is_some_and(|at| self.scene.side(at) == Side::Backward)
+    }
+
+    /// Whether it was given back in the stretch that made it.
+    pub(super) fn is_brief(&self) -> bool {
+        let dates = self.born().zip(self.died());
+        dates.is_some_and(|(born, died)| self.scene.stretch(born) == self.scene.stretch(died))
+    }
+
+    /// How many laps begin in its lifetime; one that is held at the end outlives the last.
+    pub(super) fn laps(&self) -> usize {
+        let scene = self.scene;
+        let end = self.died().map_or(scene.laps.len() + 1, |at| scene.lap(at));
+        end.saturating_sub(scene.lap(self.born().unwrap_or(0)))
+    }
+
+    /// Whether it was made before the work began.
+    pub(super) fn is_from_setup(&self) -> bool {
+        self.born().is_some_and(|born| born < self.scene.first_work)
+    }
+
+    /// Whether it was held beyond the moment at which the work began.
+    pub(super) fn sees_work(&self) -> bool {
+        self.died().is_none_or(|died| died > self.scene.first_work)
     }
 
     /// Whether `zero_grad` gave it back.
@@ -123,6 +160,8 @@ pub(super) struct Scene<'a> {
     pub(super) trains: bool,
     /// Whether any event has a stack.
     pub(super) has_stacks: bool,
+    /// Whether there are no events at all.
+    pub(super) is_still: bool,
 }
 
 impl<'a> Scene<'a> {
@@ -154,6 +193,7 @@ impl<'a> Scene<'a> {
             first_work: phases.iter().position(is_work).unwrap_or_else(|| end_of_setup(events, &phases)),
             segments,
             trains: phases.contains(&Phase::Backward),
+            is_still: events.is_empty(),
             has_stacks: snapshot.stacks.ids().any(|stack| !snapshot.stacks.get(stack).is_empty()),
             stretch_starts: Ranks::of(stretches.iter().map(|&(start, _)| start)),
             stretches,
@@ -202,20 +242,29 @@ impl<'a> Scene<'a> {
         self.laps.len()
     }
 
-    /// How many laps begin in an allocation's lifetime; one that is held at the end outlives the last.
-    pub(super) fn laps_lived(&self, born: usize, died: Option<usize>) -> usize {
-        died.map_or(self.laps.len() + 1, |at| self.lap(at)).saturating_sub(self.lap(born))
-    }
-
     /// Where the next stretch of a side begins after an event.
     pub(super) fn next_start(&self, side: Side, at: usize) -> Option<usize> {
         let next = self.stretches.get(self.stretch(at)..)?;
         next.iter().find(|&&(_, of)| of == side).map(|&(start, _)| start)
     }
 
-    /// Whether both events lie in one stretch.
-    pub(super) fn same_stretch(&self, born: usize, died: Option<usize>) -> bool {
-        died.is_some_and(|died| self.stretch(born) == self.stretch(died))
+    /// Whether an optimizer of PyTorch's is seen at work.
+    pub(super) fn has_steps(&self) -> bool {
+        self.stretches.iter().any(|&(_, side)| side == Side::Optimizer)
+    }
+
+    /// Whether an event stands right behind a backward pass of its lap, before any other forward pass.
+    pub(super) fn follows_backward(&self, at: usize) -> bool {
+        let stretch = |back: usize| self.stretches.get(self.stretch(at).checked_sub(back)?);
+        let Some((&(start, _), &(_, before))) = stretch(1).zip(stretch(2)) else { return false };
+        let same_lap = start.checked_sub(1).is_some_and(|last| self.lap(last) == self.lap(at));
+        before == Side::Backward && same_lap && !self.forward_has_begun(at)
+    }
+
+    /// Where the first or the last backward pass begins.
+    pub(super) fn backward(&self, last: bool) -> Option<usize> {
+        let mut starts = self.stretches.iter().filter(|(_, side)| *side == Side::Backward);
+        if last { starts.next_back() } else { starts.next() }.map(|&(start, _)| start)
     }
 
     /// The first event of a forward pass at or after an event.
