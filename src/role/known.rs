@@ -53,19 +53,20 @@ impl Known {
                     }
                 }
                 Some(Role::OptimizerState) => _ = states.add(bytes),
-                None if life.born().is_none() => _ = known.model.add(bytes),
-                None if left_behind(&life) => left.push(bytes),
+                None if life.born().is_some() && left_behind(&life) => left.push(bytes),
                 _ => {}
+            }
+            let trained = matches!(role, Some(Role::Gradient | Role::OptimizerState));
+            if trained {
+                known.trained.add(bytes);
+            }
+            if trained || role == Some(Role::Parameter) || (role.is_none() && life.born().is_none()) {
+                known.model.add(bytes);
             }
             let stands = life.died().is_none() && (life.born().is_none() || life.is_from_setup());
             if role.is_none() && stands && !is_handle_workspace(bytes) {
                 known.standing.add(bytes);
             }
-        }
-        known.model.extend(&known.weights);
-        for sizes in [&gradients, &states] {
-            known.model.extend(sizes);
-            known.trained.extend(sizes);
         }
         let explained = left.iter().copied().filter(|bytes| known.model.has(*bytes)).sum::<Bytes>();
         known.explained = explained.share_of(left.into_iter().sum()) >= 0.9;

@@ -33,13 +33,6 @@ impl Sizes {
         *count
     }
 
-    /// Adds what another has counted.
-    pub(super) fn extend(&mut self, other: &Sizes) {
-        for (bytes, count) in &other.0 {
-            *self.0.entry(*bytes).or_default() += count;
-        }
-    }
-
     /// Those of which another has none.
     pub(super) fn without(self, other: &Sizes) -> Sizes {
         Sizes(self.0.into_iter().filter(|(bytes, _)| !other.has(*bytes)).collect())
