@@ -11,6 +11,7 @@ mod assemble;
 mod error;
 mod excerpt;
 mod gaps;
+mod listed;
 mod profile;
 mod records;
 mod stacks;
