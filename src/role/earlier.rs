@@ -78,14 +78,14 @@ fn let_go(life: &Life<'_>) -> Verdict {
     }
 }
 
-/// Whether a block is there to stay: held to the end, or at least through a whole lap and not let go by a backward pass. One
+/// Whether a block is there to stay: held to the end, or at least through a whole turn and not let go by a backward pass. One
 /// that goes after a backward pass made gradients of its size is no gradient of before, to which the pass would have added: a
 /// weight that is replaced, or a state that is bound anew.
 fn stays(scene: &Scene<'_>, life: &Life<'_>, gradients: &Gradients) -> bool {
     let Some(died) = life.died() else { return true };
     let outlives_pass =
         || gradients.makes(life.bytes()) && scene.backward(false).is_some_and(|pass| pass < died);
-    !life.ends_in_backward() && !life.was_saved() && (life.laps() > 1 || outlives_pass())
+    !life.ends_in_backward() && !life.was_saved() && (life.turns() > 1 || outlives_pass())
 }
 
 /// The open allocations, oldest first as far as addresses show: the driver hands out addresses downwards (on all

@@ -5,7 +5,6 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::rows::left_behind;
 use super::scene::{Life, Scene, Side};
 use super::sizes::Sizes;
 use super::workspaces::is_handle_workspace;
@@ -53,7 +52,7 @@ impl Known {
                     }
                 }
                 Some(Role::OptimizerState) => _ = states.add(bytes),
-                None if life.born().is_some() && left_behind(&life) => left.push(bytes),
+                None if life.born_side() == Some(Side::Backward) => left.push(bytes),
                 _ => {}
             }
             let trained = matches!(role, Some(Role::Gradient | Role::OptimizerState));

@@ -120,9 +120,9 @@ pub(super) const LIVES: &[Row] = &[
         |life, _| kept_from_setup(life)),
     // What a forward pass made, or the program after one in the same stretch (the loss).
     row(Role::Temporary, Evidence::Lifetime, "a forward pass made it and let it go",
-        |life, _| from_forward(life) && life.is_brief() && life.laps() == 0),
+        |life, _| from_forward(life) && life.is_brief() && life.turns() == 0),
     row(Role::Activation, Evidence::Lifetime, "a forward pass made it, and it goes in this iteration or the next",
-        |life, _| from_forward(life) && life.laps() <= 1),
+        |life, _| from_forward(life) && life.turns() <= 1),
     row(Role::Activation, Evidence::Lifetime, "a forward pass made it in a program that trains, and it is kept",
         |life, _| from_forward(life) && in_forward(life) && life.scene.trains),
     // A cache or a collection, which have no role of their own.
@@ -130,9 +130,9 @@ pub(super) const LIVES: &[Row] = &[
         |life, _| from_forward(life)),
     // Loaders fetch one batch ahead; what stays for longer is a collection.
     row(Role::Input, Evidence::Lifetime, "made before a forward pass that sees it",
-        |life, _| (is_seen(life) || is_fetched(life)) && life.laps() <= 2),
+        |life, _| (is_seen(life) || is_fetched(life)) && life.turns() <= 2),
     row(Role::Temporary, Evidence::Lifetime, "gone in the iteration that made it",
-        |life, _| life.born().is_some() && life.died().is_some() && life.laps() == 0),
+        |life, _| life.born().is_some() && life.died().is_some() && life.turns() == 0),
     row(Role::Unknown, Evidence::Nothing, "nothing tells",
         |life, _| life.born().is_some()),
 ];
@@ -160,12 +160,12 @@ fn is_built(life: &Life<'_>) -> bool {
     (life.born().is_some() || life.died().is_none()) && building
 }
 
-/// A first copy that a cast or a move replaces is gone before the work begins; later ones within their own lap.
+/// A first copy that a cast or a move replaces is gone before the work begins; later ones within their own turn.
 fn is_replaced(life: &Life<'_>) -> bool {
     if life.is_from_setup() {
         life.died().is_some_and(|died| died < life.scene.first_work)
     } else {
-        life.is_brief() && life.laps() == 0
+        life.is_brief() && life.turns() == 0
     }
 }
 
@@ -186,10 +186,10 @@ fn awaits_a_step(life: &Life<'_>) -> bool {
     alive && life.born_side() == Some(Side::Main)
 }
 
-/// Made right after a backward pass, and kept for longer than the lap.
+/// Made right after a backward pass, and kept for longer than the turn.
 fn is_made_of_gradients(life: &Life<'_>) -> bool {
     let follows = life.born().is_some_and(|born| life.scene.follows_backward(born));
-    follows && !in_forward(life) && life.born_side() == Some(Side::Main) && life.laps() > 0
+    follows && !in_forward(life) && life.born_side() == Some(Side::Main) && life.turns() > 0
 }
 
 /// Kept for good from before the work begins.
@@ -198,17 +198,17 @@ fn is_standing(life: &Life<'_>) -> bool {
 }
 
 /// What the backward pass made; what it also let go of in the same stretch is settled by [`SIGNS`].
-pub(super) fn left_behind(life: &Life<'_>) -> bool {
+fn left_behind(life: &Life<'_>) -> bool {
     life.born_side() == Some(Side::Backward)
 }
 
 /// Made before the work began, and kept for longer than an iteration of it.
 fn kept_from_setup(life: &Life<'_>) -> bool {
-    life.is_from_setup() && (life.died().is_none() || (life.sees_work() && life.laps() > 1))
+    life.is_from_setup() && (life.died().is_none() || (life.sees_work() && life.turns() > 1))
 }
 
 fn built_late(life: &Life<'_>) -> bool {
-    life.born_phase() == Some(Phase::Setup) && !life.is_brief() && (life.died().is_none() || life.laps() > 1)
+    life.born_phase() == Some(Phase::Setup) && !life.is_brief() && (life.died().is_none() || life.turns() > 1)
 }
 
 fn in_forward(life: &Life<'_>) -> bool {
@@ -220,12 +220,12 @@ fn from_forward(life: &Life<'_>) -> bool {
     in_forward(life) || (life.born_phase() != Some(Phase::Input) && life.scene.forward_has_begun(born))
 }
 
-/// Whether a forward pass of the same lap runs while it is there.
+/// Whether a forward pass of the same turn runs while it is there.
 fn is_seen(life: &Life<'_>) -> bool {
     let Some(born) = life.born() else { return false };
     let next = life.scene.next_forward(born);
     next.is_some_and(|next| {
-        life.scene.lap(next) == life.scene.lap(born) && life.died().is_none_or(|died| died > next)
+        life.scene.turn(next) == life.scene.turn(born) && life.died().is_none_or(|died| died > next)
     })
 }
 

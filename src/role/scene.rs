@@ -103,11 +103,11 @@ impl Life<'_> {
         dates.is_some_and(|(born, died)| self.scene.stretch(born) == self.scene.stretch(died))
     }
 
-    /// How many laps begin in its lifetime; one that is held at the end outlives the last.
-    pub(super) fn laps(&self) -> usize {
+    /// How many turns begin in its lifetime; one that is held at the end outlives the last.
+    pub(super) fn turns(&self) -> usize {
         let scene = self.scene;
-        let end = self.died().map_or(scene.laps.len() + 1, |at| scene.lap(at));
-        end.saturating_sub(scene.lap(self.born().unwrap_or(0)))
+        let end = self.died().map_or(scene.turns.len() + 1, |at| scene.turn(at));
+        end.saturating_sub(scene.turn(self.born().unwrap_or(0)))
     }
 
     /// Whether it was made before the work began.
@@ -148,8 +148,8 @@ pub(super) struct Scene<'a> {
     /// Where each stretch begins, and its side.
     stretches: Vec<(usize, Side)>,
     stretch_starts: Ranks,
-    /// The first event of each lap after the first: an iteration, or what stands in for it.
-    laps: Ranks,
+    /// The first event of each turn after the first: an iteration, or what stands in for it.
+    turns: Ranks,
     /// Runs of events of a forward pass: first and last.
     forwards: Vec<(usize, usize)>,
     /// The first addresses of the segments, ascending.
@@ -188,7 +188,7 @@ impl<'a> Scene<'a> {
             timeline,
             traits: TraitTable::of(snapshot, frames),
             freed_under,
-            laps: Ranks::of(laps(program, &stretches)),
+            turns: Ranks::of(turns(program, &stretches)),
             forwards: forwards(&phases),
             first_work: phases.iter().position(is_work).unwrap_or_else(|| end_of_setup(events, &phases)),
             segments,
@@ -232,14 +232,14 @@ impl<'a> Scene<'a> {
         Side::of(self.phase(at))
     }
 
-    /// The number of the lap that holds an event.
-    pub(super) fn lap(&self, at: usize) -> usize {
-        self.laps.up_to(at)
+    /// The number of the turn that holds an event.
+    pub(super) fn turn(&self, at: usize) -> usize {
+        self.turns.up_to(at)
     }
 
-    /// The number of the last lap.
-    pub(super) fn last_lap(&self) -> usize {
-        self.laps.len()
+    /// The number of the last turn.
+    pub(super) fn last_turn(&self) -> usize {
+        self.turns.len()
     }
 
     /// Where the next stretch of a side begins after an event.
@@ -253,12 +253,12 @@ impl<'a> Scene<'a> {
         self.stretches.iter().any(|&(_, side)| side == Side::Optimizer)
     }
 
-    /// Whether an event stands right behind a backward pass of its lap, before any other forward pass.
+    /// Whether an event stands right behind a backward pass of its turn, before any other forward pass.
     pub(super) fn follows_backward(&self, at: usize) -> bool {
         let stretch = |back: usize| self.stretches.get(self.stretch(at).checked_sub(back)?);
         let Some((&(start, _), &(_, before))) = stretch(1).zip(stretch(2)) else { return false };
-        let same_lap = start.checked_sub(1).is_some_and(|last| self.lap(last) == self.lap(at));
-        before == Side::Backward && same_lap && !self.forward_has_begun(at)
+        let same_turn = start.checked_sub(1).is_some_and(|last| self.turn(last) == self.turn(at));
+        before == Side::Backward && same_turn && !self.forward_has_begun(at)
     }
 
     /// Where the first or the last backward pass begins.
@@ -273,11 +273,11 @@ impl<'a> Scene<'a> {
         self.forwards.get(run).map(|&(first, _)| first.max(at))
     }
 
-    /// Whether a forward pass has begun before an event, in the same lap and stretch.
+    /// Whether a forward pass has begun before an event, in the same turn and stretch.
     pub(super) fn forward_has_begun(&self, at: usize) -> bool {
         let run = self.forwards.partition_point(|&(first, _)| first < at);
         let last = run.checked_sub(1).and_then(|run| self.forwards.get(run)).map(|&(_, last)| last.min(at));
-        last.is_some_and(|last| self.lap(last) == self.lap(at) && self.stretch(last) == self.stretch(at))
+        last.is_some_and(|last| self.turn(last) == self.turn(at) && self.stretch(last) == self.stretch(at))
     }
 }
 
@@ -331,7 +331,7 @@ fn stretches(events: usize, phases: &[Phase]) -> Vec<(usize, Side)> {
 
 /// The starts of the iterations after the first; without iterations, what follows each optimizer step or, failing
 /// that, each backward pass.
-fn laps(program: &Program, stretches: &[(usize, Side)]) -> Vec<usize> {
+fn turns(program: &Program, stretches: &[(usize, Side)]) -> Vec<usize> {
     if program.iterations.len() > 1 {
         return program.iterations.iter().map(|iteration| iteration.start.position()).collect();
     }

@@ -30,7 +30,7 @@ use crate::unit::{Bytes, StackId};
 static FEWEST: Threshold<usize> = Threshold::new("role::ties::FEWEST", 4);
 /// The share of a line's blocks that must have a size of the model's.
 static ALIKE: Threshold<f64> = Threshold::new("role::ties::ALIKE", 0.9);
-/// The share of the model's bytes, or of a backward pass's gradients, that a line must make in one lap.
+/// The share of the model's bytes, or of a backward pass's gradients, that a line must make in one turn.
 static PART: Threshold<f64> = Threshold::new("role::ties::PART", 0.5);
 
 const fn sizes(because: &'static str) -> Ground {
@@ -53,7 +53,7 @@ pub(super) struct Line {
     blocks: usize,
     alike: usize,
     bytes: Bytes,
-    laps: FxHashSet<usize>,
+    turns: FxHashSet<usize>,
     /// How many were made of gradients, and how many in a forward pass.
     of_gradients: usize,
     in_forward: usize,
@@ -105,10 +105,10 @@ impl Model {
     /// Whether a line makes so much of what the model has that it is no chance.
     fn is_made_by(&self, line: &Line) -> bool {
         let alike = line.alike as f64 >= ALIKE.get() * line.blocks as f64;
-        let of_a_lap = |whole: &Bytes| {
-            *whole > Bytes::ZERO && line.bytes.share_of(whole.times(line.laps.len() as u64)) >= PART.get()
+        let of_a_turn = |whole: &Bytes| {
+            *whole > Bytes::ZERO && line.bytes.share_of(whole.times(line.turns.len() as u64)) >= PART.get()
         };
-        line.blocks >= FEWEST.get() && alike && self.wholes.iter().any(of_a_lap)
+        line.blocks >= FEWEST.get() && alike && self.wholes.iter().any(of_a_turn)
     }
 }
 
@@ -132,7 +132,7 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
             *verdict = Some((Role::OptimizerState, OF_GRADIENTS));
         } else if line.in_forward > 0 {
             // A forward pass keeps what it keeps; sizes alone do not make it weights.
-        } else if life.died().is_none() || life.laps() > 1 {
+        } else if life.died().is_none() || life.turns() > 1 {
             *verdict = Some((Role::Parameter, COPY));
         }
     }
@@ -157,7 +157,7 @@ impl Lines {
             line.blocks += 1;
             line.alike += usize::from(model.has(life.bytes()));
             line.bytes += life.bytes();
-            line.laps.insert(scene.lap(born));
+            line.turns.insert(scene.turn(born));
             let in_forward = life.born_phase().is_some_and(is_forward);
             line.in_forward += usize::from(in_forward);
             line.of_gradients += usize::from(!in_forward && scene.follows_backward(born));
@@ -185,7 +185,7 @@ fn may_be_tied(life: &Life<'_>, (role, ground): Verdict) -> bool {
         _ => false,
     };
     let outside = life.born_side() == Some(Side::Main);
-    let lasting = life.died().is_none() || life.laps() > 0 || life.is_from_setup();
+    let lasting = life.died().is_none() || life.turns() > 0 || life.is_from_setup();
     guessed && outside && lasting && life.sees_work()
 }
 

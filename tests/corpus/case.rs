@@ -27,7 +27,8 @@ impl Case {
         let name = folder.file_name().unwrap().to_string_lossy().into_owned();
         let json = |file: &str| -> Value {
             let path = folder.join(file);
-            let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            let text =
+                fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
             serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
         };
         let source = Source::File(folder.join("snapshot.pickle.zst"));

@@ -42,9 +42,8 @@ fn iterations(snapshot: &Snapshot) -> usize {
 }
 
 fn faulty() -> impl Iterator<Item = (&'static Case, Vec<Finding>)> {
-    let cases = case::all()
-        .iter()
-        .filter(|case| case.labels["expect"].as_array().is_some_and(|all| !all.is_empty()));
+    let cases =
+        case::all().iter().filter(|case| case.labels["expect"].as_array().is_some_and(|all| !all.is_empty()));
     cases.filter_map(|case| {
         let snapshot = case.snapshot();
         if iterations(&snapshot) < 3 {

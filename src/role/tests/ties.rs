@@ -8,14 +8,14 @@ const STEP: &[(&str, &str)] = &[("adam.py", "update"), ("train.py", "main")];
 const COMPREHENSION: &[(&str, &str)] =
     &[("adam.py", "<listcomp>"), ("adam.py", "update"), ("train.py", "main")];
 
-/// Laps of a program with a model of four weights, and what it does after each backward pass.
-fn laps(trace: &mut Trace, mut after: impl FnMut(&mut Trace, usize)) -> [u64; 4] {
+/// Turns of a program with a model of four weights, and what it does after each backward pass.
+fn turns(trace: &mut Trace, mut after: impl FnMut(&mut Trace, usize)) -> [u64; 4] {
     let weights = [4, 5, 6, 7].map(|mib| trace.alloc(Phase::Setup, mib, MOVE));
-    for lap in 0..4 {
+    for turn in 0..4 {
         trace.iteration();
         trace.alloc(Phase::Forward, 1, USER);
         let gradients = [7, 6, 5, 4].map(|mib| trace.alloc(Phase::Backward, mib, ENGINE));
-        after(trace, lap);
+        after(trace, turn);
         for gradient in gradients {
             trace.free(Phase::Other, gradient, USER);
         }
@@ -27,7 +27,7 @@ fn laps(trace: &mut Trace, mut after: impl FnMut(&mut Trace, usize)) -> [u64; 4]
 fn moments_of_the_programs_own_that_are_bound_anew_are_state() {
     let mut trace = Trace::default();
     let mut moments: Option<[u64; 4]> = None;
-    laps(&mut trace, |trace, _| {
+    turns(&mut trace, |trace, _| {
         let new = [4, 5, 6, 7].map(|mib| trace.alloc(Phase::Other, mib, COMPREHENSION));
         for old in moments.replace(new).into_iter().flatten().rev() {
             trace.free(Phase::Other, old, STEP);
@@ -41,8 +41,8 @@ fn what_takes_the_place_of_weights_is_weights() {
     let mut trace = Trace::default();
     let mut current: Option<[u64; 4]> = None;
     let mut first = Vec::new();
-    laps(&mut trace, |trace, lap| {
-        if lap == 0 {
+    turns(&mut trace, |trace, turn| {
+        if turn == 0 {
             first = trace.events.iter().take(4).map(|event| event.address).collect();
         }
         let old = current.take().unwrap_or_else(|| [first[0], first[1], first[2], first[3]]);
@@ -60,21 +60,21 @@ fn what_takes_the_place_of_weights_is_weights() {
 fn joined_weights_and_moments_follow_what_they_replace() {
     let mut trace = Trace::default();
     let (mut mib, mut weights, mut moments) = ([4, 5, 6, 7], Vec::new(), Vec::new());
-    for lap in 0..5 {
+    for turn in 0..5 {
         trace.iteration();
-        if lap == 0 {
+        if turn == 0 {
             weights = mib.iter().map(|mib| trace.alloc(Phase::Setup, *mib, MOVE)).collect();
         }
         trace.alloc(Phase::Forward, 1, USER);
         let gradients = mib.map(|mib| trace.alloc(Phase::Backward, mib, ENGINE));
         let step = &[(ADAM, "_init_group"), ("train.py", "main")];
-        if lap == 0 {
+        if turn == 0 {
             moments = mib.iter().map(|mib| trace.alloc(Phase::OptimizerStep, *mib, step)).collect();
         }
         for gradient in gradients {
             trace.free(Phase::ZeroGrad, gradient, USER);
         }
-        if lap % 2 == 1 {
+        if turn % 2 == 1 {
             mib = mib.map(|mib| mib + 10);
             for (at, mib) in mib.into_iter().enumerate() {
                 let weight = trace.alloc(Phase::Other, mib, STEP);
@@ -96,12 +96,12 @@ fn gradients_of_masters_are_cast_from_those_of_the_weights() {
     let step = &[(ADAM, "_init_group"), ("train.py", "main")];
     let masters = [8, 10].map(|mib| trace.alloc(Phase::Setup, mib, USER));
     let mut cast = Vec::new();
-    for lap in 0..3 {
+    for turn in 0..3 {
         trace.iteration();
         trace.alloc(Phase::Forward, 1, USER);
         let gradients = [4, 5].map(|mib| trace.alloc(Phase::Backward, mib, ENGINE));
         let new = [8, 10].map(|mib| trace.alloc(Phase::Other, mib, USER));
-        if lap == 0 {
+        if turn == 0 {
             for mib in [8, 10] {
                 trace.alloc(Phase::OptimizerStep, mib, step);
             }

@@ -3,7 +3,7 @@
 //! In: the lines that make blocks of the model's sizes, and what is settled. Out: for each line the role of what goes as its blocks
 //! come. What a program binds anew goes in the order in which its successors came, the last one first: one by one (`m = b * m + g`),
 //! or all at once, when the list that held them is dropped. So every block that goes is held against the youngest of the same
-//! lap whose place is not taken.
+//! turn whose place is not taken.
 
 use super::super::scene::{Life, Scene};
 use super::super::{Role, Verdict, Verdicts};
@@ -38,12 +38,12 @@ pub(super) fn find(scene: &Scene<'_>, verdicts: &Verdicts, lines: &Lines) -> Vec
     let mut replaced: Vec<Replaced> = lines.all.iter().map(|_| Replaced::default()).collect();
     let mut open: Vec<(usize, Kind)> = Vec::new();
     for change in changes(scene, verdicts, lines) {
-        let lap = scene.lap(change.at);
+        let turn = scene.turn(change.at);
         if change.comes {
-            open.push((lap, change.kind));
+            open.push((turn, change.kind));
             continue;
         }
-        let Some((_, successor)) = open.pop_if(|(since, _)| *since == lap) else { continue };
+        let Some((_, successor)) = open.pop_if(|(since, _)| *since == turn) else { continue };
         let Kind::Line(line) = successor else { continue };
         let Some(replaced) = replaced.get_mut(line) else { continue };
         match change.kind {
@@ -67,8 +67,8 @@ pub(super) fn find(scene: &Scene<'_>, verdicts: &Verdicts, lines: &Lines) -> Vec
         } else {
             (Role::OptimizerState, replaced.states)
         };
-        // In one lap at least: afterwards it takes the place of what it made itself.
-        let mostly = most.times(2 * line.laps.len() as u64) >= line.bytes;
+        // In one turn at least: afterwards it takes the place of what it made itself.
+        let mostly = most.times(2 * line.turns.len() as u64) >= line.bytes;
         kinds.push(mostly.then_some(role));
     }
     kinds
