@@ -34,6 +34,28 @@
 //! | [`report`] | one file a format |
 //! | [`cli`] | arguments, exit codes, errors |
 
+//!
+//! One word stands for one thing, in names and in sentences:
+//!
+//! | word | what it means |
+//! |---|---|
+//! | event | one entry of a recorded trace, counted from 0 on its device |
+//! | allocation | what one event asked for and another gave back, with its bytes and its stack |
+//! | life, lifetime | from the event that asked for an allocation to the one that gave it back |
+//! | stack, site | the frames under which an event happened; the user's line that stands for them |
+//! | turn | one round of a loop, whichever it is; where none is known, from one optimizer step to the next |
+//! | iteration | one turn of the program's main loop: what people call a step of training |
+//! | micro-batch | a turn whose gradients are added to those of others of the same iteration |
+//! | step | one call of an optimizer's `step` |
+//! | pass | one forward or one backward through the model |
+//! | phase | what the program was doing at an event: forward, backward, input, ... |
+//! | stretch | a run of events on one side of a step: backward, optimizer, clearing, or all else |
+//! | role | what an allocation holds: weights, gradients, ...; its ground is what the role rests on |
+//! | requested, allocated, reserved | bytes that the program asked for, that blocks have, that segments hold |
+//! | resident | held at the end of an iteration |
+//! | claim, finding | what a rule says, and what is left of it once it is weighed and its cause is known |
+//! | blind | of a rule: the recording hides what it needs |
+
 pub mod cli;
 pub mod comparison;
 pub mod config;

@@ -10,7 +10,7 @@ use toml::Spanned;
 use super::amount::Amount;
 use super::bound::Written;
 use super::budget::{MetricName, Scope};
-use super::schema;
+use super::fields;
 use super::word::{FailOn, Level};
 use crate::role::Role;
 use crate::unit::Confidence;
@@ -25,13 +25,13 @@ pub(super) struct File {
     /// Which rules run, and what closes the gate.
     pub(super) lint: Lint,
     /// Rules by name.
-    #[schemars(schema_with = "schema::by_rule")]
+    #[schemars(schema_with = "fields::by_rule::<Rule>")]
     pub(super) rules: BTreeMap<Text, Rule>,
     /// From which worth on a rule's findings count, by rule.
-    #[schemars(schema_with = "schema::by_row")]
+    #[schemars(schema_with = "fields::by_row::<Levels>")]
     pub(super) materiality: BTreeMap<Text, Levels>,
     /// Budgets by name.
-    #[schemars(schema_with = "schema::by_budget")]
+    #[schemars(schema_with = "fields::by_budget::<Budget>")]
     pub(super) budget: BTreeMap<Text, Budget>,
     /// Where the program's source is.
     pub(super) source: Source,
@@ -46,25 +46,25 @@ pub(super) struct File {
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(super) struct Lint {
     /// Rules and groups that run, and no others; `all` is every rule.
-    #[schemars(schema_with = "schema::names")]
+    #[schemars(schema_with = "fields::names")]
     pub(super) select: Option<Spanned<Vec<Text>>>,
     /// Rules and groups that run as well.
-    #[schemars(schema_with = "schema::names")]
+    #[schemars(schema_with = "fields::names")]
     pub(super) extend_select: Vec<Text>,
     /// Rules and groups that do not run.
-    #[schemars(schema_with = "schema::names")]
+    #[schemars(schema_with = "fields::names")]
     pub(super) ignore: Vec<Text>,
     /// Rules and groups whose errors are warnings.
-    #[schemars(schema_with = "schema::names")]
+    #[schemars(schema_with = "fields::names")]
     pub(super) warn: Vec<Text>,
     /// Rules and groups whose warnings are errors.
-    #[schemars(schema_with = "schema::names")]
+    #[schemars(schema_with = "fields::names")]
     pub(super) deny: Vec<Text>,
     /// The least severity that makes the exit status 1.
-    #[schemars(schema_with = "schema::words::<FailOn>")]
+    #[schemars(schema_with = "fields::words::<FailOn>")]
     pub(super) fail_on: Option<Text>,
     /// Findings that are less sure are left out, and counted.
-    #[schemars(schema_with = "schema::words::<Confidence>")]
+    #[schemars(schema_with = "fields::words::<Confidence>")]
     pub(super) min_confidence: Option<Text>,
     /// Whether a recording that some rule cannot judge makes the exit status 2.
     #[schemars(with = "bool")]
@@ -76,7 +76,7 @@ pub(super) struct Lint {
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(super) struct Rule {
     /// What its findings count as.
-    #[schemars(schema_with = "schema::words::<Level>")]
+    #[schemars(schema_with = "fields::words::<Level>")]
     pub(super) level: Option<Text>,
     /// Findings to put up with.
     #[schemars(with = "Vec<Ignore>")]
@@ -88,13 +88,13 @@ pub(super) struct Rule {
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(super) struct Levels {
     /// For a note.
-    #[schemars(schema_with = "schema::bounds")]
+    #[schemars(schema_with = "fields::bounds")]
     pub(super) note: Option<Spanned<Written>>,
     /// For a warning.
-    #[schemars(schema_with = "schema::bounds")]
+    #[schemars(schema_with = "fields::bounds")]
     pub(super) warning: Option<Spanned<Written>>,
     /// For an error.
-    #[schemars(schema_with = "schema::bounds")]
+    #[schemars(schema_with = "fields::bounds")]
     pub(super) error: Option<Spanned<Written>>,
 }
 
@@ -114,7 +114,7 @@ pub(super) struct Ignore {
     pub(super) reason: Option<Text>,
     /// The last day on which it holds: `2027-01-31`.
     #[serde(deserialize_with = "day")]
-    #[schemars(schema_with = "schema::day")]
+    #[schemars(schema_with = "fields::day")]
     pub(super) until: Option<Text>,
 }
 
@@ -123,11 +123,11 @@ pub(super) struct Ignore {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Budget {
     /// What is measured.
-    #[schemars(schema_with = "schema::words::<MetricName>")]
+    #[schemars(schema_with = "fields::words::<MetricName>")]
     pub(super) metric: Text,
     /// The role whose bytes are measured.
     #[serde(default)]
-    #[schemars(schema_with = "schema::words::<Role>")]
+    #[schemars(schema_with = "fields::words::<Role>")]
     pub(super) role: Option<Text>,
     /// A regular expression for the frames whose bytes are measured, each written as `path/file.py:line:function`.
     #[serde(default)]
@@ -135,14 +135,14 @@ pub(super) struct Budget {
     pub(super) call_site: Option<Text>,
     /// Where it is measured: `run`, `iteration` (after the warm-up) or a phase.
     #[serde(default)]
-    #[schemars(schema_with = "schema::words::<Scope>")]
+    #[schemars(schema_with = "fields::words::<Scope>")]
     pub(super) scope: Option<Text>,
     /// What it must not pass.
-    #[schemars(schema_with = "schema::amount")]
+    #[schemars(schema_with = "fields::amount")]
     pub(super) limit: Spanned<Amount>,
     /// What passing it counts as.
     #[serde(default)]
-    #[schemars(schema_with = "schema::words::<Level>")]
+    #[schemars(schema_with = "fields::words::<Level>")]
     pub(super) level: Option<Text>,
 }
 
@@ -166,7 +166,7 @@ pub(super) struct Baseline {
     #[schemars(with = "String")]
     pub(super) file: Option<Text>,
     /// How much a known finding may grow.
-    #[schemars(schema_with = "schema::amount")]
+    #[schemars(schema_with = "fields::amount")]
     pub(super) tolerance: Option<Spanned<Amount>>,
 }
 
@@ -175,7 +175,7 @@ pub(super) struct Baseline {
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(super) struct Device {
     /// Its memory: `80GiB`.
-    #[schemars(schema_with = "schema::size")]
+    #[schemars(schema_with = "fields::size")]
     pub(super) memory: Option<Text>,
 }
 

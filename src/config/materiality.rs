@@ -1,10 +1,11 @@
 //! `[materiality.<rule>]`: bounds that stand for those of the table, and who set them.
 
 use super::bound;
+use super::catalogue::unknown_rule;
 use super::document::Document;
 use super::error::{ConfigError, Fault};
 use super::file::{File, Levels};
-use super::read::unknown_rule;
+
 use super::setting::{Origin, Setting};
 use crate::finding::Severity;
 use crate::rules::metas;
@@ -73,7 +74,7 @@ pub(super) fn read(document: &Document, file: &File) -> Result<MaterialityTable,
 }
 
 /// The rules that have a row.
-pub(super) fn rules() -> Vec<&'static str> {
+fn rules() -> Vec<&'static str> {
     Materiality::default().rows().map(|row| row.rule).collect()
 }
 

@@ -12,6 +12,7 @@ mod date;
 mod discover;
 mod document;
 mod error;
+mod fields;
 mod file;
 mod ignore;
 mod materiality;

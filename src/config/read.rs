@@ -3,7 +3,7 @@
 use toml::Spanned;
 
 use super::budget::{self, Budget, CallSite, Metric, MetricName, Scope};
-use super::catalogue::{Catalogue, Choice};
+use super::catalogue::{Catalogue, Choice, unknown_rule};
 use super::date::day;
 use super::document::Document;
 use super::error::{ConfigError, Fault};
@@ -16,8 +16,8 @@ use super::word::{Level, Word};
 use super::{Configuration, PathMapping};
 use crate::finding::Severity;
 use crate::role::Role;
-use crate::rules::{self, RULES};
-use crate::unit::{Bytes, suggestion};
+use crate::rules;
+use crate::unit::Bytes;
 
 /// What a file means.
 pub(super) fn configuration(document: Document, file: &File) -> Result<Configuration, ConfigError> {
@@ -114,16 +114,6 @@ fn rules(document: &Document, file: &File) -> Result<(Vec<Ignore>, Layer), Confi
         }
     }
     Ok((ignores, layer))
-}
-
-/// What is wrong with the name of a rule that is none.
-pub(super) fn unknown_rule(name: &str) -> Fault {
-    let mut groups = RULES.iter().map(|rule| rule.meta().group.name());
-    if groups.any(|group| group == name) {
-        return Fault::GroupForRule(name.to_owned());
-    }
-    let hint = suggestion(name, "rules", RULES.iter().map(|rule| rule.meta().name));
-    Fault::UnknownRule { name: name.to_owned(), hint }
 }
 
 fn ignore(document: &Document, rule: &str, entry: &Spanned<file::Ignore>) -> Result<Ignore, ConfigError> {

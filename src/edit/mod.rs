@@ -5,6 +5,7 @@
 
 mod anonymize;
 mod error;
+mod labels;
 mod methods;
 mod native;
 mod public;

@@ -49,6 +49,9 @@ const ROWS: &[Row] = &[
         both(PhaseSign::Building, MemorySign::Move)),
     ("torch/nn/modules/module", &["_load_from_state_dict", "load", "load_state_dict"], both(PhaseSign::Building, MemorySign::Fill)),
     ("torch/nn/modules/loss", ANY, memory(MemorySign::Loss)),
+    // A lazy layer makes its parameters when it is first called.
+    ("torch/nn/modules/lazy", &["_infer_parameters"], memory(MemorySign::Build)),
+    ("torch/nn/parameter", &["materialize"], memory(MemorySign::Build)),
     ("torch/nn/modules/*", &["__init__", "_reset_parameters", "reset_parameters"], memory(MemorySign::Build)),
     ("torch/nn/init", ANY, both(PhaseSign::Building, MemorySign::Build)),
     ("torch/nn/functional", &["*_loss", "cross_entropy", "kl_div", "log_softmax"], both(PhaseSign::Functional, MemorySign::Loss)),

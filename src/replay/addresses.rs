@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
+use super::ranges::{cut, join};
 use crate::snapshot::{Action, Event, Segment};
 
 /// The unit of chunks.
@@ -319,33 +320,6 @@ impl Addresses {
         self.gaps.insert(start, end);
         self.lowest = self.lowest.min(start);
     }
-}
-
-/// Takes the middle out of a range.
-fn cut(ranges: &mut BTreeMap<u64, u64>, start: u64, end: u64, from: u64, to: u64) {
-    ranges.remove(&start);
-    for (start, end) in [(start, from), (to, end)] {
-        if start < end {
-            ranges.insert(start, end);
-        }
-    }
-}
-
-/// Adds a range and joins it with those that it touches, within limits.
-fn join(ranges: &mut BTreeMap<u64, u64>, start: u64, end: u64, limits: (u64, u64)) {
-    let (mut start, mut end) = (start, end);
-    if end < limits.1
-        && let Some(after) = ranges.remove(&end)
-    {
-        end = after;
-    }
-    if start > limits.0
-        && let Some((&before, &until)) = ranges.range(..start).next_back()
-        && until == start
-    {
-        start = before;
-    }
-    ranges.insert(start, end);
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ mod level;
 mod player;
 mod pooled;
 mod proof;
+mod ranges;
 mod rounding;
 mod scenario;
 mod script;

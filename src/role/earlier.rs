@@ -5,12 +5,29 @@
 
 use std::cmp::Reverse;
 
-use rustc_hash::FxHashMap;
-
-use super::scene::{Life, Scene, Side};
-use super::sizes::{Sizes, is_handle_workspace};
-use super::{Evidence, Role, Verdict, Verdicts};
+use super::gradients::Gradients;
+use super::scene::{Life, Scene};
+use super::sizes::Sizes;
+use super::workspaces::is_handle_workspace;
+use super::{Evidence, Ground, Role, Verdict, Verdicts};
 use crate::unit::Bytes;
+
+const fn sizes(because: &'static str) -> Ground {
+    Ground { evidence: Evidence::Sizes, because }
+}
+
+const SAVED: Ground =
+    Ground { evidence: Evidence::Release, because: "older than the recording; the backward pass let it go" };
+const GONE: Ground =
+    Ground { evidence: Evidence::Nothing, because: "older than the recording, and let go in it" };
+const HANDLE: Ground = sizes("older than the recording, of the size of a cuBLAS workspace");
+const LIKE_THE_KEPT: Ground =
+    sizes("older than the recording, of the size of what the program goes on to keep");
+const TRAINED: Ground =
+    sizes("older than the recording; a backward pass makes as many gradients of its size");
+const STANDS: Ground = sizes("older than the recording, and held through it");
+const ADDED_TO: Ground = sizes("older than the recording; a backward pass adds to as many of its size");
+const SURPLUS: Ground = sizes("older than the recording, beyond parameters and gradients of its size");
 
 /// One that the backward pass lets go of was saved for it. Of those that stay, as many of a size as one backward pass
 /// makes gradients are parameters. If it only adds to gradients that are there, as many again are these. If the program
@@ -25,25 +42,26 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
     let mut seen = Sizes::default();
     let mut judge = |life: &Life| -> Verdict {
         let parameters = gradients.of_size(life.bytes());
-        if !stays(scene, life) || (parameters == 0 && life.died().is_some()) {
-            return let_go(scene, life);
+        if !stays(scene, life, &gradients) || (parameters == 0 && life.died().is_some()) {
+            return let_go(life);
         }
         let rank = seen.add(life.bytes());
-        let role = if rank > parameters && is_handle_workspace(life.bytes()) && handles > 0 {
+        if rank > parameters && is_handle_workspace(life.bytes()) && handles > 0 {
             handles -= 1;
-            Role::Workspace
+            (Role::Workspace, HANDLE)
         } else if parameters == 0 && held.of(life.bytes()) > 1 {
-            Role::Unknown
-        } else if rank <= parameters || parameters == 0 {
-            Role::Parameter
+            (Role::Unknown, LIKE_THE_KEPT)
+        } else if rank <= parameters {
+            (Role::Parameter, TRAINED)
+        } else if parameters == 0 {
+            (Role::Parameter, STANDS)
         } else if rank <= parameters + gradients.standing(life.bytes()) {
-            Role::Gradient
+            (Role::Gradient, ADDED_TO)
         } else if has_state {
-            Role::OptimizerState
+            (Role::OptimizerState, SURPLUS)
         } else {
-            Role::Parameter
-        };
-        (role, Evidence::Sizes)
+            (Role::Parameter, STANDS)
+        }
     };
     for at in open_by_age(scene, verdicts) {
         if let (Some(life), Some(verdict)) = (scene.life(at), verdicts.0.get_mut(at)) {
@@ -52,19 +70,22 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
     }
 }
 
-fn let_go(scene: &Scene<'_>, life: &Life) -> Verdict {
-    let by_backward = life.died().is_some_and(|died| scene.side(died) == Side::Backward);
-    if by_backward || life.was_saved() {
-        (Role::Activation, Evidence::Release)
+fn let_go(life: &Life<'_>) -> Verdict {
+    if life.ends_in_backward() || life.was_saved() {
+        (Role::Activation, SAVED)
     } else {
-        (Role::Unknown, Evidence::Nothing)
+        (Role::Unknown, GONE)
     }
 }
 
-/// Whether a block is there to stay: held to the end, or at least through a whole lap and not let go by a backward pass.
-fn stays(scene: &Scene<'_>, life: &Life) -> bool {
+/// Whether a block is there to stay: held to the end, or at least through a whole turn and not let go by a backward pass. One
+/// that goes after a backward pass made gradients of its size is no gradient of before, to which the pass would have added: a
+/// weight that is replaced, or a state that is bound anew.
+fn stays(scene: &Scene<'_>, life: &Life<'_>, gradients: &Gradients) -> bool {
     let Some(died) = life.died() else { return true };
-    scene.laps_lived(0, life.died()) > 1 && scene.side(died) != Side::Backward && !life.was_saved()
+    let outlives_pass =
+        || gradients.makes(life.bytes()) && scene.backward(false).is_some_and(|pass| pass < died);
+    !life.ends_in_backward() && !life.was_saved() && (life.turns() > 1 || outlives_pass())
 }
 
 /// The open allocations, oldest first as far as addresses show: the driver hands out addresses downwards (on all
@@ -81,42 +102,6 @@ fn open_by_age(scene: &Scene<'_>, verdicts: &Verdicts) -> Vec<usize> {
     found.into_iter().map(|(_, _, at)| at).collect()
 }
 
-/// How many gradients of each size a backward pass deals with.
-struct Gradients {
-    /// The most that one pass makes and leaves behind.
-    made: Sizes,
-    /// The most that one pass adds to gradients that are there, as C++ frames show.
-    added: Sizes,
-}
-
-impl Gradients {
-    fn of(scene: &Scene<'_>, verdicts: &Verdicts) -> Gradients {
-        let mut gradients = Gradients { made: Sizes::default(), added: Sizes::default() };
-        let mut passes: FxHashMap<(usize, Bytes, bool), usize> = FxHashMap::default();
-        for (life, role) in verdicts.lives(scene) {
-            let made = role == Some(Role::Gradient);
-            if made || (life.was_added() && life.born().is_some()) {
-                let stretch = life.born().map_or(0, |born| scene.stretch(born) + 1);
-                let count = passes.entry((stretch, life.bytes(), made)).or_default();
-                *count += 1;
-                let most = if made { &mut gradients.made } else { &mut gradients.added };
-                most.raise(life.bytes(), *count);
-            }
-        }
-        gradients
-    }
-
-    /// How many gradients there are of a size, and so parameters that are trained.
-    fn of_size(&self, bytes: Bytes) -> usize {
-        self.made.of(bytes).max(self.added.of(bytes))
-    }
-
-    /// How many gradients of a size stand from before the recording: a pass that clears them makes them anew.
-    fn standing(&self, bytes: Bytes) -> usize {
-        if self.made.has(bytes) { 0 } else { self.added.of(bytes) }
-    }
-}
-
 /// Whether the blocks from before the recording hold an optimizer's state: the program trains without making nearly
 /// any, and beyond parameters and gradients there are nearly as many bytes again in blocks of their sizes. (Steps need
 /// not show: in the steady state a fused optimizer allocates nothing.)
@@ -127,7 +112,7 @@ fn holds_state(scene: &Scene<'_>, verdicts: &Verdicts, gradients: &Gradients) ->
         let expected = gradients.of_size(life.bytes());
         match role {
             Some(Role::OptimizerState) => made += life.bytes(),
-            None if expected > 0 && stays(scene, &life) => {
+            None if expected > 0 && stays(scene, &life, gradients) => {
                 let rank = seen.add(life.bytes());
                 if rank <= expected {
                     parameters += life.bytes();

@@ -4,20 +4,21 @@
 //! of [`Evidence`] it rests on. Every allocation gets exactly one role; where nothing can be shown it is
 //! [`Role::Unknown`].
 //!
-//! No recording says what a block is for. Four kinds of evidence do, taken in this order; the first that applies
-//! decides.
+//! No recording says what a block is for. Evidence does, and it is a table: rows of a sign, a role and a reason in words, of which
+//! the first that holds decides ([`rows`]). In this order:
 //!
 //! 1. *Who asked the allocator* (C++ frames, [`stacks`]). If the frame above the allocator is no maker of tensors, the
 //!    block is a library's own scratch memory: cuDNN and cuBLAS workspaces, buffers of reductions and sorts.
-//! 2. *Which code of PyTorch asked or let go* (Python frames and phases, [`decisive`]). `zero_grad` lets go of gradients
+//! 2. *Which code of PyTorch asked or let go* (Python frames and phases). `zero_grad` lets go of gradients
 //!    and of nothing else; what the optimizer makes and keeps is its state; `Module.to`, constructors of layers,
 //!    `deepcopy` and `torch.load` make weights.
-//! 3. *When it lives* ([`decisive`], [`lifetime`]). What the backward pass makes and leaves behind is a gradient; what
+//! 3. *When it lives*. What the backward pass makes and leaves behind is a gradient; what
 //!    it lets go of and did not make was saved for it: an activation. What dies in the stretch that made it is temporary.
-//! 4. *How large it is* ([`sizes`], [`replaced`], [`earlier`], [`unframed`]). A gradient has the bytes of its parameter, an optimizer's
-//!    state the same once or twice. This settles what frames and lifetimes leave open: weights written as plain tensors,
-//!    copies of weights (moving averages), blocks that were there before the recording, recordings without stacks, and
-//!    cuBLAS workspaces where the C++ frames are missing.
+//!
+//! What only many lifetimes together show comes after: cuBLAS workspaces without C++ frames ([`workspaces`]), what the end cut short
+//! ([`cut_short`]), blocks from before the recording ([`earlier`]), and last the pass that ties parameters, gradients and states to
+//! each other by size and succession ([`ties`]): weights in plain tensors, weights that are replaced, copies of weights, optimizers
+//! that the program wrote itself.
 //!
 //! Held against what each recorded process knew of its own tensors (parameters and buffers, gradients, states), at least
 //! 99 % of the bytes are right, in all and in the mean of the recordings; `tests/corpus/roles.rs` repeats it. It covers what
@@ -33,16 +34,18 @@
 //!
 //! The work is one look at each distinct stack and a few passes over the allocations, each with a binary search or two.
 
-mod decisive;
+mod cut_short;
 mod earlier;
-mod lifetime;
-mod replaced;
+mod gradients;
+mod known;
+mod rows;
 mod scene;
 mod sizes;
 mod stacks;
 #[cfg(test)]
 mod tests;
-mod unframed;
+mod ties;
+mod workspaces;
 
 use crate::frames::Frames;
 use crate::program::Program;
@@ -50,6 +53,8 @@ use crate::snapshot::Snapshot;
 use crate::timeline::Timeline;
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, Index};
 
+use known::Known;
+use rows::{LEFT_BEHIND, LIVES, OLDER, Row, SIGNS, STACKLESS};
 use scene::{Life, Scene};
 
 /// What an allocation holds.
@@ -137,6 +142,27 @@ impl Evidence {
             Evidence::Sizes | Evidence::Nothing => Confidence::Low,
         }
     }
+
+    /// The name in JSON: `requester`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Evidence::Requester => "requester",
+            Evidence::Frames => "frames",
+            Evidence::Release => "release",
+            Evidence::Lifetime => "lifetime",
+            Evidence::Sizes => "sizes",
+            Evidence::Nothing => "nothing",
+        }
+    }
+}
+
+/// What a role rests on, for people who ask.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ground {
+    /// The kind.
+    pub evidence: Evidence,
+    /// In words: what was seen.
+    pub because: &'static str,
 }
 
 /// The role of each allocation of a timeline, by its id.
@@ -145,7 +171,7 @@ pub struct Roles {
     /// The roles.
     pub of: Vec<Role>,
     /// What each rests on.
-    pub evidence: Vec<Evidence>,
+    pub grounds: Vec<Ground>,
 }
 
 impl Roles {
@@ -153,19 +179,27 @@ impl Roles {
     pub fn infer(snapshot: &Snapshot, timeline: &Timeline, program: &Program, frames: &Frames) -> Roles {
         let scene = Scene::new(snapshot, timeline, program, frames);
         let mut verdicts = Verdicts::open(timeline.allocations.len());
-        decisive::settle(&scene, &mut verdicts);
-        unframed::settle(&scene, &mut verdicts);
-        sizes::settle_workspaces(&scene, &mut verdicts);
-        lifetime::settle_gradients(&scene, &mut verdicts);
-        lifetime::settle_bucket_views(&scene, &mut verdicts);
-        lifetime::settle_rest(&scene, &mut verdicts);
-        lifetime::settle_last_lap(&scene, &mut verdicts);
-        sizes::settle_weight_copies(&scene, &mut verdicts);
-        replaced::settle(&scene, &mut verdicts);
+        verdicts.settle(&scene, SIGNS);
+        verdicts.settle(&scene, OLDER);
+        if !scene.has_stacks {
+            verdicts.settle(&scene, STACKLESS);
+            ties::close_ranks(&scene, &mut verdicts);
+        }
+        workspaces::settle(&scene, &mut verdicts);
+        verdicts.settle(&scene, LEFT_BEHIND);
+        ties::settle_bucket_views(&scene, &mut verdicts);
+        verdicts.settle(&scene, LIVES);
+        cut_short::settle(&scene, &mut verdicts);
         earlier::settle(&scene, &mut verdicts);
+        ties::settle(&scene, &mut verdicts);
         let settled = |verdict: &Option<Verdict>| verdict.unwrap_or_default();
-        let (of, evidence) = verdicts.0.iter().map(settled).unzip();
-        Roles { of, evidence }
+        let (of, grounds) = verdicts.0.iter().map(settled).unzip();
+        Roles { of, grounds }
+    }
+
+    /// What the role of an allocation rests on.
+    pub fn ground(&self, id: AllocationId) -> Ground {
+        self.grounds.get(id.position()).copied().unwrap_or_default()
     }
 
     /// The role of an allocation.
@@ -191,7 +225,7 @@ impl Roles {
     }
 }
 
-type Verdict = (Role, Evidence);
+type Verdict = (Role, Ground);
 
 /// What is settled so far, by allocation.
 #[derive(Debug)]
@@ -202,8 +236,14 @@ impl Verdicts {
         Verdicts(vec![None; allocations])
     }
 
+    /// Asks a table about every allocation that is still open.
+    fn settle(&mut self, scene: &Scene<'_>, table: &[Row]) {
+        let known = Known::of(scene, self);
+        self.settle_by(scene, |life| rows::judge(table, life, &known));
+    }
+
     /// Asks `judge` about every allocation that is still open.
-    fn settle(&mut self, scene: &Scene<'_>, mut judge: impl FnMut(&Life) -> Option<Verdict>) {
+    fn settle_by(&mut self, scene: &Scene<'_>, mut judge: impl FnMut(&Life<'_>) -> Option<Verdict>) {
         for (life, verdict) in scene.lives().zip(&mut self.0) {
             if verdict.is_none() {
                 *verdict = judge(&life);

@@ -41,15 +41,19 @@ impl Side {
 /// asked for: most questions need a size and a date.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Life<'s> {
-    scene: &'s Scene<'s>,
+    pub(super) scene: &'s Scene<'s>,
     allocation: &'s Allocation,
     /// The allocation's position.
-    at: usize,
+    pub(super) at: usize,
 }
 
 impl Life<'_> {
     pub(super) fn bytes(&self) -> Bytes {
         self.allocation.bytes
+    }
+
+    pub(super) fn stack(&self) -> Option<StackId> {
+        self.allocation.stack
     }
 
     pub(super) fn stream(&self) -> u16 {
@@ -83,6 +87,39 @@ impl Life<'_> {
         self.scene.traits.get(self.scene.freed_under.get(self.at).copied().flatten())
     }
 
+    /// The side on which it was made; none where it is older than the recording.
+    pub(super) fn born_side(&self) -> Option<Side> {
+        self.born().map(|at| self.scene.side(at))
+    }
+
+    /// Whether the backward pass let it go.
+    pub(super) fn ends_in_backward(&self) -> bool {
+        self.died().is_some_and(|at| self.scene.side(at) == Side::Backward)
+    }
+
+    /// Whether it was given back in the stretch that made it.
+    pub(super) fn is_brief(&self) -> bool {
+        let dates = self.born().zip(self.died());
+        dates.is_some_and(|(born, died)| self.scene.stretch(born) == self.scene.stretch(died))
+    }
+
+    /// How many turns begin in its lifetime; one that is held at the end outlives the last.
+    pub(super) fn turns(&self) -> usize {
+        let scene = self.scene;
+        let end = self.died().map_or(scene.turns.len() + 1, |at| scene.turn(at));
+        end.saturating_sub(scene.turn(self.born().unwrap_or(0)))
+    }
+
+    /// Whether it was made before the work began.
+    pub(super) fn is_from_setup(&self) -> bool {
+        self.born().is_some_and(|born| born < self.scene.first_work)
+    }
+
+    /// Whether it was held beyond the moment at which the work began.
+    pub(super) fn sees_work(&self) -> bool {
+        self.died().is_none_or(|died| died > self.scene.first_work)
+    }
+
     /// Whether `zero_grad` gave it back.
     pub(super) fn cleared(&self) -> bool {
         self.died_phase() == Some(Phase::ZeroGrad) || self.freed().origin == Origin::ZeroGrad
@@ -111,8 +148,8 @@ pub(super) struct Scene<'a> {
     /// Where each stretch begins, and its side.
     stretches: Vec<(usize, Side)>,
     stretch_starts: Ranks,
-    /// The first event of each lap after the first: an iteration, or what stands in for it.
-    laps: Ranks,
+    /// The first event of each turn after the first: an iteration, or what stands in for it.
+    turns: Ranks,
     /// Runs of events of a forward pass: first and last.
     forwards: Vec<(usize, usize)>,
     /// The first addresses of the segments, ascending.
@@ -123,6 +160,8 @@ pub(super) struct Scene<'a> {
     pub(super) trains: bool,
     /// Whether any event has a stack.
     pub(super) has_stacks: bool,
+    /// Whether there are no events at all.
+    pub(super) is_still: bool,
 }
 
 impl<'a> Scene<'a> {
@@ -149,11 +188,12 @@ impl<'a> Scene<'a> {
             timeline,
             traits: TraitTable::of(snapshot, frames),
             freed_under,
-            laps: Ranks::of(laps(program, &stretches)),
+            turns: Ranks::of(turns(program, &stretches)),
             forwards: forwards(&phases),
             first_work: phases.iter().position(is_work).unwrap_or_else(|| end_of_setup(events, &phases)),
             segments,
             trains: phases.contains(&Phase::Backward),
+            is_still: events.is_empty(),
             has_stacks: snapshot.stacks.ids().any(|stack| !snapshot.stacks.get(stack).is_empty()),
             stretch_starts: Ranks::of(stretches.iter().map(|&(start, _)| start)),
             stretches,
@@ -192,19 +232,14 @@ impl<'a> Scene<'a> {
         Side::of(self.phase(at))
     }
 
-    /// The number of the lap that holds an event.
-    pub(super) fn lap(&self, at: usize) -> usize {
-        self.laps.up_to(at)
+    /// The number of the turn that holds an event.
+    pub(super) fn turn(&self, at: usize) -> usize {
+        self.turns.up_to(at)
     }
 
-    /// The number of the last lap.
-    pub(super) fn last_lap(&self) -> usize {
-        self.laps.len()
-    }
-
-    /// How many laps begin in an allocation's lifetime; one that is held at the end outlives the last.
-    pub(super) fn laps_lived(&self, born: usize, died: Option<usize>) -> usize {
-        died.map_or(self.laps.len() + 1, |at| self.lap(at)).saturating_sub(self.lap(born))
+    /// The number of the last turn.
+    pub(super) fn last_turn(&self) -> usize {
+        self.turns.len()
     }
 
     /// Where the next stretch of a side begins after an event.
@@ -213,9 +248,23 @@ impl<'a> Scene<'a> {
         next.iter().find(|&&(_, of)| of == side).map(|&(start, _)| start)
     }
 
-    /// Whether both events lie in one stretch.
-    pub(super) fn same_stretch(&self, born: usize, died: Option<usize>) -> bool {
-        died.is_some_and(|died| self.stretch(born) == self.stretch(died))
+    /// Whether an optimizer of PyTorch's is seen at work.
+    pub(super) fn has_steps(&self) -> bool {
+        self.stretches.iter().any(|&(_, side)| side == Side::Optimizer)
+    }
+
+    /// Whether an event stands right behind a backward pass of its turn, before any other forward pass.
+    pub(super) fn follows_backward(&self, at: usize) -> bool {
+        let stretch = |back: usize| self.stretches.get(self.stretch(at).checked_sub(back)?);
+        let Some((&(start, _), &(_, before))) = stretch(1).zip(stretch(2)) else { return false };
+        let same_turn = start.checked_sub(1).is_some_and(|last| self.turn(last) == self.turn(at));
+        before == Side::Backward && same_turn && !self.forward_has_begun(at)
+    }
+
+    /// Where the first or the last backward pass begins.
+    pub(super) fn backward(&self, last: bool) -> Option<usize> {
+        let mut starts = self.stretches.iter().filter(|(_, side)| *side == Side::Backward);
+        if last { starts.next_back() } else { starts.next() }.map(|&(start, _)| start)
     }
 
     /// The first event of a forward pass at or after an event.
@@ -224,11 +273,11 @@ impl<'a> Scene<'a> {
         self.forwards.get(run).map(|&(first, _)| first.max(at))
     }
 
-    /// Whether a forward pass has begun before an event, in the same lap and stretch.
+    /// Whether a forward pass has begun before an event, in the same turn and stretch.
     pub(super) fn forward_has_begun(&self, at: usize) -> bool {
         let run = self.forwards.partition_point(|&(first, _)| first < at);
         let last = run.checked_sub(1).and_then(|run| self.forwards.get(run)).map(|&(_, last)| last.min(at));
-        last.is_some_and(|last| self.lap(last) == self.lap(at) && self.stretch(last) == self.stretch(at))
+        last.is_some_and(|last| self.turn(last) == self.turn(at) && self.stretch(last) == self.stretch(at))
     }
 }
 
@@ -282,7 +331,7 @@ fn stretches(events: usize, phases: &[Phase]) -> Vec<(usize, Side)> {
 
 /// The starts of the iterations after the first; without iterations, what follows each optimizer step or, failing
 /// that, each backward pass.
-fn laps(program: &Program, stretches: &[(usize, Side)]) -> Vec<usize> {
+fn turns(program: &Program, stretches: &[(usize, Side)]) -> Vec<usize> {
     if program.iterations.len() > 1 {
         return program.iterations.iter().map(|iteration| iteration.start.position()).collect();
     }

@@ -1,14 +1,11 @@
-//! Roles that only a size can show.
+//! How many blocks there are of each size.
 //!
-//! In: the scene and what is settled already. Out: cuBLAS workspaces of recordings without C++ frames, and copies of the
-//! weights. A size alone proves nothing: each rule also counts how many blocks of that size are explained otherwise.
+//! In: lifetimes. Out: counts by size. A size alone proves nothing; who asks here also asks what else has that size.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
-use super::scene::{Life, Scene, Side, is_forward};
-use super::{Evidence, Role, Verdicts};
-use crate::program::Phase;
-use crate::unit::{Bytes, StackId};
+use super::scene::Life;
+use crate::unit::Bytes;
 
 /// How many blocks there are of each size. Never iterated where order could show.
 #[derive(Debug, Default)]
@@ -24,12 +21,6 @@ impl Sizes {
         sizes
     }
 
-    /// Counts gradients and states.
-    pub(super) fn trained(scene: &Scene<'_>, verdicts: &Verdicts) -> Sizes {
-        let trained = |role: Option<Role>| matches!(role, Some(Role::Gradient | Role::OptimizerState));
-        Sizes::count(verdicts.lives(scene).filter(|(_, role)| trained(*role)))
-    }
-
     /// Whether there is none at all.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -40,6 +31,11 @@ impl Sizes {
         let count = self.0.entry(bytes).or_default();
         *count += 1;
         *count
+    }
+
+    /// Those of which another has none.
+    pub(super) fn without(self, other: &Sizes) -> Sizes {
+        Sizes(self.0.into_iter().filter(|(bytes, _)| !other.has(*bytes)).collect())
     }
 
     /// How many there are of a size.
@@ -56,186 +52,5 @@ impl Sizes {
     /// Whether there is one of a size.
     pub(super) fn has(&self, bytes: Bytes) -> bool {
         self.0.contains_key(&bytes)
-    }
-}
-
-/// The sizes that PyTorch gives a cuBLAS handle by default: `:4096:2:16:8`, and 32 MiB from compute capability 9.0 on
-/// (`parseChosenWorkspaceSize` in `aten/src/ATen/cuda/CublasHandlePool.cpp`); cuBLASLt gets 1 MiB
-/// (`_getWorkspaceSize`, same file).
-const BLAS_WORKSPACES: [Bytes; 3] = [Bytes(8_519_680), Bytes::MIB.times(32), Bytes::MIB];
-
-/// Whether a size is that of a handle's workspace (the small one of cuBLASLt apart).
-pub(super) fn is_handle_workspace(bytes: Bytes) -> bool {
-    bytes == BLAS_WORKSPACES[0] || bytes == BLAS_WORKSPACES[1]
-}
-
-/// A handle belongs to a thread and a stream, is made at the first matrix product there and never released. So only the
-/// first block of such a size that is kept for good can be one (the first two, where no stack tells the threads apart).
-/// In the backward pass the same may hold of a gradient: there must be one block more than the gradients of that size.
-pub(super) fn settle_workspaces(scene: &Scene<'_>, verdicts: &mut Verdicts) {
-    let threads = if scene.has_stacks { 1 } else { 2 };
-    let mut found: FxHashMap<(Bytes, bool, u16), usize> = FxHashMap::default();
-    let gradients = GradientCounts::of(scene, verdicts);
-    verdicts.settle(scene, |life| {
-        let born =
-            life.born().filter(|_| life.died().is_none() && BLAS_WORKSPACES.contains(&life.bytes()))?;
-        let in_backward = scene.side(born) == Side::Backward;
-        let computing = !matches!(life.born_phase()?, Phase::Setup | Phase::Input);
-        if life.made().native || (scene.has_stacks && !computing) {
-            return None;
-        }
-        if in_backward && !gradients.leave_one_over(scene.stretch(born), life.bytes()) {
-            return None;
-        }
-        let count = found.entry((life.bytes(), in_backward, life.stream())).or_default();
-        *count += 1;
-        (*count <= threads).then_some((Role::Workspace, Evidence::Sizes))
-    });
-}
-
-/// How many blocks of the workspaces' sizes each backward pass leaves behind.
-#[derive(Default)]
-struct GradientCounts {
-    left: FxHashMap<Bytes, Passes>,
-    /// The parameters that could have a gradient of that size.
-    parameters: Sizes,
-}
-
-impl GradientCounts {
-    fn of(scene: &Scene<'_>, verdicts: &Verdicts) -> GradientCounts {
-        let mut counts = GradientCounts::default();
-        for (life, role) in verdicts.lives(scene).filter(|(life, _)| BLAS_WORKSPACES.contains(&life.bytes()))
-        {
-            let by_backward = life.born().filter(|&born| scene.side(born) == Side::Backward);
-            match (by_backward, role) {
-                (Some(born), None | Some(Role::Gradient)) => counts.add(scene.stretch(born), life.bytes()),
-                (None, Some(Role::Parameter)) => _ = counts.parameters.add(life.bytes()),
-                (None, None) if life.born().is_none() => _ = counts.parameters.add(life.bytes()),
-                _ => {}
-            }
-        }
-        counts
-    }
-
-    fn add(&mut self, stretch: usize, bytes: Bytes) {
-        self.left.entry(bytes).or_default().add(stretch);
-    }
-
-    /// Whether a backward pass leaves more blocks of a size than there are gradients of it. Other passes show how many
-    /// those are, where they make their gradients anew; otherwise there are at most as many as parameters.
-    fn leave_one_over(&self, stretch: usize, bytes: Bytes) -> bool {
-        let (here, others) =
-            self.left.get(&bytes).map_or((0, None), |passes| passes.here_and_elsewhere(stretch));
-        here > others.unwrap_or_else(|| self.parameters.of(bytes))
-    }
-}
-
-/// How many blocks of one size each backward pass leaves.
-#[derive(Default)]
-struct Passes {
-    /// Each pass (its stretch) with its count, in order.
-    counts: Vec<(usize, usize)>,
-    /// The pass that leaves most, and how many.
-    most: (usize, usize),
-    /// The most that another one leaves.
-    next: Option<usize>,
-}
-
-impl Passes {
-    /// Counts a block; passes come in order.
-    fn add(&mut self, stretch: usize) {
-        match self.counts.last_mut() {
-            Some((last, count)) if *last == stretch => *count += 1,
-            _ => self.counts.push((stretch, 1)),
-        }
-        let (pass, count) = self.counts.last().copied().unwrap_or_default();
-        if self.counts.len() == 1 || pass == self.most.0 {
-            self.most = (pass, count);
-        } else if count > self.most.1 {
-            self.next = Some(self.most.1);
-            self.most = (pass, count);
-        } else {
-            self.next = self.next.max(Some(count));
-        }
-    }
-
-    /// How many blocks a pass leaves, and the most that any other does.
-    fn here_and_elsewhere(&self, stretch: usize) -> (usize, Option<usize>) {
-        let at = self.counts.binary_search_by_key(&stretch, |(pass, _)| *pass).ok();
-        let here = at.and_then(|at| self.counts.get(at)).map_or(0, |(_, count)| *count);
-        if self.most.0 == stretch || self.counts.is_empty() {
-            (here, self.next)
-        } else {
-            (here, Some(self.most.1))
-        }
-    }
-}
-
-/// A moving average or a snapshot of the weights that the user keeps as plain tensors: one line makes several blocks,
-/// each of the size of a parameter, together at least half as large as all parameters.
-pub(super) fn settle_weight_copies(scene: &Scene<'_>, verdicts: &mut Verdicts) {
-    let is_parameter = |role: Option<Role>| role == Some(Role::Parameter);
-    let parameters = Sizes::count(verdicts.lives(scene).filter(|(_, role)| is_parameter(*role)));
-    let whole: Bytes =
-        verdicts.lives(scene).filter(|(_, role)| is_parameter(*role)).map(|(life, _)| life.bytes()).sum();
-    let may_be = |life: &Life, role: Option<Role>| {
-        matches!(role, Some(Role::Unknown | Role::Input | Role::Buffer))
-            && life.born_phase().is_some_and(|phase| !is_forward(phase))
-            && life
-                .born()
-                .is_some_and(|born| life.died().is_none() || scene.laps_lived(born, life.died()) > 1)
-    };
-    // By stack: how many blocks, how many of them have a parameter's size, and their bytes.
-    let mut sites: FxHashMap<StackId, (usize, usize, Bytes)> = FxHashMap::default();
-    let allocations = &scene.timeline.allocations;
-    for (allocation, (life, role)) in allocations.iter().zip(verdicts.lives(scene)) {
-        let Some(stack) = allocation.stack.filter(|_| may_be(&life, role)) else { continue };
-        let (blocks, alike, bytes) = sites.entry(stack).or_default();
-        *blocks += 1;
-        *alike += usize::from(parameters.has(life.bytes()));
-        *bytes += life.bytes();
-    }
-    let chosen: FxHashSet<StackId> = sites
-        .into_iter()
-        .filter(|&(_, (blocks, alike, bytes))| {
-            blocks >= 4 && alike * 10 >= blocks * 9 && bytes.times(2) >= whole && whole > Bytes::ZERO
-        })
-        .map(|(stack, _)| stack)
-        .collect();
-    if chosen.is_empty() {
-        return;
-    }
-    for ((allocation, life), verdict) in allocations.iter().zip(scene.lives()).zip(&mut verdicts.0) {
-        let at_site = allocation.stack.is_some_and(|stack| chosen.contains(&stack));
-        if at_site && may_be(&life, verdict.map(|(role, _)| role)) {
-            *verdict = Some((Role::Parameter, Evidence::Sizes));
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pass_is_held_against_the_best_of_the_others() {
-        let mut passes = Passes::default();
-        assert_eq!(passes.here_and_elsewhere(3), (0, None));
-        for stretch in [3, 3, 5, 8, 8, 8, 9, 9] {
-            passes.add(stretch);
-        }
-        assert_eq!(passes.here_and_elsewhere(3), (2, Some(3)));
-        assert_eq!(passes.here_and_elsewhere(8), (3, Some(2)));
-        assert_eq!(passes.here_and_elsewhere(7), (0, Some(3)));
-    }
-
-    #[test]
-    fn many_workspaces_over_many_passes_take_no_square() {
-        let mut counts = GradientCounts::default();
-        let size = Bytes::MIB;
-        for stretch in 0..1_000_000 {
-            counts.add(stretch, size);
-        }
-        assert!(!(0..1_000_000).any(|stretch| counts.leave_one_over(stretch, size)));
     }
 }

@@ -64,6 +64,10 @@ pub(super) enum Graph {
     Releases,
     /// It adds a gradient to the one that is there.
     Accumulates,
+    /// It runs the backward pass, and nothing of these.
+    Runs,
+    /// No part in it: an operator makes a tensor of one value.
+    Blank,
     /// Neither, or the frames do not say.
     #[default]
     Unseen,
@@ -76,6 +80,8 @@ pub(super) struct StackTraits {
     pub(super) origin: Origin,
     pub(super) maker: Maker,
     pub(super) graph: Graph,
+    /// Whether a module is being called.
+    pub(super) in_forward: bool,
     /// Whether there are C++ frames.
     pub(super) native: bool,
 }
@@ -100,6 +106,7 @@ impl TraitTable {
                 origin: origin(&python),
                 maker: maker(&python),
                 graph: graph(&native),
+                in_forward: python.iter().any(|one| one.phase == PhaseSign::ModuleCall),
                 native: !native.is_empty(),
             }
         });
@@ -118,6 +125,10 @@ fn graph(native: &[Meaning]) -> Graph {
         Graph::Releases
     } else if any(GraphSign::Accumulates) {
         Graph::Accumulates
+    } else if any(GraphSign::Engine) {
+        Graph::Runs
+    } else if any(GraphSign::Blank) {
+        Graph::Blank
     } else {
         Graph::Unseen
     }

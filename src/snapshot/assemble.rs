@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use super::excerpt::Excerpt;
+use super::listed::{Rows, overlap, take};
 use super::records::{Records, Run, SegmentRow, table};
 use super::{Annotation, Block, DeviceTrace, Event, Gap, Segment, Settings, Snapshot, SnapshotError};
 use super::{gaps, profile, words};
@@ -89,13 +90,6 @@ enum Home {
     Host,
     /// Below a key that memlint does not know.
     Nowhere,
-}
-
-/// Where the rows of a list stand in their table.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Rows {
-    Run { first: usize, length: usize },
-    Scattered(Vec<usize>),
 }
 
 impl<'a> Parts<'a> {
@@ -184,11 +178,7 @@ impl<'a> Parts<'a> {
 
     /// How many events a trace has.
     fn count(&self, trace: Value) -> usize {
-        match self.rows(trace, table::EVENT) {
-            Some(Rows::Run { length, .. }) => length,
-            Some(Rows::Scattered(rows)) => rows.len(),
-            None => 0,
-        }
+        self.rows(trace, table::EVENT).map_or(0, |rows| rows.len())
     }
 
     /// Where each segment of the segment table belongs.
@@ -334,27 +324,6 @@ fn describe(value: Value, heap: &Heap, records: &Records) -> String {
     }
 }
 
-/// Whether a row stands in two of the lists, or twice in one. Shared rows would let a small file demand much work.
-fn overlap(lists: &[Rows]) -> bool {
-    let mut spans: Vec<(usize, usize)> = Vec::new();
-    for rows in lists {
-        match rows {
-            Rows::Run { first, length } => spans.push((*first, first + length)),
-            Rows::Scattered(rows) => spans.extend(rows.iter().map(|&row| (row, row + 1))),
-        }
-    }
-    spans.sort_unstable();
-    spans.iter().zip(spans.iter().skip(1)).any(|(one, next)| next.0 < one.1)
-}
-
-/// Copies the rows of a list out of their table.
-fn take<T: Copy>(table: &[T], rows: &Rows) -> Vec<T> {
-    match rows {
-        Rows::Run { first, length } => table.get(*first..first + length).unwrap_or_default().to_vec(),
-        Rows::Scattered(rows) => rows.iter().filter_map(|&row| table.get(row).copied()).collect(),
-    }
-}
-
 /// Gives each device its events; the one device of most files gets the table itself.
 fn distribute(events: Vec<Event>, traces: &[Rows]) -> Vec<DeviceTrace> {
     let whole = Rows::Run { first: 0, length: events.len() };
@@ -404,18 +373,4 @@ fn add_devices_of_segments(snapshot: &mut Snapshot) {
     let most = ordinals.filter(|&ordinal| ordinal < MOST_DEVICES).max().map_or(0, |ordinal| ordinal + 1);
     let length = snapshot.devices.len().max(most);
     snapshot.devices.resize_with(length, DeviceTrace::default);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_that_stand_twice_are_seen() {
-        let run = |first, length| Rows::Run { first, length };
-        assert!(!overlap(&[run(3, 2), run(0, 3), Rows::Scattered(vec![7, 5])]));
-        assert!(overlap(&[run(0, 3), run(2, 2)]));
-        assert!(overlap(&[Rows::Scattered(vec![7, 7])]));
-        assert!(!overlap(&[run(0, 0), run(0, 3)]));
-    }
 }

@@ -11,6 +11,7 @@ mod assemble;
 mod error;
 mod excerpt;
 mod gaps;
+mod listed;
 mod profile;
 mod records;
 mod stacks;
@@ -29,7 +30,7 @@ use crate::pickle::Limits;
 use crate::unit::{Bytes, DeviceIndex, EventIndex, Index, Micros, StackId, StringId, StringInterner};
 
 /// One memory snapshot.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Snapshot {
     /// Every string of the file that is kept: function names, files, annotation names.
     pub strings: StringInterner,

@@ -14,7 +14,7 @@ pub struct Frame {
 }
 
 /// The distinct frames and stacks of a snapshot. Stacks are sequences of frames, innermost first.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Stacks {
     frames: SequenceInterner<FrameId, Frame>,
     sequences: SequenceInterner<StackId, FrameId>,

@@ -1,4 +1,4 @@
-//! How many of some ascending positions lie before another: the question "which iteration, which stretch, which lap is
+//! How many of some ascending positions lie before another: the question "which iteration, which stretch, which turn is
 //! this event in?", asked many times for every event, answered in constant time.
 
 /// Ascending positions as a set of bits with a count every 64: 16 bytes for 64 events, where a binary search would look

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use memlint::engine::{Input, check, check_with};
+use memlint::engine::{Input, check_with};
 use memlint::finding::{Finding, Group, Severity};
 use memlint::rules::{RULES, Rule};
 use memlint::unit::Bytes;
@@ -31,8 +31,8 @@ fn advice_is_asked_for_and_stays_an_estimate_within_the_peak() {
         RULES.iter().copied().filter(|rule| rule.meta().group == Group::Advice).collect();
     let mut given: BTreeMap<String, Vec<Finding>> = BTreeMap::new();
     for case in case::all() {
-        let input = input(&case);
-        let unasked = check(vec![Input::of(case.name.clone(), case.snapshot())]);
+        let input = input(case);
+        let unasked = case.report();
         assert!(unasked.findings.iter().all(|one| one.group != Group::Advice), "{}", case.name);
         let report = check_with(vec![input], &advice);
         for finding in &report.findings {
@@ -49,7 +49,7 @@ fn advice_is_asked_for_and_stays_an_estimate_within_the_peak() {
                 finding.rule
             );
         }
-        given.insert(case.name, report.findings);
+        given.insert(case.name.clone(), report.findings);
     }
     for (case, rule, speaks) in KNOWN {
         assert_eq!(given[case].iter().any(|one| one.rule == rule), speaks, "{case}: {rule}");

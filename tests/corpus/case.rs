@@ -2,28 +2,52 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
+use memlint::engine::{Input, Plan, Report, conclude, examine};
 use memlint::input::{self, Source};
 use memlint::pickle;
+use memlint::rules;
 use memlint::snapshot::Snapshot;
 use serde_json::Value;
 
 /// A folder of `snapshots/`.
 pub(crate) struct Case {
     pub(crate) name: String,
-    pub(crate) folder: PathBuf,
     pub(crate) labels: Value,
     pub(crate) truth: Value,
+    /// The recording, read and understood.
+    pub(crate) input: Input,
 }
 
 impl Case {
-    /// Reads the recording.
+    fn of(folder: &Path) -> Case {
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        let json = |file: &str| -> Value {
+            let path = folder.join(file);
+            let text =
+                fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        };
+        let source = Source::File(folder.join("snapshot.pickle.zst"));
+        let stream = source.open(&input::Limits::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let snapshot = Snapshot::read(stream, &pickle::Limits::default());
+        let snapshot = snapshot.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let (labels, truth) = (json("case.json"), json("truth.json"));
+        Case { input: Input::of(name.clone(), snapshot), name, labels, truth }
+    }
+
+    /// A copy of the recording, to be changed.
     pub(crate) fn snapshot(&self) -> Snapshot {
-        let source = Source::File(self.folder.join("snapshot.pickle.zst"));
-        let stream =
-            source.open(&input::Limits::default()).unwrap_or_else(|error| panic!("{}: {error}", self.name));
-        Snapshot::read(stream, &pickle::Limits::default())
-            .unwrap_or_else(|error| panic!("{}: {error}", self.name))
+        self.input.snapshot.clone()
+    }
+
+    /// What the rules say of it.
+    pub(crate) fn report(&self) -> Report {
+        let plan = Plan::of_rules(&rules::by_default());
+        conclude(vec![examine(&self.input, &plan)], Vec::new(), &plan)
     }
 
     /// Whether the recording began before the program had allocated anything, and holds everything since.
@@ -42,25 +66,32 @@ impl Case {
     }
 }
 
-/// All cases, by name; `ranks/` holds jobs of several recordings instead. Fails where the corpus is incomplete.
-pub(crate) fn all() -> Vec<Case> {
+/// All cases, by name; `ranks/` holds jobs of several recordings instead. Each is read and understood once for all tests of a
+/// program, on all processors. Fails where the corpus is incomplete.
+pub(crate) fn all() -> &'static [Case] {
+    static ALL: LazyLock<Vec<Case>> = LazyLock::new(read);
+    &ALL
+}
+
+fn read() -> Vec<Case> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("snapshots");
-    let read = |path: PathBuf| -> Value {
-        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    let entries = fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path());
+    let folders: Vec<PathBuf> =
+        entries.filter(|folder| folder.is_dir() && !folder.ends_with("ranks")).collect();
+    assert!(folders.len() >= 78, "the corpus holds 78 cases and more, found {}", folders.len());
+    let next = AtomicUsize::new(0);
+    let read_some = || {
+        let mut some = Vec::new();
+        while let Some(folder) = folders.get(next.fetch_add(1, Ordering::Relaxed)) {
+            some.push(Case::of(folder));
+        }
+        some
     };
-    let mut cases: Vec<Case> = fs::read_dir(&root)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|folder| folder.is_dir() && !folder.ends_with("ranks"))
-        .map(|folder| Case {
-            name: folder.file_name().unwrap().to_string_lossy().into_owned(),
-            labels: read(folder.join("case.json")),
-            truth: read(folder.join("truth.json")),
-            folder,
-        })
-        .collect();
+    let mut cases: Vec<Case> = thread::scope(|scope| {
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        let readers: Vec<_> = (0..processors).map(|_| scope.spawn(read_some)).collect();
+        readers.into_iter().flat_map(|reader| reader.join().unwrap()).collect()
+    });
     cases.sort_by(|one, other| one.name.cmp(&other.name));
-    assert!(cases.len() >= 78, "the corpus holds 78 cases and more, found {}", cases.len());
     cases
 }

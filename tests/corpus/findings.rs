@@ -1,25 +1,21 @@
 //! The rules on the corpus: what the labels expect is found, at a line that they name, and nothing that they do not
 //! allow is warned about. Labels of rules that do not exist are passed over.
 
-use memlint::engine::{Input, Report, check};
+use memlint::engine::Report;
 use memlint::finding::{Finding, Severity};
 use memlint::rules;
 use serde_json::Value;
 
-use crate::case::{self, Case};
+use crate::case;
 
 /// Findings whose line no recorded stack shows; the source has to be searched for the call.
 const NEEDS_SOURCE: [&str; 2] = ["truncated-history", "no-stacks"];
-
-fn report(case: &Case) -> Report {
-    check(vec![Input::of(case.name.clone(), case.snapshot())])
-}
 
 #[test]
 fn every_expected_finding_is_found_where_the_labels_say() {
     let mut missed = Vec::new();
     for case in case::all() {
-        let report = report(&case);
+        let report = case.report();
         for expected in case.labels["expect"].as_array().into_iter().flatten() {
             let name = expected["pattern"].as_str().unwrap_or_default();
             if rules::named(name).is_none() {
@@ -50,7 +46,7 @@ fn nothing_is_warned_about_that_an_expert_would_not_report() {
             let listed = case.labels["allow"].as_array().is_some_and(|all| all.iter().any(|one| one == rule));
             listed || case.expects(rule)
         };
-        for finding in report(&case).findings {
+        for finding in case.report().findings {
             if finding.severity > Severity::Info && !allowed(&finding.rule) {
                 wrong.push(format!(
                     "{}: {} at {:?}: {}",
@@ -80,11 +76,11 @@ fn clearing_gradients_saves_what_the_mended_twin_saves() {
     for name in ["seed-resnet50-bug", "mzg-gan-disc-bug"] {
         let case = cases.iter().find(|case| case.name == name).unwrap();
         let twin = cases.iter().find(|case| case.name == name.replace("-bug", "-fixed")).unwrap();
-        let buggy = report(case);
+        let buggy = case.report();
         let finding = buggy.findings.iter().find(|finding| finding.rule == "missing-zero-grad").unwrap();
         let mended = peak(&buggy) - finding.impact.peak.unwrap();
-        let difference = mended.get().abs_diff(peak(&report(twin)).get());
-        assert!(difference * 200 < mended.get(), "{name}: {mended} instead of {}", peak(&report(twin)));
+        let difference = mended.get().abs_diff(peak(&twin.report()).get());
+        assert!(difference * 200 < mended.get(), "{name}: {mended} instead of {}", peak(&twin.report()));
     }
 }
 

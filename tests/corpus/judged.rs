@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use memlint::engine::{Input, Outcome, Report, check};
+use memlint::engine::{Outcome, Report};
 use memlint::finding::{Severity, Silence};
 use memlint::gate::Gate;
 
@@ -36,7 +36,7 @@ fn row(name: &str, mut report: Report) -> String {
 fn what_a_strict_gate_makes_of_each_recording_is_known() {
     let mut table = "exit status with --strict, recording, rules that do not judge it\n".to_owned();
     for case in case::all() {
-        let report = check(vec![Input::of(case.name.clone(), case.snapshot())]);
+        let report = case.report();
         let _ = writeln!(table, "{}", row(&case.name, report));
     }
     let mut settings = insta::Settings::clone_current();

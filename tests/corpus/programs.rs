@@ -49,8 +49,8 @@ fn true_steps(case: &Case) -> Vec<i64> {
 fn iterations_are_as_many_as_labelled() {
     let mut told = 0;
     for case in case::all() {
-        let snapshot = case.snapshot();
-        let (_, program) = program(&snapshot);
+        let snapshot = &case.input.snapshot;
+        let (_, program) = program(snapshot);
         // Labels count updates or batches; a program that accumulates gradients has these as micro-batches.
         let counts = [program.iterations.len() as u64, program.micro_batches.len() as u64];
         let updates = UPDATES.iter().find(|(name, _)| *name == case.name).map(|(_, updates)| *updates);
@@ -74,9 +74,9 @@ fn iterations_are_as_many_as_labelled() {
 fn optimizer_steps_fall_evenly_into_iterations() {
     let (mut even, mut all) = (0, 0);
     for case in case::all() {
-        let steps = true_steps(&case);
-        let snapshot = case.snapshot();
-        let (_, program) = program(&snapshot);
+        let steps = true_steps(case);
+        let snapshot = &case.input.snapshot;
+        let (_, program) = program(snapshot);
         let Some(begin) = program.iterations.first().map(|one| one.start_time.0) else { continue };
         // Steps before the recording, or before a captured graph takes over, cannot fall into any.
         let seen: Vec<i64> = steps.into_iter().filter(|&step| step >= begin).collect();
@@ -98,8 +98,8 @@ fn optimizer_steps_fall_evenly_into_iterations() {
 #[test]
 fn iterations_tile_and_every_event_has_a_phase() {
     for case in case::all() {
-        let snapshot = case.snapshot();
-        let (device, program) = program(&snapshot);
+        let snapshot = &case.input.snapshot;
+        let (device, program) = program(snapshot);
         let events = snapshot.devices[device.position()].events.len();
         assert_eq!(program.phases.len(), events, "{}", case.name);
         for pair in program.iterations.windows(2) {
@@ -113,13 +113,13 @@ fn iterations_tile_and_every_event_has_a_phase() {
 #[test]
 fn the_main_loop_is_at_the_users_line() {
     for case in case::all().iter().filter(|case| !case.expects("no-stacks")) {
-        let snapshot = case.snapshot();
-        let (_, program) = program(&snapshot);
+        let snapshot = &case.input.snapshot;
+        let (_, program) = program(snapshot);
         let Some(main) = program.main_loop else {
             assert!(program.iterations.is_empty(), "{}: iterations without a loop", case.name);
             continue;
         };
-        assert_eq!(Frames::of(&snapshot).owner(main.frame), Owner::User, "{}", case.name);
+        assert_eq!(case.input.frames.owner(main.frame), Owner::User, "{}", case.name);
         let frame = snapshot.stacks.frame(main.frame).unwrap();
         let file = snapshot.text(frame.file);
         assert!(file.ends_with("/train.py") || file.ends_with("/trainer.py"), "{}: {file}", case.name);
@@ -174,11 +174,11 @@ fn python_frames_alone_tell_the_same_phases_as_native_ones() {
 
 #[test]
 fn cpp_frames_alone_leave_rules_blind_and_not_silent() {
-    let case = case::all().into_iter().find(|case| case.labels["stacks"] == "all").unwrap();
+    let case = case::all().iter().find(|case| case.labels["stacks"] == "all").unwrap();
     let mut snapshot = case.snapshot();
     with_frames_of(&mut snapshot, |owner| owner == Owner::Native);
     assert!(snapshot.devices.iter().any(|trace| trace.has_stacks(&snapshot.stacks)), "{}", case.name);
-    let report = examine(&Input::of(case.name, snapshot), &Plan::of_rules(RULES));
+    let report = examine(&Input::of(case.name.clone(), snapshot), &Plan::of_rules(RULES));
     assert!(report.findings.iter().any(|finding| finding.rule == "no-stacks"));
     for rule in RULES.iter().map(|rule| rule.meta()).filter(|meta| meta.needs.contains(&Need::Stacks)) {
         let is_told = report.skipped.iter().any(|one| one.rule == rule.name && one.blind().is_some());

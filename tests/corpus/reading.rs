@@ -1,7 +1,7 @@
 //! Reading and replaying: nothing is lost, and the sums are PyTorch's.
 
 use memlint::replay::Replay;
-use memlint::snapshot::{Action, BlockState, Gap, Snapshot};
+use memlint::snapshot::{Action, BlockState, Gap};
 use memlint::timeline::Timeline;
 use memlint::unit::{Bytes, DeviceIndex, Index};
 
@@ -10,10 +10,10 @@ use crate::case;
 #[test]
 fn peaks_equal_pytorchs_statistics_to_the_byte() {
     let mut compared = 0;
-    for case in case::all().into_iter().filter(case::Case::is_whole) {
-        let snapshot = case.snapshot();
+    for case in case::all().iter().filter(|case| case.is_whole()) {
+        let snapshot = &case.input.snapshot;
         for (device, _) in snapshot.active_devices() {
-            let timeline = Timeline::of(&snapshot, device);
+            let timeline = Timeline::of(snapshot, device);
             let peaks = [
                 ("requested_bytes.all.peak", timeline.peak_requested.bytes),
                 ("reserved_bytes.all.peak", timeline.peak_reserved.bytes),
@@ -31,11 +31,11 @@ fn peaks_equal_pytorchs_statistics_to_the_byte() {
 #[test]
 fn block_sizes_give_pytorchs_allocated_and_active_peaks() {
     let mut compared = 0;
-    for case in case::all().into_iter().filter(case::Case::is_whole) {
-        let snapshot = case.snapshot();
+    for case in case::all().iter().filter(|case| case.is_whole()) {
+        let snapshot = &case.input.snapshot;
         for (device, _) in snapshot.active_devices() {
-            let timeline = Timeline::of(&snapshot, device);
-            let replay = Replay::of(&snapshot, &timeline);
+            let timeline = Timeline::of(snapshot, device);
+            let replay = Replay::of(snapshot, &timeline);
             let peaks = [
                 ("allocated_bytes.all.peak", replay.peak_allocated.bytes),
                 ("active_bytes.all.peak", replay.peak_active.bytes),
@@ -53,9 +53,9 @@ fn block_sizes_give_pytorchs_allocated_and_active_peaks() {
 #[test]
 fn the_curves_end_where_the_segments_stand() {
     for case in case::all() {
-        let snapshot = case.snapshot();
+        let snapshot = &case.input.snapshot;
         for (device, _) in snapshot.active_devices() {
-            let timeline = Timeline::of(&snapshot, device);
+            let timeline = Timeline::of(snapshot, device);
             let (mut requested, mut reserved) = (Bytes::ZERO, Bytes::ZERO);
             for segment in snapshot.segments_of(device.position()) {
                 reserved += segment.total_size;
@@ -71,9 +71,9 @@ fn the_curves_end_where_the_segments_stand() {
 #[test]
 fn running_sums_are_never_negative() {
     for case in case::all() {
-        let snapshot = case.snapshot();
+        let snapshot = &case.input.snapshot;
         for (device, trace) in snapshot.active_devices() {
-            let timeline = Timeline::of(&snapshot, device);
+            let timeline = Timeline::of(snapshot, device);
             let mut requested = i128::from(timeline.requested_at_start.get());
             let mut reserved = i128::from(timeline.reserved_at_start.get());
             for (at, event) in trace.events.iter().enumerate() {
@@ -95,9 +95,9 @@ fn running_sums_are_never_negative() {
 #[test]
 fn every_free_is_matched_or_accounted_for() {
     for case in case::all() {
-        let snapshot = case.snapshot();
+        let snapshot = &case.input.snapshot;
         for (device, trace) in snapshot.active_devices() {
-            let timeline = Timeline::of(&snapshot, device);
+            let timeline = Timeline::of(snapshot, device);
             let name = &case.name;
             let agreement = timeline.agreement;
             assert_eq!((agreement.lost_frees, agreement.allocations_without_block), (0, 0), "{name}");
@@ -129,7 +129,7 @@ fn every_free_is_matched_or_accounted_for() {
 #[test]
 fn only_what_is_missing_is_reported_missing() {
     for case in case::all() {
-        let snapshot: Snapshot = case.snapshot();
+        let snapshot = &case.input.snapshot;
         let expected: &[Gap] = if case.labels["stacks"] == "none" { &[Gap::NoStacks] } else { &[] };
         assert_eq!(snapshot.gaps, expected, "{}", case.name);
         assert!(snapshot.devices.len() == 1 && DeviceIndex::at(0).is_some(), "{}", case.name);

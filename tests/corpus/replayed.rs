@@ -35,7 +35,7 @@ fn of_case(name: &str) -> Input {
 fn the_model_does_all_that_the_recorded_allocators_did() {
     let (mut seen, mut differing) = (0, String::new());
     for case in case::all() {
-        let input = Input::of(case.name.clone(), case.snapshot());
+        let input = &case.input;
         for device in &input.devices {
             let Some(proof) = device.proof(&input.snapshot) else { continue };
             seen += 1;
@@ -113,9 +113,9 @@ fn larger_batches_need_what_they_needed() {
 fn findings_left_out_save_what_they_say() {
     let (mut seen, mut rules, mut differing) = (0, BTreeSet::new(), String::new());
     for case in case::all() {
-        let input = Input::of(case.name.clone(), case.snapshot());
+        let input = &case.input;
         let mut told: Vec<Told> =
-            input.devices.iter().flat_map(|device| engine::remedies(&input, device)).collect();
+            input.devices.iter().flat_map(|device| engine::remedies(input, device)).collect();
         told.retain(|one| !one.lives.is_empty());
         for Told { finding, .. } in &told {
             let identity = finding.fingerprint;
@@ -129,7 +129,7 @@ fn findings_left_out_save_what_they_say() {
             let (capacity, without) =
                 (Some("1TiB".parse().unwrap()), vec![identity.to_string().parse().unwrap()]);
             let question = Question { set, capacity, without, ..Question::default() };
-            let answers = ask(&input, &question).unwrap();
+            let answers = ask(input, &question).unwrap();
             let answer = answers.iter().find(|one| Some(one.device) == finding.device).unwrap();
             let played = answer.scenarios[0].forecast.peak_requested.bytes;
             let saved = answer.recorded.peak_requested - played;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use memlint::engine::Input;
 use memlint::role::Role;
 use memlint::timeline::Allocation;
 use memlint::unit::Index;
@@ -14,7 +13,7 @@ const RIGHT: f64 = 0.99;
 
 /// Bytes whose role is right, and bytes whose true role is known, of the allocations that were born in the recording.
 fn compared(case: &case::Case) -> (f64, f64) {
-    let input = Input::of(case.name.clone(), case.snapshot());
+    let input = &case.input;
     let (mut right, mut known) = (0.0, 0.0);
     for device in &input.devices {
         let events = &input.snapshot.devices[device.device.position()].events;

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use memlint::engine::{Input, Report, check};
+use memlint::engine::Report;
 use memlint::finding::Finding;
 use memlint::rules;
 use memlint::unit::Bytes;
@@ -91,10 +91,10 @@ fn rows() -> Vec<Row> {
     let cases = case::all();
     let named: BTreeMap<&str, &Case> = cases.iter().map(|case| (case.name.as_str(), case)).collect();
     let mut rows = Vec::new();
-    for case in &cases {
+    for case in cases {
         let Some(twin) = case.labels["twin"].as_str().and_then(|name| named.get(name)) else { continue };
         let faults = |finding: &Finding| case.expects(&finding.rule) && !twin.expects(&finding.rule);
-        let (mistaken, healthy) = (report(case), report(twin));
+        let (mistaken, healthy) = (case.report(), twin.report());
         for finding in mistaken.findings.iter().filter(|finding| faults(finding)) {
             let Some(predicted) = finding.impact.off_a_peak() else { continue };
             let peak = |report: &Report| peak(report, finding.impact.reserved.is_some());
@@ -107,10 +107,6 @@ fn rows() -> Vec<Row> {
         }
     }
     rows
-}
-
-fn report(case: &Case) -> Report {
-    check(vec![Input::of(case.name.clone(), case.snapshot())])
 }
 
 /// What a finding wants lower: the peak of reserved bytes, or that of requested ones.

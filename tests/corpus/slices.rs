@@ -41,10 +41,9 @@ fn iterations(snapshot: &Snapshot) -> usize {
     Program::of(snapshot, &Timeline::of(snapshot, device), &Frames::of(snapshot)).iterations.len()
 }
 
-fn faulty() -> impl Iterator<Item = (Case, Vec<Finding>)> {
-    let cases = case::all()
-        .into_iter()
-        .filter(|case| case.labels["expect"].as_array().is_some_and(|all| !all.is_empty()));
+fn faulty() -> impl Iterator<Item = (&'static Case, Vec<Finding>)> {
+    let cases =
+        case::all().iter().filter(|case| case.labels["expect"].as_array().is_some_and(|all| !all.is_empty()));
     cases.filter_map(|case| {
         let snapshot = case.snapshot();
         if iterations(&snapshot) < 3 {
@@ -56,8 +55,8 @@ fn faulty() -> impl Iterator<Item = (Case, Vec<Finding>)> {
 }
 
 fn part(case: &Case) -> Snapshot {
-    let report = check(vec![Input::of("it".to_owned(), case.snapshot())]);
-    let last = iterations(&case.snapshot()).min(5);
+    let report = case.report();
+    let last = iterations(&case.input.snapshot).min(5);
     let range = format!("{}..{last}", last - 2).parse().unwrap();
     reread(&slice(case.snapshot(), range, inherited(&report)).unwrap())
 }
@@ -66,7 +65,7 @@ fn part(case: &Case) -> Snapshot {
 fn a_slice_keeps_what_the_whole_shows_and_says_what_it_inherits() {
     let mut sliced_all = 0;
     for (case, whole) in faulty() {
-        let sliced = findings(part(&case));
+        let sliced = findings(part(case));
         let (before, after) = (shown(&whole), shown(&sliced));
         let inherits = |one: &&Finding| one.evidence.iter().any(|one| one.name == "inherited");
         for one in sliced.iter().filter(inherits) {
@@ -101,11 +100,11 @@ const ONLY_IN_PARTS: [(&str, &str); 12] = [
 fn a_slice_shows_little_that_the_whole_does_not() {
     let mut more = Vec::new();
     for case in case::all() {
-        if iterations(&case.snapshot()) < 3 {
+        if iterations(&case.input.snapshot) < 3 {
             continue;
         }
         let whole = shown(&findings(case.snapshot()));
-        let new = shown(&findings(part(&case))).into_iter().filter(|one| !whole.contains(one));
+        let new = shown(&findings(part(case))).into_iter().filter(|one| !whole.contains(one));
         more.extend(new.map(|(rule, line)| (case.name.clone(), rule, line)));
     }
     more.retain(|(name, rule, _)| !ONLY_IN_PARTS.contains(&(name.as_str(), rule.as_str())));
@@ -115,7 +114,7 @@ fn a_slice_shows_little_that_the_whole_does_not() {
 #[test]
 fn a_forged_mark_adds_and_never_hides() {
     let (case, _) = faulty().next().unwrap();
-    let honest = part(&case);
+    let honest = part(case);
     let mut forged = reread(&honest);
     let finding = |rule: &str, severity: &str| Inherited {
         rule: rule.to_owned(),
@@ -150,7 +149,7 @@ fn a_forged_mark_adds_and_never_hides() {
 #[test]
 fn without_names_a_mark_names_nobodys_files() {
     let (case, _) = faulty().next().unwrap();
-    let part = part(&case);
+    let part = part(case);
     let places = |snapshot: &Snapshot| -> Vec<InheritedPlace> {
         let excerpt = snapshot.excerpt.as_ref().unwrap();
         excerpt.findings.iter().filter_map(|one| one.place.clone()).collect()
@@ -175,7 +174,7 @@ fn a_mark_does_not_hide_that_a_recording_lost_its_beginning() {
         found.into_iter().find(|one| one.rule == "truncated-history").map(|one| one.severity)
     };
     let mut rings = 0;
-    for case in case::all().into_iter().filter(|case| is_told(case.snapshot()).is_some()) {
+    for case in case::all().iter().filter(|case| is_told(case.snapshot()).is_some()) {
         let mut forged = case.snapshot();
         forged.excerpt = Some(Excerpt::of(1, 3, 3));
         assert_eq!(is_told(reread(&forged)), Some(Severity::Info), "{}", case.name);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use memlint::engine::{Input, RecordedFile, Recording};
+use memlint::engine::{RecordedFile, Recording};
 use memlint::finding::Location;
 use memlint::source::SourceMap;
 
@@ -13,10 +13,10 @@ use crate::case::{self, Case};
 const EDITED: &str = "h2-encode-empty";
 
 /// What the corpus tells of the user's files, and the folder of the program.
-fn recorded() -> impl Iterator<Item = (Case, Recording, std::path::PathBuf)> {
+fn recorded() -> impl Iterator<Item = (&'static Case, Recording, std::path::PathBuf)> {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
-    case::all().into_iter().map(move |case| {
-        let recording = Input::of(case.name.clone(), case.snapshot()).recording();
+    case::all().iter().map(move |case| {
+        let recording = case.input.recording();
         let folder = examples.join(&case.name);
         (case, recording, folder)
     })

@@ -19,7 +19,7 @@ use crate::case::{self, Case};
 
 /// A sample of the corpus: every seventh recording, and some with a trait of their own: expandable segments, streams, a
 /// trace that has lost its beginning, driver calls in every iteration, a profiler's annotations, compiled code.
-fn sample() -> Vec<Case> {
+fn sample() -> Vec<&'static Case> {
     const TRAITS: [&str; 6] = [
         "frag-curriculum-fixed",
         "xstream-record-bug",
@@ -28,7 +28,7 @@ fn sample() -> Vec<Case> {
         "clean-profiler-lstm",
         "clean-compile-warmup",
     ];
-    let all = case::all().into_iter().enumerate();
+    let all = case::all().iter().enumerate();
     all.filter(|(at, case)| at % 7 == 0 || TRAITS.contains(&case.name.as_str()))
         .map(|(_, case)| case)
         .collect()
@@ -199,7 +199,7 @@ fn a_slice_adds_up_and_ends_where_the_original_stood() {
 
 #[test]
 fn a_slice_to_the_end_has_the_segments_of_the_original() {
-    for case in sample().into_iter().filter(Case::is_whole) {
+    for case in sample().into_iter().filter(|case| case.is_whole()) {
         let whole = case.snapshot();
         let (device, trace) = whole.active_devices().next().unwrap();
         let program = Program::of(&whole, &Timeline::of(&whole, device), &Frames::of(&whole));
@@ -307,7 +307,7 @@ fn planted(mut snapshot: Snapshot, word: &str) -> Snapshot {
 
 #[test]
 fn without_names_no_text_of_the_users_is_left_anywhere() {
-    let case = case::all().into_iter().find(|case| case.name == "mzg-gan-disc-bug").unwrap();
+    let case = case::all().iter().find(|case| case.name == "mzg-gan-disc-bug").unwrap();
     let planted = planted(case.snapshot(), "acmesecret");
     let holds = |pickle: &[u8]| pickle.windows(10).filter(|bytes| bytes == b"acmesecret").count();
     assert!(holds(&written(&planted)) >= 10, "it is planted");
@@ -344,7 +344,7 @@ fn counted(snapshot: &Snapshot) -> String {
 #[expect(clippy::print_stderr, reason = "says why nothing was tested")]
 fn cpython_loads_what_is_written() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let case = case::all().into_iter().find(|case| case.name == "mzg-gan-disc-bug").unwrap();
+    let case = case::all().iter().find(|case| case.name == "mzg-gan-disc-bug").unwrap();
     let sliced = slice(case.snapshot(), "2..3".parse().unwrap(), Vec::new()).unwrap();
     let anonymous = anonymize(case.snapshot());
     let (one, other) = (folder.join("sliced.pickle"), folder.join("anonymous.pickle"));

@@ -11,8 +11,8 @@ use memlint::timeline::Timeline;
 
 use crate::opcodes::read;
 
-/// Damages of each kind for each recording: a sample for every run, and what CI takes.
-const SAMPLE: usize = 30;
+/// Damages of each kind for each recording: a sample for every run (over two thousand in all), and what CI takes.
+const SAMPLE: usize = 8;
 const MANY: usize = 200;
 
 /// `SplitMix64` (Steele, Lea, Flood 2014): the same damages in every run.

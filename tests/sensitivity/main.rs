@@ -31,7 +31,7 @@ const FACTORS: [(f64, &str); 2] = [(1.2, "+20 %"), (0.8, "-20 %")];
 
 /// One recording, understood, and what is said of it as things are.
 struct Judged {
-    case: Case,
+    case: &'static Case,
     input: Input,
     usual: BTreeSet<Said>,
 }
@@ -79,7 +79,7 @@ fn differences(corpus: &[Judged], number: &Number, factor: f64) -> Vec<String> {
     };
     let of_one = |judged: &Judged| {
         let there = if number.decides_what_rules_ask() {
-            said(&understood(&judged.case), &plan)
+            said(&understood(judged.case), &plan)
         } else {
             said(&judged.input, &plan)
         };
@@ -100,7 +100,7 @@ fn differences(corpus: &[Judged], number: &Number, factor: f64) -> Vec<String> {
 fn every_number_alone_a_fifth_up_and_down() {
     let plan = Plan::of_rules(&rules::by_default());
     let corpus = on_all(case::all(), |case| {
-        let input = understood(&case);
+        let input = understood(case);
         Judged { usual: said(&input, &plan), input, case }
     });
     let numbers = numbers();

@@ -103,6 +103,10 @@ struct AllocationStats {
     address: u64,
     bytes: u64,
     role: &'static str,
+    /// The kind of evidence for the role: who asked the allocator, frames, its release, its lifetime, sizes, or nothing.
+    evidence: &'static str,
+    /// The evidence in words; empty where there is none.
+    because: &'static str,
     phase: Option<&'static str>,
     iteration: Option<usize>,
     alloc_event: Option<usize>,
@@ -208,11 +212,14 @@ impl<'a> Allocations<'a> {
     fn describe(&self, id: AllocationId, allocation: &Allocation) -> AllocationStats {
         let device = self.device;
         let program = &device.program;
+        let ground = device.roles.ground(id);
         AllocationStats {
             device: device.device.position(),
             address: allocation.address,
             bytes: allocation.bytes.get(),
             role: device.roles.of.get(id.position()).copied().unwrap_or_default().name(),
+            evidence: ground.evidence.name(),
+            because: ground.because,
             phase: allocation
                 .alloc
                 .and_then(|at| program.phases.get(at.position()))

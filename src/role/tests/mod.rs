@@ -1,5 +1,6 @@
 //! Hand-made traces: one program a test, as short as the rule allows.
 
+mod ties;
 mod trace;
 
 use super::*;
@@ -326,4 +327,20 @@ fn a_composition_accounts_for_every_byte_alive() {
     assert_eq!(total(timeline.peak_requested.event), timeline.peak_requested.bytes);
     assert_eq!(total(EventIndex::at(4)), timeline.requested_at_end);
     assert_eq!(total(None), timeline.requested_at_start);
+}
+
+#[test]
+fn every_role_says_what_it_rests_on() {
+    let mut trace = Trace::default();
+    trace.alloc(Phase::Setup, 4, MOVE);
+    trace.alloc(Phase::Forward, 8, USER);
+    trace.alloc(Phase::Backward, 4, ENGINE);
+    trace.snapshot.devices = vec![DeviceTrace { events: trace.events }];
+    let program = Program { phases: trace.phases, ..Program::default() };
+    let timeline = Timeline::of(&trace.snapshot, DeviceIndex::at(0).unwrap());
+    let roles = Roles::infer(&trace.snapshot, &timeline, &program, &Frames::of(&trace.snapshot));
+    let ground = |at: usize| roles.ground(AllocationId::at(at).unwrap());
+    let found = [0, 1, 2].map(|at| ground(at).evidence);
+    assert_eq!(found, [Evidence::Frames, Evidence::Lifetime, Evidence::Lifetime]);
+    assert_eq!(ground(0).because, "a module was built, moved, copied or loaded");
 }

@@ -93,12 +93,22 @@ impl Trace {
 
     /// A block that is there from before the recording to its end.
     pub(super) fn earlier(&mut self, mib: u64) -> u64 {
+        self.block(mib, None)
+    }
+
+    /// Such a block, with the stack that made it.
+    pub(super) fn standing(&mut self, mib: u64, frames: &[(&str, &str)]) -> u64 {
+        let stack = self.stack(frames);
+        self.block(mib, stack)
+    }
+
+    fn block(&mut self, mib: u64, stack: Option<StackId>) -> u64 {
         self.next += 1 << 32;
         let block = Block {
             address: self.next,
             size: Bytes::MIB.times(mib),
             requested: Bytes::MIB.times(mib),
-            stack: None,
+            stack,
             state: BlockState::Allocated,
         };
         self.snapshot.segments.push(Segment {

@@ -1,0 +1,261 @@
+//! Parameters, gradients and states, tied to each other by size and succession.
+//!
+//! In: the scene and what every other kind of evidence says. Out: roles of what the program itself keeps in plain tensors of its
+//! model's sizes: weights, copies of weights, an optimizer's state, gradients of masters. Frames do not tell these from each other, and
+//! no single lifetime does; a line's blocks together do. A line counts if it makes, over and over or once, blocks of which nearly all
+//! have the size of a parameter or a gradient, and together are no small part of the model. What it makes is then:
+//!
+//! 1. what it takes the place of ([`kin`]): weights where weights go as it makes them (`p.data = ...`, `torch.cat`), and state where
+//!    state goes;
+//! 2. state, if it is made of gradients: right after a backward pass, before any other forward pass;
+//! 3. of what is kept from setup, weights as far as there are gradients of that size and no other weights; beyond these, state if
+//!    it was made blank or no optimizer of PyTorch's is seen, gradients of masters where the optimizer's states have sizes of which
+//!    the backward pass makes no gradient, and otherwise
+//! 4. a copy of the weights.
+
+mod kin;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::gradients::Gradients;
+use super::scene::{Life, Scene, Side, is_forward};
+use super::sizes::Sizes;
+use super::stacks::{Graph, Origin};
+use super::{Evidence, Ground, Role, Verdict, Verdicts};
+use crate::program::Phase;
+use crate::threshold::Threshold;
+use crate::unit::{Bytes, StackId};
+
+/// Fewer blocks of a line prove nothing by their sizes.
+static FEWEST: Threshold<usize> = Threshold::new("role::ties::FEWEST", 4);
+/// The share of a line's blocks that must have a size of the model's.
+static ALIKE: Threshold<f64> = Threshold::new("role::ties::ALIKE", 0.9);
+/// The share of the model's bytes, or of a backward pass's gradients, that a line must make in one turn.
+static PART: Threshold<f64> = Threshold::new("role::ties::PART", 0.5);
+
+const fn sizes(because: &'static str) -> Ground {
+    Ground { evidence: Evidence::Sizes, because }
+}
+
+const WEIGHTS: Ground = sizes("kept from setup, of the size of a gradient");
+const SUCCESSOR: Ground = sizes("its line makes what takes the place of others with this role");
+const OF_GRADIENTS: Ground = sizes("made right after a backward pass, in sizes of the model's, and kept");
+const BLANK: Ground = sizes("kept from setup beyond the weights of that size, and made blank");
+const OWN: Ground =
+    sizes("kept from setup beyond the weights of that size, and no optimizer of PyTorch's is seen");
+const OF_MASTERS: Ground =
+    sizes("kept from setup beyond the masters, whose gradients the backward pass does not make");
+const COPY: Ground = sizes("a line's blocks have the sizes of the weights: a copy");
+
+/// What one line makes.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    blocks: usize,
+    alike: usize,
+    bytes: Bytes,
+    turns: FxHashSet<usize>,
+    /// How many were made of gradients, and how many in a forward pass.
+    of_gradients: usize,
+    in_forward: usize,
+    /// The first that it makes.
+    first: usize,
+}
+
+/// What the program's model is, as far as other evidence goes.
+struct Model {
+    gradients: Gradients,
+    /// Of blocks that are weights by more than their size.
+    weights: Sizes,
+    states: Sizes,
+    /// What a line's bytes are held against: those of the weights, and of what each backward pass leaves.
+    wholes: Vec<Bytes>,
+}
+
+impl Model {
+    fn of(scene: &Scene<'_>, verdicts: &Verdicts) -> Model {
+        let (mut weights, mut states) = (Sizes::default(), Sizes::default());
+        let mut whole = Bytes::ZERO;
+        for (life, verdict) in scene.lives().zip(&verdicts.0) {
+            match verdict {
+                Some((Role::Parameter, ground)) if life.sees_work() => {
+                    whole += life.bytes();
+                    if ground.evidence != Evidence::Sizes || life.born().is_none() {
+                        weights.add(life.bytes());
+                    }
+                }
+                Some((Role::OptimizerState, _)) => _ = states.add(life.bytes()),
+                _ => {}
+            }
+        }
+        let gradients = Gradients::of(scene, verdicts);
+        let mut wholes = gradients.passes();
+        wholes.push(whole);
+        Model { gradients, weights, states, wholes }
+    }
+
+    fn has(&self, bytes: Bytes) -> bool {
+        self.weights.has(bytes) || self.states.has(bytes) || self.gradients.of_size(bytes) > 0
+    }
+
+    /// Whether the optimizer has states of a size of which no backward pass makes gradients.
+    fn has_masters(&self, bytes: Bytes) -> bool {
+        self.states.has(bytes) && self.gradients.of_size(bytes) == 0
+    }
+
+    /// Whether a line makes so much of what the model has that it is no chance.
+    fn is_made_by(&self, line: &Line) -> bool {
+        let alike = line.alike as f64 >= ALIKE.get() * line.blocks as f64;
+        let of_a_turn = |whole: &Bytes| {
+            *whole > Bytes::ZERO && line.bytes.share_of(whole.times(line.turns.len() as u64)) >= PART.get()
+        };
+        line.blocks >= FEWEST.get() && alike && self.wholes.iter().any(of_a_turn)
+    }
+}
+
+/// Settles what other evidence could only guess.
+pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
+    let model = Model::of(scene, verdicts);
+    let lines = Lines::of(scene, verdicts, &model);
+    if scene.trains {
+        settle_setup(scene, verdicts, &model, &lines);
+    }
+    let kinds = kin::find(scene, verdicts, &lines);
+    for (life, verdict) in scene.lives().zip(&mut verdicts.0) {
+        let of_setup = |verdict: &Verdict| verdict.0 == Role::Parameter && life.is_from_setup();
+        let Some(guess) = verdict.filter(|verdict| !of_setup(verdict)) else { continue };
+        let Some(at) = lines.of_life(&life, guess) else { continue };
+        let kind = kinds.get(at).copied().flatten();
+        let Some(line) = lines.all.get(at) else { continue };
+        if let Some(role) = kind {
+            *verdict = Some((role, SUCCESSOR));
+        } else if line.of_gradients * 2 > line.blocks {
+            *verdict = Some((Role::OptimizerState, OF_GRADIENTS));
+        } else if line.in_forward > 0 {
+            // A forward pass keeps what it keeps; sizes alone do not make it weights.
+        } else if life.died().is_none() || life.turns() > 1 {
+            *verdict = Some((Role::Parameter, COPY));
+        }
+    }
+}
+
+/// The lines that make blocks of the model's sizes, oldest first.
+pub(super) struct Lines {
+    by_stack: FxHashMap<StackId, usize>,
+    all: Vec<Line>,
+}
+
+impl Lines {
+    fn of(scene: &Scene<'_>, verdicts: &Verdicts, model: &Model) -> Lines {
+        let mut lines: FxHashMap<StackId, Line> = FxHashMap::default();
+        // What is made after it has no gradients yet, and so no size to be known by.
+        let last_pass = scene.backward(true).unwrap_or(usize::MAX);
+        for (life, verdict) in scene.lives().zip(&verdicts.0) {
+            let open = life.stack().filter(|_| verdict.is_some_and(|verdict| may_be_tied(&life, verdict)));
+            let born = life.born().filter(|born| *born < last_pass);
+            let Some((stack, born)) = open.zip(born) else { continue };
+            let line = lines.entry(stack).or_insert_with(|| Line { first: life.at, ..Line::default() });
+            line.blocks += 1;
+            line.alike += usize::from(model.has(life.bytes()));
+            line.bytes += life.bytes();
+            line.turns.insert(scene.turn(born));
+            let in_forward = life.born_phase().is_some_and(is_forward);
+            line.in_forward += usize::from(in_forward);
+            line.of_gradients += usize::from(!in_forward && scene.follows_backward(born));
+        }
+        lines.retain(|_, line| model.is_made_by(line));
+        let mut ordered: Vec<(StackId, Line)> = lines.into_iter().collect();
+        ordered.sort_by_key(|(_, line)| line.first);
+        let by_stack = ordered.iter().enumerate().map(|(at, (stack, _))| (*stack, at)).collect();
+        Lines { by_stack, all: ordered.into_iter().map(|(_, line)| line).collect() }
+    }
+
+    /// The line that made a block, if other evidence leaves its role open.
+    fn of_life(&self, life: &Life<'_>, verdict: Verdict) -> Option<usize> {
+        let stack = life.stack().filter(|_| may_be_tied(life, verdict))?;
+        self.by_stack.get(&stack).copied()
+    }
+}
+
+/// Whether nothing but a guess gives a block its role, and no pass for gradients made it.
+fn may_be_tied(life: &Life<'_>, (role, ground): Verdict) -> bool {
+    let guessed = match role {
+        Role::Unknown | Role::Input | Role::Buffer => true,
+        Role::Activation => ground.evidence == Evidence::Lifetime,
+        Role::Parameter => ground.evidence == Evidence::Sizes && life.born().is_some(),
+        _ => false,
+    };
+    let outside = life.born_side() == Some(Side::Main);
+    let lasting = life.died().is_none() || life.turns() > 0 || life.is_from_setup();
+    guessed && outside && lasting && life.sees_work()
+}
+
+/// What setup leaves in sizes of gradients: the oldest are the weights, as far as no others are known.
+fn settle_setup(scene: &Scene<'_>, verdicts: &mut Verdicts, model: &Model, lines: &Lines) {
+    let mut seen = Sizes::default();
+    let mut masters: Option<usize> = None;
+    for (life, verdict) in scene.lives().zip(&mut verdicts.0) {
+        let is_kept = life.is_from_setup() && life.born_phase() != Some(Phase::Input);
+        let Some(guess) = verdict.filter(|verdict| is_kept && may_be_tied(&life, *verdict)) else { continue };
+        let bytes = life.bytes();
+        let line = lines.of_life(&life, guess);
+        let weights = model.gradients.of_size(bytes).saturating_sub(model.weights.of(bytes));
+        let settled = if model.has_masters(bytes) {
+            let first = line.is_none_or(|line| *masters.get_or_insert(line) == line);
+            if first { None } else { Some((Role::Gradient, OF_MASTERS)) }
+        } else if model.gradients.of_size(bytes) == 0 {
+            None
+        } else if seen.add(bytes) <= weights {
+            Some((Role::Parameter, WEIGHTS))
+        } else if life.made().graph == Graph::Blank {
+            Some((Role::OptimizerState, BLANK))
+        } else if scene.has_steps() {
+            None
+        } else {
+            Some((Role::OptimizerState, OWN))
+        };
+        *verdict = settled.or(*verdict);
+    }
+}
+
+const BUCKETS: Ground = Ground {
+    evidence: Evidence::Lifetime,
+    because: "a bucket of gradients, and the backward pass leaves no others",
+};
+
+/// With `gradient_as_bucket_view=True` DDP's buckets are the gradients. Then the backward pass leaves next to nothing of
+/// its own behind, although the buckets that stay hold half of the parameters' bytes or more.
+pub(super) fn settle_bucket_views(scene: &Scene<'_>, verdicts: &mut Verdicts) {
+    let (mut parameters, mut gradients, mut buckets) = (Bytes::ZERO, Bytes::ZERO, Bytes::ZERO);
+    let is_bucket = |life: &Life| life.made().origin == Origin::Replicated && life.died().is_none();
+    for (life, role) in verdicts.lives(scene) {
+        match role {
+            Some(Role::Parameter) => parameters += life.bytes(),
+            Some(Role::Gradient) => gradients += life.bytes(),
+            Some(Role::Communication) if is_bucket(&life) => buckets += life.bytes(),
+            None if life.born().is_none() && life.died().is_none() => parameters += life.bytes(),
+            _ => {}
+        }
+    }
+    if !scene.trains || buckets.share_of(parameters) < 0.5 || gradients.share_of(buckets) > 0.1 {
+        return;
+    }
+    for (life, verdict) in scene.lives().zip(&mut verdicts.0) {
+        if life.made().origin == Origin::Replicated {
+            *verdict = Some((Role::Gradient, BUCKETS));
+        }
+    }
+}
+
+const BETWEEN: Ground = sizes("kept from the start, between parameters");
+
+/// Parameters without a gradient stand between those with one, since a model is moved in one go.
+pub(super) fn close_ranks(scene: &Scene<'_>, verdicts: &mut Verdicts) {
+    let is_parameter = |role: Option<Role>| role == Some(Role::Parameter);
+    let births =
+        || verdicts.lives(scene).filter(|(_, role)| is_parameter(*role)).filter_map(|(life, _)| life.born());
+    let (Some(first), Some(last)) = (births().min(), births().max()) else { return };
+    verdicts.settle_by(scene, |life| {
+        let between = life.died().is_none() && life.born().is_some_and(|born| first < born && born < last);
+        between.then_some((Role::Parameter, BETWEEN))
+    });
+}

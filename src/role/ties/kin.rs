@@ -1,0 +1,98 @@
+//! Which blocks take the place of which.
+//!
+//! In: the lines that make blocks of the model's sizes, and what is settled. Out: for each line the role of what goes as its blocks
+//! come. What a program binds anew goes in the order in which its successors came, the last one first: one by one (`m = b * m + g`),
+//! or all at once, when the list that held them is dropped. So every block that goes is held against the youngest of the same
+//! turn whose place is not taken.
+
+use super::super::scene::{Life, Scene};
+use super::super::{Role, Verdict, Verdicts};
+use super::Lines;
+use crate::unit::Bytes;
+
+/// What a block is for the search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Line(usize),
+    Settled(Role),
+}
+
+/// Something comes or goes.
+struct Change {
+    at: usize,
+    comes: bool,
+    kind: Kind,
+    bytes: Bytes,
+}
+
+/// What each line's blocks replace, by bytes: weights, states, blocks of an older line.
+#[derive(Default)]
+struct Replaced {
+    weights: Bytes,
+    states: Bytes,
+    older: Vec<(usize, Bytes)>,
+}
+
+/// The role of what each line's blocks take the place of, where most of it has one.
+pub(super) fn find(scene: &Scene<'_>, verdicts: &Verdicts, lines: &Lines) -> Vec<Option<Role>> {
+    let mut replaced: Vec<Replaced> = lines.all.iter().map(|_| Replaced::default()).collect();
+    let mut open: Vec<(usize, Kind)> = Vec::new();
+    for change in changes(scene, verdicts, lines) {
+        let turn = scene.turn(change.at);
+        if change.comes {
+            open.push((turn, change.kind));
+            continue;
+        }
+        let Some((_, successor)) = open.pop_if(|(since, _)| *since == turn) else { continue };
+        let Kind::Line(line) = successor else { continue };
+        let Some(replaced) = replaced.get_mut(line) else { continue };
+        match change.kind {
+            Kind::Settled(Role::Parameter) => replaced.weights += change.bytes,
+            Kind::Settled(_) => replaced.states += change.bytes,
+            Kind::Line(older) if older < line => replaced.older.push((older, change.bytes)),
+            Kind::Line(_) => {}
+        }
+    }
+    let mut kinds: Vec<Option<Role>> = Vec::new();
+    for (line, mut replaced) in lines.all.iter().zip(replaced) {
+        for (older, bytes) in replaced.older {
+            match kinds.get(older).copied().flatten() {
+                Some(Role::Parameter) => replaced.weights += bytes,
+                Some(Role::OptimizerState) => replaced.states += bytes,
+                _ => {}
+            }
+        }
+        let (role, most) = if replaced.weights >= replaced.states {
+            (Role::Parameter, replaced.weights)
+        } else {
+            (Role::OptimizerState, replaced.states)
+        };
+        // In one turn at least: afterwards it takes the place of what it made itself.
+        let mostly = most.times(2 * line.turns.len() as u64) >= line.bytes;
+        kinds.push(mostly.then_some(role));
+    }
+    kinds
+}
+
+/// All that comes at work and lasts, and all that goes, in the order of the recording.
+fn changes(scene: &Scene<'_>, verdicts: &Verdicts, lines: &Lines) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for (life, verdict) in scene.lives().zip(&verdicts.0) {
+        let Some(kind) = verdict.and_then(|verdict| kind(&life, verdict, lines)) else { continue };
+        let bytes = life.bytes();
+        let born = life.born().filter(|_| !life.is_from_setup());
+        changes.extend(born.map(|at| Change { at, comes: true, kind, bytes }));
+        changes.extend(life.died().map(|at| Change { at, comes: false, kind, bytes }));
+    }
+    changes.sort_by_key(|change| change.at);
+    changes
+}
+
+fn kind(life: &Life<'_>, verdict: Verdict, lines: &Lines) -> Option<Kind> {
+    let role = verdict.0;
+    match lines.of_life(life, verdict) {
+        Some(line) if !(life.is_from_setup() && role == Role::Parameter) => Some(Kind::Line(line)),
+        _ if matches!(role, Role::Parameter | Role::OptimizerState) => Some(Kind::Settled(role)),
+        _ => None,
+    }
+}

@@ -1,0 +1,156 @@
+//! cuBLAS workspaces, in recordings without C++ frames.
+//!
+//! In: the scene and what is settled already. Out: the workspaces. A size alone proves nothing: it also counts how many blocks of
+//! that size are explained otherwise.
+
+use rustc_hash::FxHashMap;
+
+use super::scene::{Scene, Side};
+use super::sizes::Sizes;
+use super::{Evidence, Ground, Role, Verdicts};
+use crate::program::Phase;
+use crate::unit::Bytes;
+
+/// The sizes that PyTorch gives a cuBLAS handle by default: `:4096:2:16:8`, and 32 MiB from compute capability 9.0 on
+/// (`parseChosenWorkspaceSize` in `aten/src/ATen/cuda/CublasHandlePool.cpp`); cuBLASLt gets 1 MiB
+/// (`_getWorkspaceSize`, same file).
+const BLAS_WORKSPACES: [Bytes; 3] = [Bytes(8_519_680), Bytes::MIB.times(32), Bytes::MIB];
+
+/// Whether a size is that of a handle's workspace (the small one of cuBLASLt apart).
+pub(super) fn is_handle_workspace(bytes: Bytes) -> bool {
+    bytes == BLAS_WORKSPACES[0] || bytes == BLAS_WORKSPACES[1]
+}
+
+const HANDLE: Ground = Ground {
+    evidence: Evidence::Sizes,
+    because: "the first of its thread with the size of a cuBLAS workspace, and never let go",
+};
+
+/// A handle belongs to a thread and a stream, is made at the first matrix product there and never released. So only the
+/// first block of such a size that is kept for good can be one (the first two, where no stack tells the threads apart).
+/// In the backward pass the same may hold of a gradient: there must be one block more than the gradients of that size.
+pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
+    let threads = if scene.has_stacks { 1 } else { 2 };
+    let mut found: FxHashMap<(Bytes, bool, u16), usize> = FxHashMap::default();
+    let gradients = GradientCounts::of(scene, verdicts);
+    verdicts.settle_by(scene, |life| {
+        let born =
+            life.born().filter(|_| life.died().is_none() && BLAS_WORKSPACES.contains(&life.bytes()))?;
+        let in_backward = scene.side(born) == Side::Backward;
+        let computing = !matches!(life.born_phase()?, Phase::Setup | Phase::Input);
+        if life.made().native || (scene.has_stacks && !computing) {
+            return None;
+        }
+        if in_backward && !gradients.leave_one_over(scene.stretch(born), life.bytes()) {
+            return None;
+        }
+        let count = found.entry((life.bytes(), in_backward, life.stream())).or_default();
+        *count += 1;
+        (*count <= threads).then_some((Role::Workspace, HANDLE))
+    });
+}
+
+/// How many blocks of the workspaces' sizes each backward pass leaves behind.
+#[derive(Default)]
+struct GradientCounts {
+    left: FxHashMap<Bytes, Passes>,
+    /// The parameters that could have a gradient of that size.
+    parameters: Sizes,
+}
+
+impl GradientCounts {
+    fn of(scene: &Scene<'_>, verdicts: &Verdicts) -> GradientCounts {
+        let mut counts = GradientCounts::default();
+        for (life, role) in verdicts.lives(scene).filter(|(life, _)| BLAS_WORKSPACES.contains(&life.bytes()))
+        {
+            let by_backward = life.born().filter(|&born| scene.side(born) == Side::Backward);
+            match (by_backward, role) {
+                (Some(born), None | Some(Role::Gradient)) => counts.add(scene.stretch(born), life.bytes()),
+                (None, Some(Role::Parameter)) => _ = counts.parameters.add(life.bytes()),
+                (None, None) if life.born().is_none() => _ = counts.parameters.add(life.bytes()),
+                _ => {}
+            }
+        }
+        counts
+    }
+
+    fn add(&mut self, stretch: usize, bytes: Bytes) {
+        self.left.entry(bytes).or_default().add(stretch);
+    }
+
+    /// Whether a backward pass leaves more blocks of a size than there are gradients of it. Other passes show how many
+    /// those are, where they make their gradients anew; otherwise there are at most as many as parameters.
+    fn leave_one_over(&self, stretch: usize, bytes: Bytes) -> bool {
+        let (here, others) =
+            self.left.get(&bytes).map_or((0, None), |passes| passes.here_and_elsewhere(stretch));
+        here > others.unwrap_or_else(|| self.parameters.of(bytes))
+    }
+}
+
+/// How many blocks of one size each backward pass leaves.
+#[derive(Default)]
+struct Passes {
+    /// Each pass (its stretch) with its count, in order.
+    counts: Vec<(usize, usize)>,
+    /// The pass that leaves most, and how many.
+    most: (usize, usize),
+    /// The most that another one leaves.
+    next: Option<usize>,
+}
+
+impl Passes {
+    /// Counts a block; passes come in order.
+    fn add(&mut self, stretch: usize) {
+        match self.counts.last_mut() {
+            Some((last, count)) if *last == stretch => *count += 1,
+            _ => self.counts.push((stretch, 1)),
+        }
+        let (pass, count) = self.counts.last().copied().unwrap_or_default();
+        if self.counts.len() == 1 || pass == self.most.0 {
+            self.most = (pass, count);
+        } else if count > self.most.1 {
+            self.next = Some(self.most.1);
+            self.most = (pass, count);
+        } else {
+            self.next = self.next.max(Some(count));
+        }
+    }
+
+    /// How many blocks a pass leaves, and the most that any other does.
+    fn here_and_elsewhere(&self, stretch: usize) -> (usize, Option<usize>) {
+        let at = self.counts.binary_search_by_key(&stretch, |(pass, _)| *pass).ok();
+        let here = at.and_then(|at| self.counts.get(at)).map_or(0, |(_, count)| *count);
+        if self.most.0 == stretch || self.counts.is_empty() {
+            (here, self.next)
+        } else {
+            (here, Some(self.most.1))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pass_is_held_against_the_best_of_the_others() {
+        let mut passes = Passes::default();
+        assert_eq!(passes.here_and_elsewhere(3), (0, None));
+        for stretch in [3, 3, 5, 8, 8, 8, 9, 9] {
+            passes.add(stretch);
+        }
+        assert_eq!(passes.here_and_elsewhere(3), (2, Some(3)));
+        assert_eq!(passes.here_and_elsewhere(8), (3, Some(2)));
+        assert_eq!(passes.here_and_elsewhere(7), (0, Some(3)));
+    }
+
+    #[test]
+    fn many_workspaces_over_many_passes_take_no_square() {
+        let mut counts = GradientCounts::default();
+        let size = Bytes::MIB;
+        for stretch in 0..1_000_000 {
+            counts.add(stretch, size);
+        }
+        assert!(!(0..1_000_000).any(|stretch| counts.leave_one_over(stretch, size)));
+    }
+}
