@@ -33,6 +33,8 @@
 //! | [`report`] | one file a format |
 //! | [`cli`] | arguments, exit codes, errors |
 
+#![forbid(unsafe_code)]
+
 pub mod cli;
 pub mod comparison;
 pub mod config;

@@ -1,0 +1,169 @@
+//! cuDNN: descriptions that are kept as far as somebody asks for them again, and graphs of operations with one plan each.
+//!
+//! PyTorch builds a graph of one operation, asks a heuristic for configurations of engines, makes plans of them and takes the first. There is
+//! one here, whose workspace is that of [`workspace::of_convolution`]. Batch normalisation needs none.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use crate::place::{In, Out};
+use crate::table::{Handle, Table, lock};
+use crate::workspace::{self, Direction, Tensor};
+use crate::{DONE, Status, calls, device, nothing};
+
+/// `CUDNN_ATTR_*`, by cuDNN's header (`cudnn_graph.h`).
+const GRAPH_OF_HEURISTIC: i32 = 201;
+const RESULTS_OF_HEURISTIC: i32 = 202;
+const ENGINE_OF_CONFIGURATION: i32 = 300;
+const CONFIGURATION_OF_PLAN: i32 = 401;
+const WORKSPACE_OF_PLAN: i32 = 402;
+const OPERATIONS_OF_GRAPH: i32 = 801;
+const TYPE_OF_TENSOR: i32 = 901;
+const SIZES_OF_TENSOR: i32 = 902;
+const STRIDES_OF_TENSOR: i32 = 903;
+/// Input, weights and output of a convolution, by direction.
+const TENSORS: [(Direction, [i32; 3]); 3] = [
+    (Direction::Forward, [704, 703, 705]),
+    (Direction::ToInput, [710, 709, 711]),
+    (Direction::ToWeights, [716, 715, 717]),
+];
+
+/// `CUDNN_TYPE_INT64`, `CUDNN_TYPE_BACKEND_DESCRIPTOR`.
+const INT64: i32 = 3;
+const DESCRIPTOR: i32 = 15;
+/// Types of which a description has a list, which is empty here: knobs, notes on numbers and on behaviour.
+const LISTS: [i32; 3] = [9, 11, 19];
+
+/// A description: what was said of it, by attribute.
+#[derive(Default)]
+struct Described {
+    numbers: BTreeMap<i32, Vec<i64>>,
+    parts: BTreeMap<i32, Vec<Handle>>,
+    kind: i32,
+}
+
+static DESCRIBED: Mutex<Table<Described>> = Mutex::new(Table::new());
+
+impl Table<Described> {
+    fn part(&self, whole: Handle, attribute: i32) -> Option<Handle> {
+        self.get(whole)?.parts.get(&attribute)?.first().copied()
+    }
+
+    fn tensor(&self, handle: Handle) -> Option<Tensor> {
+        let tensor = self.get(handle)?;
+        let list = |attribute| tensor.numbers.get(&attribute).cloned();
+        Some(Tensor { kind: tensor.kind, sizes: list(SIZES_OF_TENSOR)?, strides: list(STRIDES_OF_TENSOR)? })
+    }
+
+    /// The workspace of a plan.
+    fn workspace(&self, plan: Handle) -> Option<i64> {
+        let configuration = self.part(plan, CONFIGURATION_OF_PLAN)?;
+        let graph = self.part(configuration, GRAPH_OF_HEURISTIC)?;
+        let operation = self.part(graph, OPERATIONS_OF_GRAPH)?;
+        let (direction, tensors) = TENSORS.iter().find_map(|(direction, attributes)| {
+            let parts = attributes.map(|attribute| self.part(operation, attribute));
+            let [Some(input), Some(weights), Some(output)] = parts else { return None };
+            Some((*direction, [self.tensor(input)?, self.tensor(weights)?, self.tensor(output)?]))
+        })?;
+        i64::try_from(workspace::of_convolution(direction, &tensors)).ok()
+    }
+}
+
+fn set(handle: Handle, attribute: i32, kind: i32, count: i64, values: &In<'_, u8>) -> Status {
+    let count = usize::try_from(count).unwrap_or(0);
+    let mut described = lock(&DESCRIBED);
+    let row = described.entry(handle);
+    match kind {
+        INT64 => {
+            row.numbers.insert(attribute, (0..count).map_while(|at| values.field(at * 8)).collect());
+        }
+        DESCRIPTOR => {
+            row.parts.insert(attribute, (0..count).map_while(|at| values.field(at * 8)).collect());
+        }
+        _ if attribute == TYPE_OF_TENSOR => row.kind = values.field(0).unwrap_or(0),
+        _ => {}
+    }
+    DONE
+}
+
+/// Answers what is asked of a description. Descriptions that are asked for are the caller's own, to be filled.
+fn get(handle: Handle, attribute: i32, kind: i32, wanted: i64, found: &Out<i64>, values: &Out<u8>) -> Status {
+    let mut described = lock(&DESCRIBED);
+    match attribute {
+        RESULTS_OF_HEURISTIC => {
+            found.set(1);
+            let graph = described.part(handle, GRAPH_OF_HEURISTIC);
+            if wanted > 0 && let (Some(graph), Some(configuration)) = (graph, values.field::<Handle>(0)) {
+                described.entry(configuration).parts.insert(GRAPH_OF_HEURISTIC, vec![graph]);
+            }
+        }
+        ENGINE_OF_CONFIGURATION => found.set(1),
+        WORKSPACE_OF_PLAN => {
+            found.set(1);
+            values.set_field(0, described.workspace(handle).unwrap_or(0));
+        }
+        _ if kind == DESCRIPTOR || LISTS.contains(&kind) => found.set(0),
+        _ => {
+            found.set(i64::from(wanted > 0));
+            if wanted > 0 {
+                values.set_field(0, 0_i32);
+            }
+        }
+    }
+    DONE
+}
+
+/// Exports what makes a description of some kind.
+macro_rules! creations {
+    ($($name:literal)*) => {
+        calls! { $($name(place: Out<Handle>) { place.set(lock(&DESCRIBED).add(Described::default())); DONE })* }
+    };
+}
+
+creations! {
+    "cudnnCreate" "cudnnCreateActivationDescriptor" "cudnnCreateCTCLossDescriptor" "cudnnCreateConvolutionDescriptor"
+    "cudnnCreateDropoutDescriptor" "cudnnCreateFilterDescriptor" "cudnnCreatePoolingDescriptor"
+    "cudnnCreateSpatialTransformerDescriptor"
+}
+
+calls! {
+    "cudnnGetVersion"() -> usize { device::model().cudnn as usize }
+    "cudnnGetCudartVersion"() -> usize { device::model().cuda as usize }
+    "cudnnGetErrorString"(_status: Status) -> *const u8 { c"not supported without a GPU".as_ptr().cast() }
+    "cudnnGetLastErrorString"(text: Out<u8>, room: usize) { text.set_text(0, "", room); DONE }
+    // Major, minor and patch.
+    "cudnnGetProperty"(which: i32, place: Out<i32>) {
+        let version = device::model().cudnn;
+        let part = match which {
+            0 => version / 10_000,
+            1 => version / 100 % 100,
+            _ => version % 100,
+        };
+        place.set(i32::try_from(part).unwrap_or(0));
+        DONE
+    }
+    "cudnnGetStream"(_handle: Handle, place: Out<Handle>) { place.set(0); DONE }
+    "cudnnDropoutGetStatesSize"(_handle: Handle, bytes: Out<usize>) { bytes.set(workspace::DROPOUT_STATES); DONE }
+
+    "cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize"(
+        _handle: Handle, _mode: i32, _operations: i32, _x: Handle, _z: Handle, _y: Handle, _scale: Handle, _activation: Handle, bytes: Out<usize>,
+    ) { bytes.set(0); DONE }
+    "cudnnGetBatchNormalizationBackwardExWorkspaceSize"(
+        _handle: Handle, _mode: i32, _operations: i32, _x: Handle, _y: Handle, _dy: Handle, _dz: Handle, _dx: Handle, _scale: Handle,
+        _activation: Handle, bytes: Out<usize>,
+    ) { bytes.set(0); DONE }
+    "cudnnGetBatchNormalizationTrainingExReserveSpaceSize"(
+        _handle: Handle, _mode: i32, _operations: i32, _activation: Handle, _x: Handle, bytes: Out<usize>,
+    ) { bytes.set(0); DONE }
+
+    "cudnnBackendCreateDescriptor"(_kind: i32, place: Out<Handle>) { place.set(lock(&DESCRIBED).add(Described::default())); DONE }
+    "cudnnBackendDestroyDescriptor"(handle: Handle) { lock(&DESCRIBED).remove(handle); DONE }
+    "cudnnBackendSetAttribute"(handle: Handle, attribute: i32, kind: i32, count: i64, values: In<u8>) {
+        set(handle, attribute, kind, count, &values)
+    }
+    "cudnnBackendGetAttribute"(handle: Handle, attribute: i32, kind: i32, wanted: i64, found: Out<i64>, values: Out<u8>) {
+        get(handle, attribute, kind, wanted, &found, &values)
+    }
+}
+
+nothing! { "cudnnBackendFinalize" "cudnnBackendExecute" "cudnnSetStream" "cudnnDestroy" }
