@@ -6,7 +6,7 @@
 use std::ptr;
 
 use crate::memory::{Owner, owner};
-use crate::stream;
+use crate::stream::{self, Work};
 use crate::table::Handle;
 use crate::{DONE, Status, calls, nothing};
 
@@ -36,6 +36,11 @@ fn copy(to: usize, from: usize, bytes: usize) -> Status {
     DONE
 }
 
+/// What a copy is to the device.
+fn work(to: usize, from: usize, bytes: usize) -> Work {
+    if is_device(to) && is_device(from) { Work::Bytes(bytes as u64) } else { Work::Bus(bytes as u64) }
+}
+
 /// `cudaMemcpyDeviceToHost`, and "find out by yourself".
 const TO_HOST: i32 = 2;
 const BY_ADDRESS: i32 = 4;
@@ -50,7 +55,7 @@ fn fill(at: usize, value: i32, bytes: usize) -> Status {
 
 calls! {
     "cudaMemcpyAsync"(to: usize, from: usize, bytes: usize, kind: i32, on: Handle) {
-        stream::work(on);
+        stream::launch(on, work(to, from, bytes));
         // PyTorch waits for the stream itself where it has to; a copy to pageable memory waits by itself.
         if (kind == TO_HOST || kind == BY_ADDRESS) && owner(to).is_none() {
             stream::catch_up(on);
@@ -62,11 +67,11 @@ calls! {
         copy(to, from, bytes)
     }
     "cudaMemcpyPeerAsync"(to: usize, _device: i32, from: usize, _other: i32, bytes: usize, on: Handle) {
-        stream::work(on);
+        stream::launch(on, work(to, from, bytes));
         copy(to, from, bytes)
     }
     "cudaMemcpy2DAsync"(to: usize, to_pitch: usize, from: usize, from_pitch: usize, width: usize, height: usize, _kind: i32, on: Handle) {
-        stream::work(on);
+        stream::launch(on, work(to, from, width * height));
         (0..height).for_each(|row| {
             copy(to + row * to_pitch, from + row * from_pitch, width);
         });
@@ -74,7 +79,7 @@ calls! {
     }
     "cudaMemset"(at: usize, value: i32, bytes: usize) { fill(at, value, bytes) }
     "cudaMemsetAsync"(at: usize, value: i32, bytes: usize, on: Handle) {
-        stream::work(on);
+        stream::launch(on, Work::Bytes(bytes as u64));
         fill(at, value, bytes)
     }
 }

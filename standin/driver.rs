@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString, c_char, c_void};
 
 use crate::memory::{self, GRANULE, OUT_OF_MEMORY};
 use crate::place::{In, Out};
-use crate::stream;
+use crate::stream::{self, Work};
 use crate::table::Handle;
 use crate::{DONE, Status, calls, device, nothing};
 
@@ -72,7 +72,10 @@ calls! {
     "cuDevicePrimaryCtxRetain"(place: Out<Handle>, _device: i32) { place.set(CONTEXT); DONE }
     // Active on every device: PyTorch leaves devices alone whose context is not.
     "cuDevicePrimaryCtxGetState"(_device: i32, flags: Out<u32>, is_active: Out<i32>) { flags.set(0); is_active.set(1); DONE }
-    "cuLaunchKernel"(_kernel: usize, _x: u32, _y: u32, _z: u32, _bx: u32, _by: u32, _bz: u32, _shared: u32, on: Handle) { stream::work(on); DONE }
+    "cuLaunchKernel"(_kernel: usize, x: u32, y: u32, z: u32, bx: u32, by: u32, bz: u32, _shared: u32, on: Handle) {
+        stream::launch(on, Work::Threads([x, y, z, bx, by, bz].into_iter().map(u64::from).product()));
+        DONE
+    }
 
     "cuMemGetAllocationGranularity"(bytes: Out<usize>, _properties: usize, _which: i32) { bytes.set(GRANULE); DONE }
     "cuMemAddressReserve"(place: Out<usize>, bytes: usize, align: usize, _wish: usize, _flags: u64) {

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use crate::place::{In, Out};
-use crate::stream;
+use crate::stream::{self, Work};
 use crate::table::Handle;
 use crate::{DONE, calls, nothing};
 
@@ -45,12 +45,27 @@ const SIZE_OF_ATTRIBUTES: usize = 144;
 /// Blocks that one multiprocessor runs at a time: 1024 threads each, of 2048.
 const BLOCKS: i32 = 2;
 
+/// What a kernel has to do, as far as its launch tells.
+fn threads(grid: Grid, block: Grid) -> Work {
+    Work::Threads([grid.x, grid.y, grid.z, block.x, block.y, block.z].into_iter().map(u64::from).product())
+}
+
 calls! {
-    "cudaLaunchKernel"(_kernel: usize, _grid: Grid, _block: Grid, _arguments: usize, _shared: usize, on: Handle) { stream::work(on); DONE }
-    "cudaLaunchCooperativeKernel"(_kernel: usize, _grid: Grid, _block: Grid, _arguments: usize, _shared: usize, on: Handle) { stream::work(on); DONE }
-    "__cudaLaunchKernel"(_kernel: usize, _grid: Grid, _block: Grid, _arguments: usize, _shared: usize, on: Handle) { stream::work(on); DONE }
+    "cudaLaunchKernel"(_kernel: usize, grid: Grid, block: Grid, _arguments: usize, _shared: usize, on: Handle) {
+        stream::launch(on, threads(grid, block));
+        DONE
+    }
+    "cudaLaunchCooperativeKernel"(_kernel: usize, grid: Grid, block: Grid, _arguments: usize, _shared: usize, on: Handle) {
+        stream::launch(on, threads(grid, block));
+        DONE
+    }
+    "__cudaLaunchKernel"(_kernel: usize, grid: Grid, block: Grid, _arguments: usize, _shared: usize, on: Handle) {
+        stream::launch(on, threads(grid, block));
+        DONE
+    }
     "cudaLaunchKernelExC"(launch: In<u8>, _kernel: usize, _arguments: usize) {
-        stream::work(launch.field(STREAM).unwrap_or(0));
+        let (grid, block) = (launch.field(0).unwrap_or_default(), launch.field(12).unwrap_or_default());
+        stream::launch(launch.field(STREAM).unwrap_or(0), threads(grid, block));
         DONE
     }
     "__cudaPushCallConfiguration"(grid: Grid, block: Grid, shared: usize, on: Handle) -> u32 {

@@ -6,7 +6,7 @@
 use std::sync::Mutex;
 
 use crate::place::Out;
-use crate::stream;
+use crate::stream::{self, Work};
 use crate::table::{Handle, Table, lock};
 use crate::{DONE, Status, calls, device, nothing};
 
@@ -53,6 +53,12 @@ fn spread(from: usize, to: usize, bytes: usize, times: usize) {
     }
 }
 
+/// A collective.
+fn collect(from: usize, to: usize, bytes: usize, times: usize, on: Handle) {
+    stream::launch(on, Work::Bytes((bytes * times) as u64));
+    spread(from, to, bytes, times);
+}
+
 calls! {
     "ncclGetVersion"(version: Out<i32>) { version.set(i32::try_from(device::model().nccl).unwrap_or(0)); DONE }
     "ncclGetErrorString"(_status: Status) -> *const u8 { c"not supported without a GPU".as_ptr().cast() }
@@ -67,28 +73,23 @@ calls! {
     "ncclCommUserRank"(communicator: Handle, rank: Out<i32>) { rank.set(member(communicator).rank); DONE }
     "ncclCommCuDevice"(_communicator: Handle, place: Out<i32>) { place.set(i32::try_from(device::current()).unwrap_or(0)); DONE }
     "ncclAllReduce"(from: usize, to: usize, count: usize, kind: i32, _operation: i32, _communicator: Handle, on: Handle) {
-        stream::work(on);
-        spread(from, to, count * width(kind), 1);
+        collect(from, to, count * width(kind), 1, on);
         DONE
     }
     "ncclReduce"(from: usize, to: usize, count: usize, kind: i32, _operation: i32, _root: i32, _communicator: Handle, on: Handle) {
-        stream::work(on);
-        spread(from, to, count * width(kind), 1);
+        collect(from, to, count * width(kind), 1, on);
         DONE
     }
     "ncclBroadcast"(from: usize, to: usize, count: usize, kind: i32, _root: i32, _communicator: Handle, on: Handle) {
-        stream::work(on);
-        spread(from, to, count * width(kind), 1);
+        collect(from, to, count * width(kind), 1, on);
         DONE
     }
     "ncclReduceScatter"(from: usize, to: usize, count: usize, kind: i32, _operation: i32, _communicator: Handle, on: Handle) {
-        stream::work(on);
-        spread(from, to, count * width(kind), 1);
+        collect(from, to, count * width(kind), 1, on);
         DONE
     }
     "ncclAllGather"(from: usize, to: usize, count: usize, kind: i32, communicator: Handle, on: Handle) {
-        stream::work(on);
-        spread(from, to, count * width(kind), usize::try_from(member(communicator).of).unwrap_or(1));
+        collect(from, to, count * width(kind), usize::try_from(member(communicator).of).unwrap_or(1), on);
         DONE
     }
     "ncclCommRegister"(_communicator: Handle, _at: usize, _bytes: usize, place: Out<Handle>) { place.set(0); DONE }

@@ -21,10 +21,6 @@ impl<T> Out<T> {
         }
     }
 
-    pub(crate) fn is_null(&self) -> bool {
-        self.0.is_null()
-    }
-
     /// Writes at a distance in bytes, for structures of which only some fields are known.
     pub(crate) fn set_field<F>(&self, offset: usize, value: F) {
         if !self.0.is_null() {

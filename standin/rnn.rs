@@ -72,9 +72,14 @@ impl Network {
         (0..pseudo).map(|before| self.matrices(before / self.directions)).sum()
     }
 
+    /// Elements of all matrices.
+    pub(crate) fn matrices_of_all(&self) -> i64 {
+        self.matrices_before(self.layers * self.directions)
+    }
+
     fn elements(&self) -> i64 {
         let pseudo = self.layers * self.directions;
-        self.matrices_before(pseudo) + pseudo * self.gates * self.biases * self.hidden
+        self.matrices_of_all() + pseudo * self.gates * self.biases * self.hidden
     }
 
     fn bytes(&self, elements: i64) -> usize {
@@ -94,7 +99,7 @@ impl Network {
         let is_recurrent = gate >= self.gates;
         let columns = self.columns(layer, is_recurrent);
         let before = if is_recurrent { inputs } else { 0 } + gate % self.gates * self.hidden * columns;
-        let all = self.matrices_before(self.layers * self.directions);
+        let all = self.matrices_of_all();
         let bias = (self.biases > 0)
             .then(|| all + (pseudo * self.gates * self.biases + gate % (self.gates * self.biases)) * self.hidden);
         Some((start + before, [self.hidden, columns], bias))
@@ -146,9 +151,10 @@ calls! {
     }
     "cudnnGetRNNTempSpaceSizes"(_handle: Handle, described: Handle, mode: i32, data: Handle, work: Out<usize>, kept: Out<usize>) {
         let sequences = lock(&SEQUENCES).get(data).copied().unwrap_or_default();
-        let sizes = workspace::of_network(&network(described), &sequences, mode == 1);
+        let sizes = workspace::of_network(&network(described), &sequences);
         work.set(sizes.work);
-        kept.set(sizes.kept);
+        // A pass that is no training keeps nothing.
+        kept.set(if mode == 1 { sizes.kept } else { 0 });
         DONE
     }
     "cudnnGetRNNWeightParams"(

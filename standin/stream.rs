@@ -1,10 +1,11 @@
 //! Streams, events and capture, and how far the device lags behind the program.
 //!
 //! Launching is asynchronous: a program is ahead of its device until it waits for it. What hangs on that is when an event is over, and with it
-//! how long a block that another stream used stays pending. Nothing is computed here, so time is counted in launches: a stream has done all but
-//! the last [`LAG`] of what was launched on it, and everything once somebody has waited for it.
+//! how long a block that another stream used stays pending. Nothing is computed here, so both sides have clocks of their own: each launch
+//! takes the program's time, and the device's by what it would have to do there ([`Work`]). No real clock is asked, so that a program is
+//! recorded the same whatever else its machine does.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -12,9 +13,45 @@ use crate::place::Out;
 use crate::table::{Handle, Table, lock};
 use crate::{DONE, Status, calls, nothing};
 
-/// How many launches a device is behind: what a small model's step makes, for in a loop that does not wait for Python the device is about a
-/// step behind. Nobody can know it without the device: at most 1,024, which is what the driver's queue holds.
-const LAG: u64 = 64;
+/// Nanoseconds of one of the two clocks, which begin together.
+type Time = u64;
+
+/// What a program takes for a launch: an operator of PyTorch's called from Python takes some 10 microseconds.
+const OF_PROGRAM: Time = 10_000;
+/// What it takes to ask for an event.
+const OF_QUESTION: Time = 1_000;
+/// What a kernel takes at the least, however little it has to do.
+const OF_KERNEL: Time = 3_000;
+/// Launches that the driver's queue holds: with more, the program waits.
+const QUEUE: usize = 1024;
+
+/// Work for a device, by what it is bound by. What an H100 does in a nanosecond is what its data sheet says, less what programs reach: two
+/// thirds of the arithmetic, four fifths of the bandwidth.
+#[derive(Clone, Copy)]
+pub(crate) enum Work {
+    /// Threads of a kernel that has four elements of 32 bits for each, which it reads twice and writes once: 3.35 TB/s.
+    Threads(u64),
+    /// Floating-point operations in 16 bits, on tensor cores: 989 TFLOP/s.
+    Half(u64),
+    /// The same in 32 bits, without: 67 TFLOP/s.
+    Single(u64),
+    /// Bytes over the bus to the host: PCIe 5, 64 GB/s.
+    Bus(u64),
+    /// Bytes that are moved within the device.
+    Bytes(u64),
+}
+
+impl Work {
+    fn time(self) -> Time {
+        match self {
+            Work::Threads(threads) => threads * 48 / 2_680,
+            Work::Half(operations) => operations / 660_000,
+            Work::Single(operations) => operations / 45_000,
+            Work::Bus(bytes) => bytes / 51,
+            Work::Bytes(bytes) => bytes * 2 / 2_680,
+        }
+    }
+}
 
 /// `cudaErrorInvalidResourceHandle`, `cudaErrorNotReady`.
 const INVALID: Status = 400;
@@ -23,86 +60,83 @@ const NOT_READY: Status = 600;
 #[derive(Default)]
 struct Stream {
     priority: i32,
-    /// Launches so far, and how many of them are known to be done.
-    launched: u64,
-    done: u64,
-    /// What it waits for before it goes on: streams and how far they have to be.
-    waits: BTreeMap<Handle, u64>,
+    /// When the device is done with what was launched.
+    done: Time,
+    /// When it is done with each of the last launches.
+    queue: VecDeque<Time>,
     /// The capture that it is part of.
     capture: Option<u64>,
 }
 
-impl Stream {
-    fn has_done(&self) -> u64 {
-        self.done.max(self.launched.saturating_sub(LAG))
-    }
-}
-
-/// An event: where a stream was when it was recorded.
+/// An event: when the device gets to where it was recorded.
 #[derive(Clone, Copy, Default)]
 struct Event {
-    at: Option<(Handle, u64)>,
+    at: Time,
     capture: Option<u64>,
     time: Option<Instant>,
 }
 
 struct State {
+    /// The program's clock.
+    now: Time,
     streams: Table<Stream>,
     events: Table<Event>,
     graphs: Table<()>,
     captures: u64,
 }
 
-static STATE: Mutex<State> =
-    Mutex::new(State { streams: Table::new(), events: Table::new(), graphs: Table::new(), captures: 0 });
+impl State {
+    const fn new() -> State {
+        State { now: 0, streams: Table::new(), events: Table::new(), graphs: Table::new(), captures: 0 }
+    }
+}
+
+static STATE: Mutex<State> = Mutex::new(State::new());
 
 impl State {
-    /// A stream has done everything up to a launch, and so has what it waited for.
-    fn catch_up(&mut self, on: Handle, until: u64) {
+    fn launch(&mut self, on: Handle, work: Work) {
+        self.now += OF_PROGRAM;
         let stream = self.streams.entry(on);
-        stream.done = stream.done.max(until);
-        // Taken out first: streams that wait for each other end here.
-        for (other, its) in std::mem::take(&mut stream.waits) {
-            self.catch_up(other, its);
+        if stream.queue.len() == QUEUE
+            && let Some(oldest) = stream.queue.pop_front()
+        {
+            self.now = self.now.max(oldest);
         }
+        stream.done = stream.done.max(self.now).saturating_add(OF_KERNEL.max(work.time()));
+        stream.queue.push_back(stream.done);
+    }
+
+    /// The program waits for a moment of the device's.
+    fn catch_up(&mut self, until: Time) {
+        self.now = self.now.max(until);
     }
 
     fn catch_up_all(&mut self) {
-        for stream in self.streams.rows_mut() {
-            stream.done = stream.launched;
-            stream.waits.clear();
-        }
+        let last = self.streams.rows_mut().map(|stream| stream.done).max();
+        self.catch_up(last.unwrap_or(0));
     }
 
-    /// Whether the device is past an event.
-    fn is_over(&mut self, event: Handle) -> bool {
-        let Some((on, until)) = self.events.get(event).and_then(|event| event.at) else { return true };
-        let stream = self.streams.entry(on);
-        let is_over = stream.has_done() >= until;
-        // Time passes while a program asks: one that asks until it is over gets to its end.
-        stream.done = (stream.has_done() + 1).min(stream.launched);
+    /// Whether the device is past a moment. Time passes while a program asks: one that asks until it is over gets to its end.
+    fn is_over(&mut self, moment: Time) -> bool {
+        let is_over = self.now >= moment;
+        self.now += OF_QUESTION;
         is_over
     }
 
     fn record(&mut self, event: Handle, on: Handle) -> Status {
         let stream = self.streams.entry(on);
-        let (launched, capture) = (stream.launched, stream.capture);
+        let (at, capture) = (stream.done, stream.capture);
         let Some(event) = self.events.get_mut(event) else { return INVALID };
-        *event = Event { at: Some((on, launched)), capture, time: Some(Instant::now()) };
+        *event = Event { at, capture, time: Some(Instant::now()) };
         DONE
     }
 
     fn wait(&mut self, on: Handle, event: Handle) -> Status {
-        let Some(Event { at: Some((other, until)), capture, .. }) = self.events.get(event).copied() else {
-            return DONE;
-        };
+        let Some(Event { at, capture, .. }) = self.events.get(event).copied() else { return INVALID };
         let stream = self.streams.entry(on);
+        stream.done = stream.done.max(at);
         if capture.is_some() {
             stream.capture = capture;
-        }
-        if other != on {
-            let known = stream.waits.entry(other).or_default();
-            *known = until.max(*known);
         }
         DONE
     }
@@ -129,15 +163,15 @@ impl State {
 }
 
 /// Something was launched.
-pub(crate) fn work(on: Handle) {
-    lock(&STATE).streams.entry(on).launched += 1;
+pub(crate) fn launch(on: Handle, work: Work) {
+    lock(&STATE).launch(on, work);
 }
 
 /// The program waits for a stream.
 pub(crate) fn catch_up(on: Handle) {
     let mut state = lock(&STATE);
-    let launched = state.streams.entry(on).launched;
-    state.catch_up(on, launched);
+    let done = state.streams.entry(on).done;
+    state.catch_up(done);
 }
 
 /// The program waits for the device.
@@ -166,10 +200,8 @@ calls! {
     }
     "cudaStreamQuery"(on: Handle) {
         let mut state = lock(&STATE);
-        let stream = state.streams.entry(on);
-        let is_done = stream.has_done() >= stream.launched;
-        stream.done = (stream.has_done() + 1).min(stream.launched);
-        if is_done { DONE } else { NOT_READY }
+        let done = state.streams.entry(on).done;
+        if state.is_over(done) { DONE } else { NOT_READY }
     }
     "cudaStreamSynchronize"(on: Handle) { catch_up(on); DONE }
     "cudaDeviceSynchronize"() { catch_up_all(); DONE }
@@ -179,7 +211,7 @@ calls! {
         DONE
     }
     "cudaLaunchHostFunc"(on: Handle, call: extern "C" fn(usize), data: usize) {
-        work(on);
+        launch(on, Work::Threads(0));
         call(data);
         DONE
     }
@@ -189,12 +221,15 @@ calls! {
     "cudaEventDestroy"(event: Handle) { lock(&STATE).events.remove(event).map_or(INVALID, |_| DONE) }
     "cudaEventRecord"(event: Handle, on: Handle) { lock(&STATE).record(event, on) }
     "cudaEventRecordWithFlags"(event: Handle, on: Handle, _flags: u32) { lock(&STATE).record(event, on) }
-    "cudaEventQuery"(event: Handle) { if lock(&STATE).is_over(event) { DONE } else { NOT_READY } }
+    "cudaEventQuery"(event: Handle) {
+        let mut state = lock(&STATE);
+        let at = state.events.get(event).map_or(0, |event| event.at);
+        if state.is_over(at) { DONE } else { NOT_READY }
+    }
     "cudaEventSynchronize"(event: Handle) {
         let mut state = lock(&STATE);
-        if let Some((on, until)) = state.events.get(event).and_then(|event| event.at) {
-            state.catch_up(on, until);
-        }
+        let at = state.events.get(event).map_or(0, |event| event.at);
+        state.catch_up(at);
         DONE
     }
     // The time that the program took; the device takes none.
@@ -226,7 +261,7 @@ calls! {
     }
     "cudaGraphInstantiate"(place: Out<Handle>) { place.set(lock(&STATE).graphs.add(())); DONE }
     "cudaGraphInstantiateWithFlags"(place: Out<Handle>) { place.set(lock(&STATE).graphs.add(())); DONE }
-    "cudaGraphLaunch"(_graph: Handle, on: Handle) { work(on); DONE }
+    "cudaGraphLaunch"(_graph: Handle, on: Handle) { launch(on, Work::Threads(0)); DONE }
     "cudaGraphDestroy"(graph: Handle) { lock(&STATE).graphs.remove(graph); DONE }
     "cudaGraphExecDestroy"(graph: Handle) { lock(&STATE).graphs.remove(graph); DONE }
 }
@@ -237,49 +272,75 @@ nothing! { "cudaThreadExchangeStreamCaptureMode" "cudaGraphDebugDotPrint" "cudaP
 mod tests {
     use super::*;
 
+    impl State {
+        fn is_over_of(&mut self, event: Handle) -> bool {
+            let at = self.events.get(event).unwrap().at;
+            self.is_over(at)
+        }
+    }
+
     fn event(state: &mut State, on: Handle) -> Handle {
         let event = state.events.add(Event::default());
         state.record(event, on);
         event
     }
 
-    fn fresh() -> State {
-        State { streams: Table::new(), events: Table::new(), graphs: Table::new(), captures: 0 }
-    }
+    const LONG: Work = Work::Half(1 << 40);
 
     #[test]
-    fn an_event_is_over_when_the_stream_is_past_it() {
-        let mut state = fresh();
+    fn an_event_is_over_when_the_device_is_past_it() {
+        let mut state = State::new();
         let idle = event(&mut state, 0);
-        assert!(state.is_over(idle), "nothing was launched");
-        state.streams.entry(0).launched += 1;
+        assert!(state.is_over_of(idle), "nothing was launched");
+        state.launch(0, LONG);
         let busy = event(&mut state, 0);
-        assert!(!state.is_over(busy));
-        state.streams.entry(0).launched += LAG;
-        assert!(state.is_over(busy));
+        assert!(!state.is_over_of(busy));
+        state.catch_up_all();
+        assert!(state.is_over_of(busy));
     }
 
     #[test]
-    fn waiting_for_a_stream_is_waiting_for_what_it_waits_for() {
-        let mut state = fresh();
-        state.streams.entry(1).launched = 5;
+    fn a_program_that_is_slower_than_its_device_waits_for_nothing() {
+        let mut state = State::new();
+        (0..100).for_each(|_| state.launch(0, Work::Threads(1 << 10)));
+        let event = event(&mut state, 0);
+        state.launch(1, Work::Threads(0));
+        assert!(state.is_over_of(event));
+    }
+
+    #[test]
+    fn a_stream_waits_for_another() {
+        let mut state = State::new();
+        state.launch(1, LONG);
         let of_other = event(&mut state, 1);
         state.wait(2, of_other);
-        state.catch_up(2, 0);
-        assert!(state.is_over(of_other));
+        let after = event(&mut state, 2);
+        assert!(!state.is_over_of(after));
+        let until = state.events.get(of_other).unwrap().at;
+        state.catch_up(until);
+        assert!(state.is_over_of(after));
+    }
+
+    #[test]
+    fn a_full_queue_holds_the_program_up() {
+        let mut state = State::new();
+        state.launch(0, LONG);
+        let first = event(&mut state, 0);
+        (0..QUEUE).for_each(|_| state.launch(0, LONG));
+        assert!(state.is_over_of(first));
     }
 
     #[test]
     fn asking_again_and_again_ends() {
-        let mut state = fresh();
-        state.streams.entry(3).launched = 1000;
+        let mut state = State::new();
+        state.launch(3, LONG);
         let event = event(&mut state, 3);
-        assert!((0..=LAG).any(|_| state.is_over(event)));
+        assert!((0..1_000_000).any(|_| state.is_over_of(event)));
     }
 
     #[test]
     fn what_waits_for_a_capture_is_part_of_it() {
-        let mut state = fresh();
+        let mut state = State::new();
         state.begin_capture(1);
         let event = event(&mut state, 1);
         state.wait(2, event);

@@ -67,12 +67,12 @@ def _tell_refused(ledger: Ledger) -> None:
         ledger.tell("refused", calls=refused)
 
 
-def marker() -> Optional[dict[str, Any]]:
-    """What a snapshot says of the GPU that was not there; nothing where there was one."""
+def marker() -> Optional[str]:
+    """What a snapshot says of the GPU that was not there (`src/snapshot/modelled.rs`); nothing where there was one."""
     if _core is None:
         return None
-    sizes = called("sizes")
-    return {"version": 1, **_model, "sizes_not_known": sizes, "refused": called("refused")}
+    told = {"version": 1, **_model, "sizes_not_known": called("sizes"), "refused": called("refused")}
+    return json.dumps(told)
 
 
 def called(which: str) -> list[str]:
