@@ -14,7 +14,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=standin");
     let variable = |name: &str| env::var(name).unwrap_or_default();
     let library = PathBuf::from(env::var("OUT_DIR")?).join("libmemlint-standin.so");
-    let is_supported = ["OS", "ARCH", "ENV"].map(|name| variable(&format!("CARGO_CFG_TARGET_{name}"))) == ["linux", "x86_64", "gnu"];
+    let is_supported = ["OS", "ARCH", "ENV"].map(|name| variable(&format!("CARGO_CFG_TARGET_{name}")))
+        == ["linux", "x86_64", "gnu"];
     if !is_supported {
         return Ok(fs::write(library, [])?);
     }

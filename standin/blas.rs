@@ -5,8 +5,8 @@
 use std::sync::Mutex;
 
 use crate::place::Out;
-use crate::table::{Handle, Table, lock};
 use crate::stream::{self, Work};
+use crate::table::{Handle, Table, lock};
 use crate::{DONE, calls, device};
 
 /// Handles, and the stream of each. PyTorch has one a thread, and a workspace for each.
@@ -43,7 +43,8 @@ calls! {
 /// Multiplies: so many rows, columns and terms, so often.
 fn multiply(handle: Handle, [m, n, k, count]: [i32; 4], work: fn(u64) -> Work) {
     let on = lock(&HANDLES).get(handle).copied().unwrap_or(0);
-    let operations = [m, n, k, count].into_iter().map(|size| u64::try_from(size).unwrap_or(0)).product::<u64>() * 2;
+    let operations =
+        [m, n, k, count].into_iter().map(|size| u64::try_from(size).unwrap_or(0)).product::<u64>() * 2;
     stream::launch(on, work(operations));
 }
 

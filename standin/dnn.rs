@@ -21,6 +21,8 @@ const OPERATIONS_OF_GRAPH: i32 = 801;
 const TYPE_OF_TENSOR: i32 = 901;
 const SIZES_OF_TENSOR: i32 = 902;
 const STRIDES_OF_TENSOR: i32 = 903;
+/// What is made of an operation, and keeps its workspace.
+const WHOLES: [i32; 3] = [OPERATIONS_OF_GRAPH, GRAPH_OF_HEURISTIC, CONFIGURATION_OF_PLAN];
 /// Input, weights and output of a convolution, by direction.
 const TENSORS: [(Direction, [i32; 3]); 3] = [
     (Direction::Forward, [704, 703, 705]),
@@ -34,53 +36,64 @@ const DESCRIPTOR: i32 = 15;
 /// Types of which a description has a list, which is empty here: knobs, notes on numbers and on behaviour.
 const LISTS: [i32; 3] = [9, 11, 19];
 
-/// A description: what was said of it, by attribute.
+/// A description: what was said of it, by attribute. Parts may be gone before the whole is asked, so what is wanted of them is taken at once.
 #[derive(Default)]
 struct Described {
     numbers: BTreeMap<i32, Vec<i64>>,
-    parts: BTreeMap<i32, Vec<Handle>>,
     kind: i32,
+    tensors: BTreeMap<i32, Tensor>,
+    /// Of an operation, and of what is made of it: a graph, its heuristic, a configuration, a plan.
+    workspace: i64,
 }
 
 static DESCRIBED: Mutex<Table<Described>> = Mutex::new(Table::new());
 
-impl Table<Described> {
-    fn part(&self, whole: Handle, attribute: i32) -> Option<Handle> {
-        self.get(whole)?.parts.get(&attribute)?.first().copied()
+impl Described {
+    fn tensor(&self) -> Option<Tensor> {
+        let list = |attribute| self.numbers.get(&attribute).cloned();
+        Some(Tensor { kind: self.kind, sizes: list(SIZES_OF_TENSOR)?, strides: list(STRIDES_OF_TENSOR)? })
     }
 
-    fn tensor(&self, handle: Handle) -> Option<Tensor> {
-        let tensor = self.get(handle)?;
-        let list = |attribute| tensor.numbers.get(&attribute).cloned();
-        Some(Tensor { kind: tensor.kind, sizes: list(SIZES_OF_TENSOR)?, strides: list(STRIDES_OF_TENSOR)? })
+    /// The workspace of an operation whose tensors are known.
+    fn computed(&self) -> Option<i64> {
+        TENSORS.iter().find_map(|(direction, attributes)| {
+            let [input, weights, output] = attributes.map(|attribute| self.tensors.get(&attribute).cloned());
+            let size = workspace::of_convolution(*direction, &[input?, weights?, output?]);
+            i64::try_from(size).ok()
+        })
     }
+}
 
-    /// The workspace of a plan.
-    fn workspace(&self, plan: Handle) -> Option<i64> {
-        let configuration = self.part(plan, CONFIGURATION_OF_PLAN)?;
-        let graph = self.part(configuration, GRAPH_OF_HEURISTIC)?;
-        let operation = self.part(graph, OPERATIONS_OF_GRAPH)?;
-        let (direction, tensors) = TENSORS.iter().find_map(|(direction, attributes)| {
-            let parts = attributes.map(|attribute| self.part(operation, attribute));
-            let [Some(input), Some(weights), Some(output)] = parts else { return None };
-            Some((*direction, [self.tensor(input)?, self.tensor(weights)?, self.tensor(output)?]))
-        })?;
-        i64::try_from(workspace::of_convolution(direction, &tensors)).ok()
+/// Makes a description a part of another.
+fn put(whole: Handle, attribute: i32, part: Handle) {
+    let mut described = lock(&DESCRIBED);
+    let Some((tensor, workspace)) = described.get(part).map(|part| (part.tensor(), part.workspace)) else {
+        return;
+    };
+    let row = described.entry(whole);
+    if let Some(tensor) = tensor {
+        row.tensors.insert(attribute, tensor);
+        row.workspace = row.computed().unwrap_or(0);
+    } else if WHOLES.contains(&attribute) {
+        row.workspace = workspace;
     }
 }
 
 fn set(handle: Handle, attribute: i32, kind: i32, count: i64, values: &In<'_, u8>) -> Status {
     let count = usize::try_from(count).unwrap_or(0);
-    let mut described = lock(&DESCRIBED);
-    let row = described.entry(handle);
     match kind {
         INT64 => {
-            row.numbers.insert(attribute, (0..count).map_while(|at| values.field(at * 8)).collect());
+            let numbers = (0..count).map_while(|at| values.field(at * 8)).collect();
+            lock(&DESCRIBED).entry(handle).numbers.insert(attribute, numbers);
         }
         DESCRIPTOR => {
-            row.parts.insert(attribute, (0..count).map_while(|at| values.field(at * 8)).collect());
+            if let Some(part) = values.field(0) {
+                put(handle, attribute, part);
+            }
         }
-        _ if attribute == TYPE_OF_TENSOR => row.kind = values.field(0).unwrap_or(0),
+        _ if attribute == TYPE_OF_TENSOR => {
+            lock(&DESCRIBED).entry(handle).kind = values.field(0).unwrap_or(0);
+        }
         _ => {}
     }
     DONE
@@ -88,19 +101,19 @@ fn set(handle: Handle, attribute: i32, kind: i32, count: i64, values: &In<'_, u8
 
 /// Answers what is asked of a description. Descriptions that are asked for are the caller's own, to be filled.
 fn get(handle: Handle, attribute: i32, kind: i32, wanted: i64, found: &Out<i64>, values: &Out<u8>) -> Status {
-    let mut described = lock(&DESCRIBED);
     match attribute {
         RESULTS_OF_HEURISTIC => {
             found.set(1);
-            let graph = described.part(handle, GRAPH_OF_HEURISTIC);
-            if wanted > 0 && let (Some(graph), Some(configuration)) = (graph, values.field::<Handle>(0)) {
-                described.entry(configuration).parts.insert(GRAPH_OF_HEURISTIC, vec![graph]);
+            if let Some(configuration) = values.field::<Handle>(0).filter(|_| wanted > 0) {
+                let mut described = lock(&DESCRIBED);
+                let workspace = described.get(handle).map_or(0, |row| row.workspace);
+                described.entry(configuration).workspace = workspace;
             }
         }
         ENGINE_OF_CONFIGURATION => found.set(1),
         WORKSPACE_OF_PLAN => {
             found.set(1);
-            values.set_field(0, described.workspace(handle).unwrap_or(0));
+            values.set_field(0, lock(&DESCRIBED).get(handle).map_or(0, |plan| plan.workspace));
         }
         _ if kind == DESCRIPTOR || LISTS.contains(&kind) => found.set(0),
         _ => {

@@ -26,7 +26,14 @@ const UNRESERVED: i32 = 0x4022;
 const DROP: i32 = 4;
 
 unsafe extern "C" {
-    fn mmap(at: *mut c_void, bytes: usize, protection: i32, flags: i32, file: i32, offset: i64) -> *mut c_void;
+    fn mmap(
+        at: *mut c_void,
+        bytes: usize,
+        protection: i32,
+        flags: i32,
+        file: i32,
+        offset: i64,
+    ) -> *mut c_void;
     fn munmap(at: *mut c_void, bytes: usize) -> i32;
     fn madvise(at: *mut c_void, bytes: usize, advice: i32) -> i32;
 }

@@ -96,4 +96,3 @@ calls! {
 }
 
 nothing! { "ncclCommDestroy" "ncclCommAbort" "ncclCommFinalize" "ncclCommDeregister" "ncclGroupStart" "ncclGroupEnd" }
-

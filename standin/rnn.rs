@@ -7,7 +7,7 @@ use crate::table::{Handle, Table, lock};
 use crate::workspace::{self, width};
 use crate::{DONE, Status, calls, nothing};
 
-/// `cudnnRNNMode_t`: with ReLU, with tanh, LSTM, GRU.
+/// `cudnnRNNMode_t`: with a linear unit, with tanh, LSTM, GRU.
 const GATES: [i64; 4] = [1, 1, 4, 3];
 
 /// A network.
@@ -94,14 +94,19 @@ impl Network {
         let recurrent = self.gates * self.hidden * self.columns(layer, true);
         if gate == 2 * self.gates {
             // The projection stands behind the gates and has no bias.
-            return (self.projected > 0).then_some((start + inputs + recurrent, [self.projected, self.hidden], None));
+            return (self.projected > 0).then_some((
+                start + inputs + recurrent,
+                [self.projected, self.hidden],
+                None,
+            ));
         }
         let is_recurrent = gate >= self.gates;
         let columns = self.columns(layer, is_recurrent);
         let before = if is_recurrent { inputs } else { 0 } + gate % self.gates * self.hidden * columns;
         let all = self.matrices_of_all();
-        let bias = (self.biases > 0)
-            .then(|| all + (pseudo * self.gates * self.biases + gate % (self.gates * self.biases)) * self.hidden);
+        let bias = (self.biases > 0).then(|| {
+            all + (pseudo * self.gates * self.biases + gate % (self.gates * self.biases)) * self.hidden
+        });
         Some((start + before, [self.hidden, columns], bias))
     }
 }
@@ -201,7 +206,16 @@ mod tests {
 
     #[test]
     fn weights_follow_each_other_without_a_gap() {
-        let network = Network { gates: 4, biases: 2, directions: 2, kind: 0, input: 5, hidden: 7, projected: 0, layers: 2 };
+        let network = Network {
+            gates: 4,
+            biases: 2,
+            directions: 2,
+            kind: 0,
+            input: 5,
+            hidden: 7,
+            projected: 0,
+            layers: 2,
+        };
         let mut matrices = Vec::new();
         let mut biases = Vec::new();
         for pseudo in 0..4 {

@@ -35,7 +35,7 @@ pub(crate) enum Work {
     Half(u64),
     /// The same in 32 bits, without: 67 TFLOP/s.
     Single(u64),
-    /// Bytes over the bus to the host: PCIe 5, 64 GB/s.
+    /// Bytes over the bus to the host: 64 GB/s, as the fifth generation of PCI Express has.
     Bus(u64),
     /// Bytes that are moved within the device.
     Bytes(u64),

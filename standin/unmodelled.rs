@@ -33,7 +33,8 @@ fn asks_for_a_size(name: &str) -> bool {
 /// What a call returns that nobody models. Computing nothing is a success like every kernel's; what the runtime and the driver do, or how large
 /// something is, cannot be made up.
 fn answer(name: &str) -> Status {
-    let is_of_runtime = name.starts_with("cuda") || name.strip_prefix("cu").is_some_and(|rest| rest.starts_with(char::is_uppercase));
+    let is_of_runtime = name.starts_with("cuda")
+        || name.strip_prefix("cu").is_some_and(|rest| rest.starts_with(char::is_uppercase));
     match (is_of_runtime, asks_for_a_size(name)) {
         (true, _) => UNSUPPORTED,
         (false, true) => FAILED,
@@ -55,7 +56,7 @@ pub(crate) fn note_size(name: &str) {
 
 /// Writes names, one a line, cut to what there is room for.
 fn list(names: &Names, place: &Out<u8>, room: usize) -> Status {
-    place.set_text(0, &lock(names).iter().map(|name| format!("{name}\n")).collect::<String>(), room);
+    place.set_text(0, &lock(names).iter().map(String::as_str).collect::<Vec<_>>().join("\n"), room);
     DONE
 }
 

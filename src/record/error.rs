@@ -89,12 +89,16 @@ pub enum RecordError {
     ))]
     NoMemory,
     /// A machine for which there is no stand-in.
-    #[error("this memlint cannot record without a GPU: that needs Linux on x86-64 with glibc, where PyTorch's CUDA wheels run")]
+    #[error(
+        "this memlint cannot record without a GPU: that needs Linux on x86-64 with glibc, where PyTorch's CUDA wheels run"
+    )]
     #[diagnostic(help("record with a GPU, or on such a machine; any runner of a CI service is one"))]
     NoStandIn,
     /// A PyTorch that is not what the stand-in is for.
     #[error("`{}` cannot be run without a GPU: {what}", path.display())]
-    #[diagnostic(help("install PyTorch's ordinary build for CUDA; the wheel alone is enough: `pip install --no-deps torch`"))]
+    #[diagnostic(help(
+        "install PyTorch's ordinary build for CUDA; the wheel alone is enough: `pip install --no-deps torch`"
+    ))]
     Wheel {
         /// A library of it, or its folder.
         path: PathBuf,

@@ -9,7 +9,7 @@ use super::error::RecordError;
 
 /// The hook, by path below the folder that is searched. Its package is part of the Python package, too; here it has a name of its
 /// own, because a program may have another memlint installed.
-const FILES: [(&str, &str); 13] = [
+const FILES: [(&str, &str); 14] = [
     ("sitecustomize.py", include_str!("../../python/hook/sitecustomize.py")),
     ("memlint_recorder/__init__.py", include_str!("../../python/memlint/_recorder/__init__.py")),
     ("memlint_recorder/dump.py", include_str!("../../python/memlint/_recorder/dump.py")),
@@ -22,6 +22,7 @@ const FILES: [(&str, &str); 13] = [
     ("memlint_recorder/signals.py", include_str!("../../python/memlint/_recorder/signals.py")),
     ("memlint_recorder/snapshots.py", include_str!("../../python/memlint/_recorder/snapshots.py")),
     ("memlint_recorder/standin.py", include_str!("../../python/memlint/_recorder/standin.py")),
+    ("memlint_recorder/values.py", include_str!("../../python/memlint/_recorder/values.py")),
     ("memlint_recorder/waiting.py", include_str!("../../python/memlint/_recorder/waiting.py")),
 ];
 

@@ -154,8 +154,10 @@ impl Recorded {
 
     /// Why a program failed that was run without a GPU, where that is the likely reason.
     pub fn refusal(&self) -> Option<RecordError> {
-        let calls: BTreeSet<&str> = self.processes.iter().flat_map(|process| &process.refused).map(String::as_str).collect();
-        (!calls.is_empty()).then(|| RecordError::Refused { calls: calls.into_iter().collect::<Vec<_>>().join("`, `") })
+        let calls: BTreeSet<&str> =
+            self.processes.iter().flat_map(|process| &process.refused).map(String::as_str).collect();
+        (!calls.is_empty())
+            .then(|| RecordError::Refused { calls: calls.into_iter().collect::<Vec<_>>().join("`, `") })
     }
 }
 

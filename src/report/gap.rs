@@ -12,7 +12,10 @@ pub(super) fn all(recording: &Recording, detail: Detail) -> Vec<(&'static str, S
         let short = if part.iterations() < TREND { "; too short to show what grows or lives on" } else { "" };
         ("slice", format!("what came before and after: this is a slice, {part}{short}"))
     });
-    let modelled = recording.modelled.iter().map(|model| ("modelled", format!("a GPU's own: this is {}", model_words(model))));
+    let modelled = recording
+        .modelled
+        .iter()
+        .map(|model| ("modelled", format!("a GPU's own: this is {}", model_words(model))));
     let gaps = recording.gaps.iter().map(|gap| (kind(gap), describe(gap, detail)));
     excerpt.chain(modelled).chain(gaps).collect()
 }

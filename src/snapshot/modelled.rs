@@ -39,7 +39,9 @@ impl Modelled {
         }
         let modelled: Modelled = serde_json::from_str(text).ok()?;
         let mut names = modelled.sizes_not_known.iter().chain(&modelled.refused);
-        let is_name = |name: &String| name.len() <= LONGEST_NAME && name.chars().all(|letter| letter.is_ascii_graphic());
+        let is_name = |name: &String| {
+            name.len() <= LONGEST_NAME && name.chars().all(|letter| letter.is_ascii_graphic())
+        };
         (modelled.version == VERSION && names.all(is_name)).then_some(modelled)
     }
 

@@ -10,7 +10,7 @@ import os
 import time
 from typing import Any, Optional
 
-from . import dump, process, standin
+from . import dump, process
 from .history import History
 from .ledger import Ledger
 from .order import Order
@@ -70,9 +70,6 @@ class Snapshots:
             if dump.is_empty(snapshot):
                 return
             name = self._own_name() + moment
-            modelled = standin.marker()
-            if modelled is not None:
-                snapshot["memlint_record"] = modelled
             # Never the name of one that memlint is compressing.
             self._written += 1
             path = os.path.join(self._order.folder, f"{name}.{self._written}.pickle")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import functools
 import json
 import os
 import time
@@ -43,7 +44,7 @@ def load(torch: str, order: Order, ledger: Ledger) -> None:
         ctypes.c_uint32(versions["cudnn"]),
         ctypes.c_uint32(versions["nccl"]),
     )
-    atexit.register(_tell_refused, ledger)
+    atexit.register(_tell_refused, _core, ledger)
     # Compiled code would be a kernel, which nothing runs; without it the same operators are called one by one.
     os.environ["TORCH_COMPILE_DISABLE"] = "1"
 
@@ -61,24 +62,42 @@ def _ask(torch: str, order: Order, ledger: Ledger) -> Any:
         return json.load(file)
 
 
-def _tell_refused(ledger: Ledger) -> None:
-    refused = called("refused")
+def _tell_refused(core: ctypes.CDLL, ledger: Ledger) -> None:
+    refused = _called(core, "refused")
     if refused:
         ledger.tell("refused", calls=refused)
 
 
-def marker() -> Optional[str]:
-    """What a snapshot says of the GPU that was not there (`src/snapshot/modelled.rs`); nothing where there was one."""
-    if _core is None:
-        return None
-    told = {"version": 1, **_model, "sizes_not_known": called("sizes"), "refused": called("refused")}
+def mark(torch: Any) -> None:
+    """Computes small values, and has every snapshot of this process, also the script's own, say that there was no GPU."""
+    core = _core
+    if core is None:
+        return
+    from .values import Values, without_us
+
+    memory = torch.cuda.memory
+    snapshot = memory._snapshot
+
+    @functools.wraps(snapshot)
+    def _snapshot(*args: Any, **kwargs: Any) -> Any:
+        taken = snapshot(*args, **kwargs)
+        without_us(taken)
+        taken["memlint_record"] = _marker(core)
+        return taken
+
+    memory._snapshot = _snapshot
+    # To the end of the process.
+    Values().__enter__()
+
+
+def _marker(core: ctypes.CDLL) -> str:
+    """What a snapshot says of the GPU that was not there (`src/snapshot/modelled.rs`)."""
+    told = {"version": 1, **_model, "sizes_not_known": _called(core, "sizes"), "refused": _called(core, "refused")}
     return json.dumps(told)
 
 
-def called(which: str) -> list[str]:
+def _called(core: ctypes.CDLL, which: str) -> list[str]:
     """The names of calls: those whose `sizes` are not known, or those that were `refused`."""
-    if _core is None:
-        return []
     room = ctypes.create_string_buffer(ROOM)
-    getattr(_core, f"memlint_{which}")(room, ctypes.c_size_t(ROOM))
+    getattr(core, f"memlint_{which}")(room, ctypes.c_size_t(ROOM))
     return room.value.decode().split()

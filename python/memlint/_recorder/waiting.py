@@ -48,6 +48,7 @@ class Finder:
             if order.model is not None:
                 standin.load(os.path.dirname(module.__file__ or ""), order, self._ledger)
             run(module)
+            standin.mark(module)
             # As it was, for whoever looks at loaders.
             loader.__dict__.pop("exec_module", None)
             if self in sys.meta_path:

@@ -3,9 +3,9 @@
 //! Written by hand of the ELF format (through `object`), because a program's PyTorch is known only when the program runs, and there may be no
 //! linker where it does. Addresses are offsets in the file; what is executed and what the loader writes stand in segments of their own.
 
-use object::{Endianness, elf};
 use object::write::StringId;
 use object::write::elf::{FileHeader, ProgramHeader, Rel, Sym, Writer};
+use object::{Endianness, elf};
 
 /// A library to be written.
 pub(super) struct Library<'a> {
@@ -68,10 +68,10 @@ impl Library<'_> {
             functions: self.functions.iter().map(|name| writer.add_dynamic_string(name.as_bytes())).collect(),
         };
         let places = self.reserve(&mut writer);
-        self.write_headers(&mut writer, &places)?;
+        Self::write_headers(&mut writer, &places)?;
         self.write_symbols(&mut writer, &places, &names);
         self.write_code(&mut writer, &places);
-        self.write_dynamic(&mut writer, &places, &names)?;
+        Self::write_dynamic(&mut writer, &places, &names)?;
         Ok(file)
     }
 
@@ -104,7 +104,7 @@ impl Library<'_> {
         Places { hash, symbols, strings, relocations, code, texts, dynamic, slot, end: writer.reserved_len() }
     }
 
-    fn write_headers(&self, writer: &mut Writer<'_>, places: &Places) -> object::write::Result<()> {
+    fn write_headers(writer: &mut Writer<'_>, places: &Places) -> object::write::Result<()> {
         writer.write_file_header(&FileHeader {
             os_abi: elf::ELFOSABI_NONE,
             abi_version: 0,
@@ -184,16 +184,11 @@ impl Library<'_> {
         }
     }
 
-    fn write_dynamic(
-        &self,
-        writer: &mut Writer<'_>,
-        places: &Places,
-        names: &Names,
-    ) -> object::write::Result<()> {
+    fn write_dynamic(writer: &mut Writer<'_>, places: &Places, names: &Names) -> object::write::Result<()> {
         writer.pad_until(places.dynamic);
-        writer.write_dynamic_string(elf::DT_SONAME.into(), names.soname)?;
+        writer.write_dynamic_string(elf::DT_SONAME, names.soname)?;
         for needed in &names.needed {
-            writer.write_dynamic_string(elf::DT_NEEDED.into(), *needed)?;
+            writer.write_dynamic_string(elf::DT_NEEDED, *needed)?;
         }
         let relocation = size_of::<elf::Rela64<Endianness>>();
         for (tag, value) in [
@@ -207,7 +202,7 @@ impl Library<'_> {
             (elf::DT_RELAENT, relocation),
             (elf::DT_NULL, 0),
         ] {
-            writer.write_dynamic(tag.into(), value as u64)?;
+            writer.write_dynamic(tag, value as u64)?;
         }
         writer.write(&[0; SLOT]);
         Ok(())
@@ -217,4 +212,50 @@ impl Library<'_> {
 /// How far it is to a place, as code says it: files are far smaller than what fits.
 fn distance(from: usize, to: usize) -> [u8; 4] {
     i32::try_from(to.wrapping_sub(from).cast_signed()).unwrap_or(0).to_le_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn number(file: &[u8], at: usize, bytes: usize) -> usize {
+        file[at..at + bytes].iter().rev().fold(0, |number, byte| number << 8 | usize::from(*byte))
+    }
+
+    fn text(file: &[u8], at: usize) -> String {
+        let end = file[at..].iter().position(|byte| *byte == 0).unwrap();
+        String::from_utf8(file[at..at + end].to_vec()).unwrap()
+    }
+
+    /// Read as a loader does, which knows nothing but the segment of dynamic entries.
+    #[test]
+    fn a_library_has_its_names_and_asks_for_one() {
+        let functions = ["cudaIpcGetMemHandle", "cuSomething", "cuSomethingElse"];
+        let library = Library { soname: "libcudart.so.13", needed: &["libcore.so"], functions: &functions };
+        let file = library.write().unwrap();
+        // The third program header; each has 56 bytes, behind the file's own 64.
+        let header = 64 + 2 * 56;
+        assert_eq!(number(&file, header, 4), usize::try_from(elf::PT_DYNAMIC).unwrap());
+        let dynamic = number(&file, header + 8, 8);
+        assert_eq!(dynamic % PAGE, 0, "the loader writes to it");
+        let entries: BTreeMap<usize, usize> = (0..10 + library.needed.len())
+            .map(|index| dynamic + 16 * index)
+            .map(|at| (number(&file, at, 8), number(&file, at + 8, 8)))
+            .collect();
+        let entry = |tag: i64| entries[&usize::try_from(tag).unwrap()];
+        let strings = entry(elf::DT_STRTAB);
+        assert_eq!(text(&file, strings + entry(elf::DT_SONAME)), "libcudart.so.13");
+        assert_eq!(text(&file, strings + entry(elf::DT_NEEDED)), "libcore.so");
+        let symbol = |index: usize| entry(elf::DT_SYMTAB) + 24 * index;
+        assert_eq!(text(&file, strings + number(&file, symbol(1), 4)), CALLED);
+        for (index, name) in functions.iter().enumerate() {
+            assert_eq!(text(&file, strings + number(&file, symbol(index + 2), 4)), *name);
+            // What is loaded before the jump is the function's own name.
+            let start = number(&file, symbol(index + 2) + 8, 8);
+            assert_eq!(text(&file, start + LOAD_NAME_ENDS + number(&file, start + 3, 4)), *name);
+        }
+        assert_eq!(number(&file, entry(elf::DT_HASH) + 4, 4), functions.len() + 2);
+    }
 }

@@ -75,7 +75,10 @@ pub(super) fn read(torch: &Path) -> Result<Wants, RecordError> {
             .filter(|name| begins(name, &FUNCTIONS) && !defined.contains(name.as_str()))
             .cloned()
             .collect(),
-        libraries: needed.filter(|name| begins(name, &LIBRARIES) && !names.contains(*name)).cloned().collect(),
+        libraries: needed
+            .filter(|name| begins(name, &LIBRARIES) && !names.contains(*name))
+            .cloned()
+            .collect(),
     })
 }
 
@@ -103,7 +106,9 @@ fn libraries_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// The libraries of the packages beside PyTorch that are made for it: those next to their modules, and those they bring along.
 fn companions(torch: &Path) -> Vec<PathBuf> {
-    let Some(entries) = torch.parent().and_then(|packages| fs::read_dir(packages).ok()) else { return Vec::new() };
+    let Some(entries) = torch.parent().and_then(|packages| fs::read_dir(packages).ok()) else {
+        return Vec::new();
+    };
     let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     folders.retain(|path| path != torch && file_name(path).is_some_and(|name| name.starts_with(COMPANIONS)));
     folders.sort();
@@ -131,7 +136,9 @@ fn symbols(path: &Path) -> Result<Symbols, String> {
 }
 
 /// The libraries that a library asks for.
-fn needed<'data, R: ReadRef<'data>>(library: &ElfFile64<'data, Endianness, R>) -> Result<Vec<String>, String> {
+fn needed<'data, R: ReadRef<'data>>(
+    library: &ElfFile64<'data, Endianness, R>,
+) -> Result<Vec<String>, String> {
     let table = library.elf_section_table();
     let read = || -> object::read::Result<Vec<String>> {
         let Some((entries, strings)) = table.dynamic(library.endian(), library.data())? else {
@@ -212,7 +219,10 @@ mod tests {
 
     #[test]
     fn versions_are_read_as_wheels_write_them() {
-        assert_eq!(cuda_of("__version__ = '2.11.0+cu130'\ncuda: Optional[str] = '13.0'\nhip = None"), Some([13, 0, 0]));
+        assert_eq!(
+            cuda_of("__version__ = '2.11.0+cu130'\ncuda: Optional[str] = '13.0'\nhip = None"),
+            Some([13, 0, 0])
+        );
         assert_eq!(cuda_of("cuda = '12.4'"), Some([12, 4, 0]));
         assert_eq!(cuda_of("cuda: Optional[str] = None"), None);
         let metadata = "Name: torch\nRequires-Dist: nvidia-cudnn-cu12 (==9.1.0.70) ; platform_system == \"Linux\"\n\
