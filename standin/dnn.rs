@@ -1,7 +1,7 @@
 //! cuDNN: descriptions that are kept as far as somebody asks for them again, and graphs of operations with one plan each.
 //!
-//! PyTorch builds a graph of one operation, asks a heuristic for configurations of engines, makes plans of them and takes the first. There is
-//! one here, whose workspace is that of [`workspace::of_convolution`]. Batch normalisation needs none.
+//! PyTorch builds a graph of one operation, asks a heuristic for configurations of engines, makes plans of them and takes the first. There are
+//! two here: one whose workspace is that of [`workspace::of_convolution`], and one without. Batch normalisation needs none.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -103,7 +103,8 @@ fn set(handle: Handle, attribute: i32, kind: i32, count: i64, values: &In<'_, u8
 fn get(handle: Handle, attribute: i32, kind: i32, wanted: i64, found: &Out<i64>, values: &Out<u8>) -> Status {
     match attribute {
         RESULTS_OF_HEURISTIC => {
-            found.set(1);
+            // The second has no workspace, for where there is no room for one.
+            found.set(if wanted == 0 { 2 } else { wanted.min(2) });
             if let Some(configuration) = values.field::<Handle>(0).filter(|_| wanted > 0) {
                 let mut described = lock(&DESCRIBED);
                 let workspace = described.get(handle).map_or(0, |row| row.workspace);

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 from typing import Any
 
 from torch import Tag, Tensor, as_strided, device, empty, frombuffer, get_rng_state, nn, set_rng_state, uint8
@@ -19,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
 
 #: Elements of a tensor that is computed with: of whole and truth values, which index, count and mask, and of others, which do so rarely.
-MOST_WHOLE = 1 << 20
+MOST_WHOLE = 1 << 22
 MOST_OTHERS = 1 << 14
 
 #: Operators whose result's size hangs on values; those of `aten` alone, as all below.
@@ -82,7 +83,16 @@ class Values(TorchDispatchMode):
     """Fills results in, as long as it is entered."""
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
+        # What is made in here and gone again must not bring the script's next collection of garbage forward.
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            return self._call(function, args, kwargs or {})
+        finally:
+            if collects:
+                gc.enable()
+
+    def _call(self, function: Any, args: Any, kwargs: Any) -> Any:
         space, _, name = function._schema.name.partition("::")
         if space != "aten" or name in WITHOUT or function.is_view or is_current_stream_capturing():
             return function(*args, **kwargs)
@@ -118,7 +128,10 @@ def _fill(function: Any, args: Any, kwargs: Any, given: list[Any], results: list
 
 
 def without_us(snapshot: Any) -> None:
-    """Takes what this file and PyTorch below it added out of a snapshot's stacks. Frames come innermost first."""
+    """Takes Python's frames from this file inwards out of a snapshot's stacks; those of C++ name operators and stay.
+
+    Frames come innermost first.
+    """
     cut: dict[int, Any] = {}
     entries = [block for segment in snapshot["segments"] for block in segment["blocks"]]
     entries += snapshot["segments"] + [event for trace in snapshot["device_traces"] for event in trace]
@@ -126,6 +139,14 @@ def without_us(snapshot: Any) -> None:
         frames = entry.get("frames")
         if frames:
             if id(frames) not in cut:
-                ours = [place for place, frame in enumerate(frames) if frame["filename"] == __file__]
-                cut[id(frames)] = (frames, frames[ours[-1] + 1 :] if ours else frames)
+                # The list stays alive with its number.
+                cut[id(frames)] = (frames, _outside(frames))
             entry["frames"] = cut[id(frames)][1]
+
+
+def _outside(frames: list[Any]) -> list[Any]:
+    ours = [place for place, frame in enumerate(frames) if frame["filename"] == __file__]
+    if not ours:
+        return frames
+    inner = [frame for frame in frames[: ours[-1]] if not frame["filename"].endswith(".py")]
+    return inner + frames[ours[-1] + 1 :]
