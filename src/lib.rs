@@ -33,7 +33,6 @@
 //! | [`gate`] | which findings count, and the verdict |
 //! | [`report`] | one file a format |
 //! | [`cli`] | arguments, exit codes, errors |
-
 //!
 //! One word stands for one thing, in names and in sentences:
 //!
@@ -55,6 +54,8 @@
 //! | resident | held at the end of an iteration |
 //! | claim, finding | what a rule says, and what is left of it once it is weighed and its cause is known |
 //! | blind | of a rule: the recording hides what it needs |
+
+#![forbid(unsafe_code)]
 
 pub mod cli;
 pub mod comparison;

@@ -139,3 +139,27 @@ fn the_budget_of_the_configuration_is_a_rule() {
     assert_eq!(code, 1);
     assert!(report.contains("budget.shared-card"), "{report}");
 }
+
+/// The gate on a machine without a GPU: the pull request's program runs, is recorded and judged in one command.
+#[test]
+#[ignore = "needs PyTorch's wheel for CUDA in TORCH_PYTHON: .ci/run runs it"]
+fn a_runner_without_a_gpu_stops_the_leak() {
+    let python = std::env::var("TORCH_PYTHON").unwrap();
+    let checkout = Checkout::new("no-gpu");
+    let gate = |version: &str| {
+        checkout.take(version);
+        let output = Command::new(env!("CARGO_BIN_EXE_memlint"))
+            .current_dir(&checkout.0)
+            .args(["record", "--no-gpu", "--gate", "--force", "-o", "memory.pickle.zst", "--"])
+            .args([&python, "train.py", "own.pickle"])
+            .output()
+            .unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (status, report) = gate("leak");
+    assert_eq!(status, 1, "{report}");
+    assert!(report.contains(&format!("train.py:{}:", checkout.added())), "{report}");
+    assert!(report.contains("modelled without a GPU (1 device of 80 GiB)"), "{report}");
+    let (status, report) = gate("fixed");
+    assert_eq!(status, 0, "{report}");
+}

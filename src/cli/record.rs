@@ -14,7 +14,7 @@ use clap::{CommandFactory, FromArgMatches};
 use super::arguments::{Arguments, Color, Command, Record};
 use super::error::CliError;
 use super::{NO_VERDICT, check, terminal};
-use crate::record::{self, Destination, Process, RecordError, Recorded, VARIABLE, When, Wish};
+use crate::record::{self, Destination, Model, Process, RecordError, Recorded, VARIABLE, When, Wish};
 use crate::report::Format;
 use crate::unit::{count, shown_name};
 
@@ -25,7 +25,8 @@ pub(super) fn run(record: &Record, color: Color) -> Result<ExitCode, CliError> {
     let destination = Destination::prepare(record.output.as_deref(), record.force)?;
     let Record { iterations, stop, every, watch, .. } = *record;
     let when = When { iterations, stop, every, watch };
-    let wish = Wish { when, stacks: record.stacks.into(), max_entries: record.max_entries };
+    let model = record.no_gpu.then_some(Model { devices: record.devices, bytes: record.device_memory });
+    let wish = Wish { when, stacks: record.stacks.into(), max_entries: record.max_entries, model };
     let outcome = record::run(&record.command, &wish, &destination, |path, steps| {
         say(&format!("after {}:", count(steps, "optimizer step")));
         report(&[path.to_owned()], Format::Concise, color);
@@ -36,8 +37,14 @@ pub(super) fn run(record: &Record, color: Color) -> Result<ExitCode, CliError> {
     for error in &recorded.trouble {
         terminal::show_error(error, color);
     }
+    let failure = own_failure(status);
+    // What fails because there is no GPU says nothing of the program.
+    if let Some(refusal) = failure.and_then(|_| recorded.refusal()) {
+        terminal::show_error(&refusal, color);
+        return Ok(ExitCode::from(NO_VERDICT));
+    }
     let verdict = check_it(record, &recorded, &destination, color);
-    Ok(match (own_failure(status), recorded.trouble.is_empty()) {
+    Ok(match (failure, recorded.trouble.is_empty()) {
         (Some(code), _) => ExitCode::from(code),
         (None, false) => ExitCode::from(NO_VERDICT),
         (None, true) if record.gate => verdict,

@@ -51,6 +51,7 @@ pub fn anonymize(snapshot: Snapshot) -> Snapshot {
         anonymous.annotations.extend(name.map(|name| crate::snapshot::Annotation { name, ..*annotation }));
     }
     anonymous.excerpt = snapshot.excerpt.clone().map(|excerpt| names.excerpt(&snapshot, &frames, excerpt));
+    anonymous.modelled = snapshot.modelled.clone();
     anonymous.strings = names.strings;
     anonymous.streams = snapshot.streams;
     anonymous.gaps = snapshot.gaps;

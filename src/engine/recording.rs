@@ -8,7 +8,7 @@ use crate::facts::Kind;
 use crate::finding::{Hidden, Location};
 use crate::picture::Picture;
 use crate::program::FoundBy;
-use crate::snapshot::{DeviceTrace, Excerpt, Gap};
+use crate::snapshot::{DeviceTrace, Excerpt, Gap, Modelled};
 use crate::timeline::Agreement;
 use crate::unit::{Bytes, Confidence, DeviceIndex, Index, Micros};
 
@@ -25,6 +25,8 @@ pub struct Recording {
     pub moment: Vec<u64>,
     /// Which part of a longer recording it is, where memlint cut it out.
     pub excerpt: Option<Excerpt>,
+    /// What stood in for the GPU, where there was none.
+    pub modelled: Option<Modelled>,
     /// What the file lacks.
     pub gaps: Vec<Gap>,
     /// The user's own files that stand in its stacks.
@@ -95,6 +97,7 @@ impl Recording {
             job: input.origin.job.clone(),
             moment: input.origin.moment.clone(),
             excerpt: input.snapshot.excerpt.clone(),
+            modelled: input.snapshot.modelled.clone(),
             gaps: input.snapshot.gaps.clone(),
             files: witness::files(&input.snapshot, &input.frames),
             devices: input.devices.iter().map(|device| RecordedDevice::of(input, device)).collect(),

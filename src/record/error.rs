@@ -88,6 +88,30 @@ pub enum RecordError {
         "look whether `torch.cuda.is_available()` holds where it runs, and whether it moves its model there"
     ))]
     NoMemory,
+    /// A machine for which there is no stand-in.
+    #[error(
+        "this memlint cannot record without a GPU: that needs Linux on x86-64 with glibc, where PyTorch's CUDA wheels run"
+    )]
+    #[diagnostic(help("record with a GPU, or on such a machine; any runner of a CI service is one"))]
+    NoStandIn,
+    /// A PyTorch that is not what the stand-in is for.
+    #[error("`{}` cannot be run without a GPU: {what}", path.display())]
+    #[diagnostic(help(
+        "install PyTorch's ordinary build for CUDA; the wheel alone is enough: `pip install --no-deps torch`"
+    ))]
+    Wheel {
+        /// A library of it, or its folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A program that needs what only a GPU can do.
+    #[error("the program failed, and asked for what nothing without a GPU can do: `{calls}`")]
+    #[diagnostic(help("record it with a GPU, or leave out for the recording what calls this"))]
+    Refused {
+        /// The names.
+        calls: String,
+    },
     /// A process that could not even end.
     #[error("process {pid} was killed {}", if *wrote { "after its last snapshot" } else { "before it could write a snapshot" })]
     #[diagnostic(help(

@@ -9,7 +9,7 @@ use super::error::RecordError;
 
 /// The hook, by path below the folder that is searched. Its package is part of the Python package, too; here it has a name of its
 /// own, because a program may have another memlint installed.
-const FILES: [(&str, &str); 12] = [
+const FILES: [(&str, &str); 14] = [
     ("sitecustomize.py", include_str!("../../python/hook/sitecustomize.py")),
     ("memlint_recorder/__init__.py", include_str!("../../python/memlint/_recorder/__init__.py")),
     ("memlint_recorder/dump.py", include_str!("../../python/memlint/_recorder/dump.py")),
@@ -21,6 +21,8 @@ const FILES: [(&str, &str); 12] = [
     ("memlint_recorder/recorder.py", include_str!("../../python/memlint/_recorder/recorder.py")),
     ("memlint_recorder/signals.py", include_str!("../../python/memlint/_recorder/signals.py")),
     ("memlint_recorder/snapshots.py", include_str!("../../python/memlint/_recorder/snapshots.py")),
+    ("memlint_recorder/standin.py", include_str!("../../python/memlint/_recorder/standin.py")),
+    ("memlint_recorder/values.py", include_str!("../../python/memlint/_recorder/values.py")),
     ("memlint_recorder/waiting.py", include_str!("../../python/memlint/_recorder/waiting.py")),
 ];
 
@@ -29,6 +31,7 @@ pub(super) struct Hook {
     folder: TempDir,
     modules: PathBuf,
     ledger: PathBuf,
+    stand_ins: PathBuf,
 }
 
 impl Hook {
@@ -39,19 +42,25 @@ impl Hook {
         // Frames of the hook are a package's by this name, and nobody's own code.
         let modules = folder.path().join("site-packages");
         let ledger = folder.path().join("ledger");
+        let stand_ins = folder.path().join("standin");
         let write = || {
             fs::create_dir_all(modules.join("memlint_recorder"))?;
             fs::create_dir(&ledger)?;
             FILES.iter().try_for_each(|(path, text)| fs::write(modules.join(path), text))
         };
         write().map_err(failed)?;
-        Ok(Hook { folder, modules, ledger })
+        Ok(Hook { folder, modules, ledger, stand_ins })
     }
 
     /// The folder that is to stand first on `PYTHONPATH`.
     pub(super) fn modules(&self) -> &Path {
         debug_assert!(self.modules.starts_with(self.folder.path()));
         &self.modules
+    }
+
+    /// Where libraries may be written that stand in for CUDA's.
+    pub(super) fn stand_ins(&self) -> PathBuf {
+        self.stand_ins.clone()
     }
 
     /// The folder in which processes tell what they do.

@@ -28,6 +28,8 @@ struct Line {
 pub(super) enum Event {
     /// Python has loaded the hook.
     Python,
+    /// It has found PyTorch in a folder, and waits for a file that says what is to be loaded before.
+    Wheel { torch: PathBuf, answer: PathBuf },
     /// It has imported PyTorch.
     Torch,
     /// It records.
@@ -38,6 +40,8 @@ pub(super) enum Event {
     Failed { what: String },
     /// It ends, and has said all.
     End { steps: usize, recorded_seconds: Option<f64>, unrecorded_seconds: Option<f64> },
+    /// Calls that nobody can do for a GPU, and without which the program may not go on.
+    Refused { calls: Vec<String> },
 }
 
 /// A snapshot that is written and not yet compressed.

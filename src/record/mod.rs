@@ -17,10 +17,11 @@ mod pack;
 mod secret;
 #[cfg(unix)]
 mod signals;
+mod standin;
 
 pub use destination::Destination;
 pub use error::RecordError;
-pub use order::{Stacks, VARIABLE, When};
+pub use order::{Model, Stacks, VARIABLE, When};
 pub use outcome::{Process, Recorded, Snapshot};
 
 use std::ffi::OsString;
@@ -33,6 +34,7 @@ use std::thread;
 use self::hook::Hook;
 use self::ledger::{Event, Ledger, Written};
 use self::order::Order;
+use self::standin::StandIns;
 
 /// How to record.
 #[derive(Debug)]
@@ -43,6 +45,8 @@ pub struct Wish {
     pub stacks: Stacks,
     /// The most events that are kept; `None` is what the machine can afford.
     pub max_entries: Option<NonZeroU64>,
+    /// What stands in for the GPU; `None` is a real one.
+    pub model: Option<Model>,
 }
 
 /// Runs a program to its end. `seen` is called with each snapshot that shows the recording so far ([`When::watch`]), beside
@@ -56,7 +60,11 @@ pub fn run(
     destination: &Destination,
     seen: impl Fn(&Path, usize) + Send,
 ) -> Result<(ExitStatus, Recorded), RecordError> {
+    if wish.model.is_some() {
+        standin::check()?;
+    }
     let hook = Hook::install()?;
+    let mut stand_ins = StandIns::in_folder(hook.stand_ins());
     let order = Order::of(wish, destination, hook.ledger());
     let mut ledger = Ledger::of(hook.ledger());
     let child = child::start(command, &hook, &order)?;
@@ -65,9 +73,11 @@ pub fn run(
         let packer = scope.spawn(move || pack_all(&receiver, destination, &seen));
         let status = child.wait(|| {
             for event in ledger.news() {
-                if let Event::Written(written) = event {
+                match event {
                     // The packer ends after the program.
-                    let _ = sender.send(written);
+                    Event::Written(written) => drop(sender.send(written)),
+                    Event::Wheel { torch, answer } => stand_ins.answer(&torch, &answer),
+                    _ => {}
                 }
             }
             ledger.recorded_now()
@@ -76,7 +86,8 @@ pub fn run(
         (status, packer.join())
     });
     let snapshots = snapshots.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    let recorded = Recorded::of(ledger.into_processes(), snapshots, destination);
+    let mut recorded = Recorded::of(ledger.into_processes(), snapshots, destination);
+    recorded.put_first(stand_ins.into_trouble());
     let status = status?;
     if !recorded.snapshots.is_empty() {
         manifest::write(destination, command, &recorded)?;

@@ -3,10 +3,11 @@
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::Wish;
 use super::destination::Destination;
+use crate::unit::Bytes;
 
 /// The variable that holds an order. `python/memlint/_recorder/order.py` reads it.
 pub const VARIABLE: &str = "MEMLINT_RECORDING";
@@ -34,6 +35,21 @@ pub struct When {
     pub watch: Option<NonZeroU32>,
 }
 
+/// The devices that are modelled where there are none.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Model {
+    /// How many.
+    pub devices: NonZeroU32,
+    /// The memory of each.
+    #[serde(serialize_with = "number")]
+    pub bytes: Bytes,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn number<S: Serializer>(bytes: &Bytes, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(bytes.0)
+}
+
 /// The order as the hook reads it.
 #[derive(Debug, Serialize)]
 pub(super) struct Order<'a> {
@@ -47,6 +63,7 @@ pub(super) struct Order<'a> {
     watch: Option<NonZeroU32>,
     stacks: Stacks,
     max_entries: Option<NonZeroU64>,
+    model: Option<Model>,
 }
 
 impl<'a> Order<'a> {
@@ -63,6 +80,7 @@ impl<'a> Order<'a> {
             watch,
             stacks: wish.stacks,
             max_entries: wish.max_entries,
+            model: wish.model,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What came of a recording.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::destination::Destination;
@@ -24,6 +25,8 @@ pub struct Process {
     pub(super) has_ended: bool,
     /// How many steps its optimizers made.
     pub steps: usize,
+    /// What the stand-in for a GPU could not do.
+    refused: Vec<String>,
     /// Seconds from step to step while it was recorded, in the middle.
     pub recorded_seconds: Option<f64>,
     /// The same, since recording ended.
@@ -40,6 +43,7 @@ impl Process {
             snapshots: 0,
             has_ended: false,
             steps: 0,
+            refused: Vec::new(),
             recorded_seconds: None,
             unrecorded_seconds: None,
         }
@@ -47,13 +51,14 @@ impl Process {
 
     pub(super) fn note(&mut self, event: &Event) {
         match event {
-            Event::Python => {}
+            Event::Python | Event::Wheel { .. } => {}
             Event::Torch => self.has_torch = true,
             Event::Recording { stacks, max_entries } => self.settings = Some((stacks.clone(), *max_entries)),
             Event::Written(written) => {
                 self.snapshots += 1;
                 self.steps = written.steps;
             }
+            Event::Refused { calls } => self.refused.clone_from(calls),
             Event::Failed { what } => self.failures.push(what.clone()),
             Event::End { steps, recorded_seconds, unrecorded_seconds } => {
                 self.has_ended = true;
@@ -136,6 +141,23 @@ impl Recorded {
             trouble.push(nothing(&processes));
         }
         Recorded { processes, snapshots, trouble }
+    }
+}
+
+impl Recorded {
+    /// Puts what went wrong before everything else in its place. What follows from it is not told beside.
+    pub(super) fn put_first(&mut self, trouble: Vec<RecordError>) {
+        if !trouble.is_empty() {
+            self.trouble = trouble;
+        }
+    }
+
+    /// Why a program failed that was run without a GPU, where that is the likely reason.
+    pub fn refusal(&self) -> Option<RecordError> {
+        let calls: BTreeSet<&str> =
+            self.processes.iter().flat_map(|process| &process.refused).map(String::as_str).collect();
+        (!calls.is_empty())
+            .then(|| RecordError::Refused { calls: calls.into_iter().collect::<Vec<_>>().join("`, `") })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::look::Detail;
 use crate::engine::Recording;
-use crate::snapshot::Gap;
+use crate::snapshot::{Gap, Modelled};
 use crate::timeline::Agreement;
 use crate::unit::{count, shown_name};
 
@@ -12,7 +12,21 @@ pub(super) fn all(recording: &Recording, detail: Detail) -> Vec<(&'static str, S
         let short = if part.iterations() < TREND { "; too short to show what grows or lives on" } else { "" };
         ("slice", format!("what came before and after: this is a slice, {part}{short}"))
     });
-    excerpt.chain(recording.gaps.iter().map(|gap| (kind(gap), describe(gap, detail)))).collect()
+    let modelled = recording
+        .modelled
+        .iter()
+        .map(|model| ("modelled", format!("a GPU's own: this is {}", model_words(model))));
+    let gaps = recording.gaps.iter().map(|gap| (kind(gap), describe(gap, detail)));
+    excerpt.chain(modelled).chain(gaps).collect()
+}
+
+/// What is not known of a GPU that was not there.
+fn model_words(model: &Modelled) -> String {
+    let sizes = match &*model.sizes_not_known {
+        [] => String::new(),
+        names => format!("; what these need is left out: {}", names.join(", ")),
+    };
+    format!("{model}, values that kernels compute are not known{sizes}")
 }
 
 /// So many iterations are needed to tell what happens in each of them from what happened once.

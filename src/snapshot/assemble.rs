@@ -5,6 +5,7 @@ use std::io::Read;
 
 use super::excerpt::Excerpt;
 use super::listed::{Rows, overlap, take};
+use super::modelled::Modelled;
 use super::records::{Records, Run, SegmentRow, table};
 use super::{Annotation, Block, DeviceTrace, Event, Gap, Segment, Settings, Snapshot, SnapshotError};
 use super::{gaps, profile, words};
@@ -32,7 +33,7 @@ pub(super) fn read(source: impl Read, limits: &Limits) -> Result<Snapshot, Snaps
     let annotations = parts.annotations();
     let settings = parts.settings();
     let has_traces = parts.traces.is_some();
-    let excerpt = parts.excerpt;
+    let (excerpt, modelled) = (parts.excerpt, parts.modelled);
     let mut known = Vec::new();
     if !has_traces {
         known.push(Gap::NoTraces);
@@ -58,6 +59,7 @@ pub(super) fn read(source: impl Read, limits: &Limits) -> Result<Snapshot, Snaps
         streams: records.stream_pointers,
         particulars: records.particulars,
         excerpt,
+        modelled,
         gaps: known,
     };
     if categorised {
@@ -80,6 +82,7 @@ struct Parts<'a> {
     host_segments: Option<Value>,
     host_trace: Option<Value>,
     excerpt: Option<Excerpt>,
+    modelled: Option<Modelled>,
     unknown_keys: BTreeMap<StringId, usize>,
 }
 
@@ -110,6 +113,7 @@ impl<'a> Parts<'a> {
             host_segments: None,
             host_trace: None,
             excerpt: None,
+            modelled: None,
             unknown_keys: BTreeMap::new(),
         };
         let Some(items) = heap.dict(top) else {
@@ -134,6 +138,12 @@ impl<'a> Parts<'a> {
                 "memlint_slice" => match value {
                     Value::Text(text) if let Some(excerpt) = Excerpt::read(strings.get(text)) => {
                         parts.excerpt = Some(excerpt);
+                    }
+                    _ => *parts.unknown_keys.entry(key).or_insert(0) += 1,
+                },
+                "memlint_record" => match value {
+                    Value::Text(text) if let Some(modelled) = Modelled::read(strings.get(text)) => {
+                        parts.modelled = Some(modelled);
                     }
                     _ => *parts.unknown_keys.entry(key).or_insert(0) += 1,
                 },

@@ -12,6 +12,7 @@ mod error;
 mod excerpt;
 mod gaps;
 mod listed;
+mod modelled;
 mod profile;
 mod records;
 mod stacks;
@@ -22,6 +23,7 @@ pub use error::SnapshotError;
 pub use excerpt::{
     DEEPEST as DEEPEST_INHERITED, Excerpt, Inherited, InheritedPlace, MOST_FINDINGS as MOST_INHERITED,
 };
+pub use modelled::Modelled;
 pub use stacks::{Frame, Stacks};
 
 use std::io::{self, Read, Write};
@@ -51,6 +53,8 @@ pub struct Snapshot {
     /// Where memlint cut this out of a longer recording: which part it is, and what was found in the whole. What was
     /// allocated before is then missing on purpose, and not for want of a larger buffer.
     pub excerpt: Option<Excerpt>,
+    /// Whether there was a GPU: what stood in for it, where there was none.
+    pub modelled: Option<Modelled>,
     /// What is missing or does not add up.
     pub gaps: Vec<Gap>,
 }

@@ -77,6 +77,7 @@ words! {
     ExternalAnnotations = "external_annotations",
     HostSegments = "host_segments",
     Excerpt = "memlint_slice",
+    Modelled = "memlint_record",
     AllocConf = "PYTORCH_CUDA_ALLOC_CONF",
     MaxSplitSize = "max_split_size",
     GarbageCollectionThreshold = "garbage_collection_threshold",

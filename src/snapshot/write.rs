@@ -89,6 +89,10 @@ impl Shared<'_> {
             self.word(out, Word::Excerpt)?;
             out.text(&excerpt.text())?;
         }
+        if let Some(modelled) = &snapshot.modelled {
+            self.word(out, Word::Modelled)?;
+            out.text(&modelled.text())?;
+        }
         Ok(())
     }
 

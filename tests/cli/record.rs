@@ -215,6 +215,60 @@ fn a_folder_that_takes_nothing_is_told_before_the_program_starts() {
 }
 
 /// The whole way, with the hook in a real Python and a torch that is not one.
+/// Where there is a stand-in for a GPU.
+const STANDS_IN: bool = cfg!(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"));
+
+/// A process that has found a PyTorch in a folder, and waits for what is to be loaded before it.
+const FINDS_TORCH: &str = r#"
+tell snapshot '"python"'
+answer="$(said ledger)/1.answer"
+tell snapshot "\"wheel\", \"torch\": \"$PWD/site/torch\", \"answer\": \"$answer\""
+while [ ! -e "$answer" ]; do sleep 0.02; done
+"#;
+
+#[test]
+fn a_pytorch_without_cuda_has_no_stand_in() {
+    let place = folder("record-cpu");
+    let torch = place.join("site/torch");
+    fs::create_dir_all(&torch).unwrap();
+    fs::write(torch.join("version.py"), "cuda: Optional[str] = None\n").unwrap();
+    let output = record(&place, &["--no-gpu"], &format!("{FINDS_TORCH} cat \"$answer\"; exit 2"));
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let said = said(&output);
+    if STANDS_IN {
+        assert_eq!(stdout(&output), "null");
+        assert!(said.contains("cannot be run without a GPU: it is built without CUDA"), "{said}");
+        assert!(!said.contains("did not import PyTorch"), "one reason is enough: {said}");
+    } else {
+        assert!(said.contains("this memlint cannot record without a GPU"), "{said}");
+    }
+}
+
+#[test]
+fn what_only_a_gpu_can_do_is_no_verdict() {
+    if !STANDS_IN {
+        return;
+    }
+    let place = folder("record-refused");
+    let refused =
+        r#"process snapshot; tell snapshot '"refused", "calls": ["cudaIpcGetMemHandle"]'; end snapshot"#;
+    let failed = record(&place, &["--no-gpu", "--gate"], &format!("{refused}; exit 1"));
+    assert_eq!(failed.status.code(), Some(2), "{}", stderr(&failed));
+    assert!(said(&failed).contains("asked for what nothing without a GPU can do: `cudaIpcGetMemHandle`"));
+    let went_on = record(&place, &["--no-gpu", "-o", "other"], refused);
+    assert_eq!(went_on.status.code(), Some(0), "{}", stderr(&went_on));
+}
+
+#[test]
+fn what_is_modelled_is_said_only_where_something_is() {
+    let place = folder("record-model");
+    for option in ["--device-memory=40GiB", "--devices=2"] {
+        let output = memlint_in(&place, &["record", option, "--", "true"]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains("--no-gpu"), "{}", stderr(&output));
+    }
+}
+
 #[test]
 #[ignore = "needs Python: .ci/run runs it"]
 fn a_python_program_is_recorded() {

@@ -32,6 +32,8 @@ class Order(NamedTuple):
     stacks: str
     #: The most events kept; nothing leaves it to the recorder.
     max_entries: Optional[int]
+    #: What stands in for the GPU: how many devices, and the bytes of each; nothing where there is a real one.
+    model: Optional[dict[str, int]]
 
 
 def given() -> Order:

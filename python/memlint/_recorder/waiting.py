@@ -7,11 +7,13 @@ when the module is complete, recording begins to wait for CUDA.
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Optional
 
+from . import standin
 from .ledger import Ledger
 from .order import given
 
@@ -42,7 +44,11 @@ class Finder:
         run = loader.exec_module
 
         def exec_module(module: ModuleType) -> None:
+            order = given()
+            if order.model is not None:
+                standin.load(os.path.dirname(module.__file__ or ""), order, self._ledger)
             run(module)
+            standin.mark(module)
             # As it was, for whoever looks at loaders.
             loader.__dict__.pop("exec_module", None)
             if self in sys.meta_path:

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use crate::record;
+use crate::unit::Bytes;
 
 #[derive(Debug, Args)]
 #[command(
@@ -51,6 +52,19 @@ pub(in crate::cli) struct Record {
     /// twentieth of the free host memory does not hold them].
     #[arg(long, value_name = "COUNT")]
     pub(in crate::cli) max_entries: Option<NonZeroU64>,
+
+    /// Record where there is no GPU: PyTorch's ordinary build for CUDA runs, its allocator works, and kernels compute nothing.
+    /// Linux on x86-64; torch's wheel alone is enough.
+    #[arg(long)]
+    pub(in crate::cli) no_gpu: bool,
+
+    /// The memory of each device that is modelled.
+    #[arg(long, value_name = "SIZE", default_value = "80GiB", requires = "no_gpu")]
+    pub(in crate::cli) device_memory: Bytes,
+
+    /// How many devices are modelled.
+    #[arg(long, value_name = "N", default_value = "1", requires = "no_gpu")]
+    pub(in crate::cli) devices: NonZeroU32,
 
     /// Check what was recorded, and print the report [default: on a terminal].
     #[arg(long)]

@@ -1,0 +1,80 @@
+//! What a recording says of the GPU that was not there (`memlint record --no-gpu`).
+//!
+//! In and out: the text of the key `memlint_record`, JSON with a version. Always: bounded and validated on reading; a text that is not all as it
+//! should be is a key that memlint does not know.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::unit::{Bytes, count};
+
+/// The version of the text.
+const VERSION: u32 = 1;
+/// Longer texts are not read.
+const LONGEST: usize = 1 << 20;
+/// No function of CUDA's has a longer name; the longest has 65 letters.
+const LONGEST_NAME: usize = 200;
+
+/// A recording of a program that ran without a GPU: its allocator worked, its kernels computed nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Modelled {
+    version: u32,
+    /// How many devices were modelled.
+    devices: u32,
+    /// The memory of each, in bytes.
+    bytes: u64,
+    /// Functions that were asked how much room they need, and whose answer nobody knows: they got none.
+    pub sizes_not_known: Vec<String>,
+    /// Functions that failed because there was no GPU.
+    pub refused: Vec<String>,
+}
+
+impl Modelled {
+    /// Reads the text of the key; `None` where anything in it is not as it should be.
+    pub(super) fn read(text: &str) -> Option<Modelled> {
+        if text.len() > LONGEST {
+            return None;
+        }
+        let modelled: Modelled = serde_json::from_str(text).ok()?;
+        let mut names = modelled.sizes_not_known.iter().chain(&modelled.refused);
+        let is_name = |name: &String| {
+            name.len() <= LONGEST_NAME && name.chars().all(|letter| letter.is_ascii_graphic())
+        };
+        (modelled.version == VERSION && names.all(is_name)).then_some(modelled)
+    }
+
+    /// The text of the key.
+    pub(super) fn text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Modelled {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let devices = usize::try_from(self.devices).unwrap_or(usize::MAX);
+        write!(out, "modelled without a GPU ({} of {})", count(devices, "device"), Bytes(self.bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_nothing_else() {
+        let text = r#"{"version":1,"devices":1,"bytes":85899345920,"sizes_not_known":["cusolverDnSpotrf_bufferSize"],"refused":[]}"#;
+        let modelled = Modelled::read(text).unwrap();
+        assert_eq!(modelled.text(), text);
+        assert_eq!(modelled.to_string(), "modelled without a GPU (1 device of 80 GiB)");
+        for other in [
+            text.replace("\"version\":1", "\"version\":2"),
+            text.replace("cusolver", "cu\\u001b solver"),
+            text.replace("\"refused\":[]", "\"refused\":[],\"more\":1"),
+            text.replace('}', ""),
+        ] {
+            assert_eq!(Modelled::read(&other), None, "{other}");
+        }
+    }
+}
