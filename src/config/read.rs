@@ -4,7 +4,6 @@ use toml::Spanned;
 
 use super::budget::{self, Budget, CallSite, Metric, MetricName, Scope};
 use super::catalogue::{Catalogue, Choice, unknown_rule};
-use super::date::day;
 use super::document::Document;
 use super::error::{ConfigError, Fault};
 use super::file::{self, File, Text};
@@ -13,7 +12,7 @@ use super::materiality;
 use super::selection::Layer;
 use super::setting::Setting;
 use super::word::{Level, Word};
-use super::{Configuration, PathMapping};
+use super::{Configuration, PathMapping, date};
 use crate::finding::Severity;
 use crate::role::Role;
 use crate::rules;
@@ -127,7 +126,7 @@ fn ignore(document: &Document, rule: &str, entry: &Spanned<file::Ignore>) -> Res
         return Err(document.wrong(entry.span(), Fault::IgnoresEverything));
     }
     let path = written.path.as_ref().map(|path| document.made(path, |path| PathPattern::new(path)));
-    let day = |text: &String| day(text).map_err(|told| Fault::Toml(format!("`{text}`: {told}")));
+    let day = |text: &String| date::day(text).map_err(|told| Fault::Toml(format!("`{text}`: {told}")));
     let until = written.until.as_ref().map(|until| document.made(until, day));
     Ok(Ignore {
         rule: rule.to_owned(),
