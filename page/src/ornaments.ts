@@ -265,7 +265,9 @@ function drawAnnotations(frame: Frame): void {
 }
 
 function drawScale(frame: Frame): void {
-  const { context, theme, left, top, width, height, ratio, scale, columns, axis } = frame;
+  const { context, theme, left, top, width, height, ratio, columns, axis } = frame;
+  // Of bins the events are counted.
+  const scale = axis.kind === "events" ? frame.scale * axis.picture.packed.width : frame.scale;
   const span = width * scale;
   const power = 10 ** Math.floor(Math.log10(Math.max(1e-9, span / 6)));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((one) => span / one <= 8) ?? span;
@@ -282,12 +284,11 @@ function drawScale(frame: Frame): void {
   }
   context.textAlign = "right";
   const unit = { events: "event", time: "time", iterations: "iteration" }[axis.kind];
-  context.fillText(unit, left - 6 * ratio, top + height + 6 * ratio);
+  context.fillText(unit, left - 12 * ratio, top + height + 6 * ratio);
 }
 
 function name(axis: Axis, place: number, step: number): string {
   if (axis.kind === "time") return text.duration(place);
-  if (axis.kind === "events")
-    return step < 1 ? "" : text.count(Math.round(place * axis.picture.packed.width));
+  if (axis.kind === "events") return step < 1 ? "" : text.count(Math.round(place));
   return step < 1 ? place.toFixed(1) : String(place);
 }

@@ -13,5 +13,6 @@ mod indifferent;
 mod injected;
 mod leaks;
 mod less;
+mod pictures;
 mod program;
 mod recordings;
