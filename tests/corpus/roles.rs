@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use memlint::engine::Input;
 use memlint::role::Role;
 use memlint::timeline::Allocation;
 use memlint::unit::Index;
@@ -10,6 +11,15 @@ use crate::case;
 
 /// The share of bytes whose role has to be right, over all recordings and in the mean of them.
 const RIGHT: f64 = 0.99;
+
+/// The same without events, by the stacks of the blocks that are left.
+const RIGHT_STILL: f64 = 0.95;
+
+/// No recording tells a buffer from a frozen parameter.
+fn same(role: Role, truth: &str) -> bool {
+    let weight = |name: &str| name == "parameter" || name == "buffer";
+    role.name() == truth || (weight(role.name()) && weight(truth))
+}
 
 /// Bytes whose role is right, and bytes whose true role is known, of the allocations that were born in the recording.
 fn compared(case: &case::Case) -> (f64, f64) {
@@ -36,10 +46,7 @@ fn compared(case: &case::Case) -> (f64, f64) {
                 let Some((.., role)) = there else { continue };
                 let (bytes, truth) = (tensor[2].as_f64().unwrap(), tensor[1].as_str().unwrap());
                 known += bytes;
-                // No recording tells a buffer from a frozen parameter.
-                let weight = |name: &str| name == "parameter" || name == "buffer";
-                let same = role.name() == truth || (weight(role.name()) && weight(truth));
-                right += if same { bytes } else { 0.0 };
+                right += if same(*role, truth) { bytes } else { 0.0 };
             }
         }
     }
@@ -65,4 +72,37 @@ fn roles_are_what_the_process_knew() {
         "{} in all, {mean} in the mean: {wrong:?}",
         right / known
     );
+}
+
+/// The same of what is held at the end, where all events are lost.
+fn compared_still(case: &case::Case) -> (f64, f64) {
+    let mut snapshot = case.snapshot();
+    for trace in &mut snapshot.devices {
+        trace.events.clear();
+    }
+    let input = Input::of(case.name.clone(), snapshot);
+    let (mut right, mut known) = (0.0, 0.0);
+    let samples = case.truth["samples"].as_array().into_iter().flatten();
+    for tensor in samples.filter(|one| one["at"] == "dump").flat_map(|one| one["roles"].as_array().unwrap()) {
+        let ordinal = tensor[3].as_u64().unwrap_or(0);
+        let device = input.devices.iter().find(|one| one.device.position() as u64 == ordinal);
+        let held = device.and_then(|device| {
+            let mut all = device.timeline.iter();
+            let (id, _) = all.find(|(_, one)| Some(one.address) == tensor[0].as_u64())?;
+            Some(device.roles.get(id))
+        });
+        let Some(role) = held else { continue };
+        let (bytes, truth) = (tensor[2].as_f64().unwrap(), tensor[1].as_str().unwrap());
+        known += bytes;
+        right += if same(role, truth) { bytes } else { 0.0 };
+    }
+    (right, known)
+}
+
+#[test]
+fn without_events_the_stacks_of_blocks_tell_roles() {
+    let whole = case::all().iter().filter(|case| case.is_whole());
+    let (right, known) =
+        whole.map(compared_still).fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    assert!(known > 0.0 && right / known >= RIGHT_STILL, "{} in all", right / known);
 }
