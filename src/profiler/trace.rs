@@ -21,36 +21,47 @@ use crate::unit::{Bytes, Confidence, Micros};
 const NUMBERS: u64 = 4;
 /// The longest text that is let through, in bytes: names of operators with their shapes and stacks are far shorter.
 const MOST_TEXT: usize = 1 << 20;
+/// The deepest that lists and objects lie in one another; shapes of tensors in the arguments of an event take seven.
+const DEEPEST: usize = 64;
 
 /// Reads a trace; `most` is how many numbers may be held.
 pub(super) fn read(json: impl Read, most: u64) -> Result<ProfilerTimeline, ProfilerError> {
-    let mut texts = ShortTexts { inner: json, length: None, is_escaped: false, is_too_long: false };
+    let mut sane = Sane { inner: json, depth: 0, length: None, is_escaped: false, is_too_long: false };
     let mut trace = Trace { most, ..Trace::default() };
     let outcome = {
-        let mut json = serde_json::Deserializer::from_reader(BufReader::new(&mut texts));
+        let mut json = serde_json::Deserializer::from_reader(BufReader::new(&mut sane));
         json.deserialize_map(Document(&mut trace)).and_then(|()| json.end())
     };
     match outcome {
         _ if trace.held > most => Err(ProfilerError::Limit { limit: most }),
-        _ if texts.is_too_long => Err(ProfilerError::LongText { limit: MOST_TEXT }),
+        _ if sane.is_too_long => Err(ProfilerError::LongText { limit: MOST_TEXT }),
         Err(error) => Err(ProfilerError::Damaged { what: error.to_string() }),
         Ok(()) => trace.finish().ok_or(ProfilerError::NoMemory),
     }
 }
 
-/// Lets no longer text pass than [`MOST_TEXT`]: it would be held whole to be looked at.
-struct ShortTexts<R> {
+/// Lets no longer text pass than [`MOST_TEXT`], which would be held whole to be looked at, and no deeper lists than [`DEEPEST`].
+struct Sane<R> {
     inner: R,
+    depth: usize,
     /// The bytes of the text that is open.
     length: Option<usize>,
     is_escaped: bool,
     is_too_long: bool,
 }
 
-impl<R: Read> Read for ShortTexts<R> {
+impl<R: Read> Read for Sane<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         for byte in buffer.get(..read).unwrap_or_default() {
+            match byte {
+                b'[' | b'{' if self.length.is_none() => self.depth += 1,
+                b']' | b'}' if self.length.is_none() => self.depth = self.depth.saturating_sub(1),
+                _ => {}
+            }
+            if self.depth > DEEPEST {
+                return Err(io::Error::other("lists in lists without end"));
+            }
             self.length = match (self.length, byte) {
                 (None, b'"') => Some(0),
                 (None, _) => None,
