@@ -84,7 +84,7 @@ fn let_go(life: &Life<'_>) -> Verdict {
 fn stays(scene: &Scene<'_>, life: &Life<'_>, gradients: &Gradients) -> bool {
     let Some(died) = life.died() else { return true };
     let outlives_pass =
-        || gradients.makes(life.bytes()) && scene.backward(false).is_some_and(|pass| pass < died);
+        || gradients.makes(life.bytes()) && scene.first_backward.is_some_and(|pass| pass < died);
     !life.ends_in_backward() && !life.was_saved() && (life.turns() > 1 || outlives_pass())
 }
 
@@ -123,7 +123,7 @@ fn holds_state(scene: &Scene<'_>, verdicts: &Verdicts, gradients: &Gradients) ->
             _ => {}
         }
     }
-    scene.trains && made.share_of(parameters) < 0.1 && surplus.share_of(parameters) >= 0.9
+    scene.trains() && made.share_of(parameters) < 0.1 && surplus.share_of(parameters) >= 0.9
 }
 
 /// How many cuBLAS handles can have been made before the recording: one for the forward pass, one for the backward
@@ -132,5 +132,5 @@ fn missing_handles(scene: &Scene<'_>, verdicts: &Verdicts) -> usize {
     let made = verdicts.lives(scene).filter(|(life, role)| {
         *role == Some(Role::Workspace) && life.born().is_some() && is_handle_workspace(life.bytes())
     });
-    (1 + usize::from(scene.trains)).saturating_sub(made.count())
+    (1 + usize::from(scene.trains())).saturating_sub(made.count())
 }

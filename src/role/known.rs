@@ -71,7 +71,7 @@ impl Known {
         known.explained = explained.share_of(left.into_iter().sum()) >= 0.9;
         known.cleared = made_by_the_program(scene, verdicts);
         known.ungraded = states.without(&gradients);
-        if !scene.has_steps() {
+        if !scene.has_optimizer {
             known.flat = passes.into_values().filter(|(count, _)| *count > 1).map(|(_, sum)| sum).collect();
         }
         known

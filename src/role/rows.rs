@@ -124,7 +124,7 @@ pub(super) const LIVES: &[Row] = &[
     row(Role::Activation, Evidence::Lifetime, "a forward pass made it, and it goes in this iteration or the next",
         |life, _| from_forward(life) && life.turns() <= 1),
     row(Role::Activation, Evidence::Lifetime, "a forward pass made it in a program that trains, and it is kept",
-        |life, _| from_forward(life) && in_forward(life) && life.scene.trains),
+        |life, _| from_forward(life) && in_forward(life) && life.scene.trains()),
     // A cache or a collection, which have no role of their own.
     row(Role::Unknown, Evidence::Lifetime, "a forward pass made it, and it is kept",
         |life, _| from_forward(life)),

@@ -156,8 +156,11 @@ pub(super) struct Scene<'a> {
     segments: Vec<u64>,
     /// The first event of a forward or backward pass; where none is known, of what follows setup or the first release.
     pub(super) first_work: usize,
-    /// Whether there is a backward pass.
-    pub(super) trains: bool,
+    /// Where the first and the last backward pass begin.
+    pub(super) first_backward: Option<usize>,
+    pub(super) last_backward: Option<usize>,
+    /// Whether an optimizer of PyTorch's is seen: a step, or a stack of its code.
+    pub(super) has_optimizer: bool,
     /// Whether any event has a stack.
     pub(super) has_stacks: bool,
     /// Whether there are no events at all.
@@ -184,21 +187,32 @@ impl<'a> Scene<'a> {
         let mut segments: Vec<u64> =
             snapshot.segments_of(timeline.device.position()).map(|segment| segment.address).collect();
         segments.sort_unstable();
+        let traits = TraitTable::of(snapshot, frames);
+        let of = |side: Side| stretches.iter().filter(move |one| one.1 == side).map(|one| one.0);
         Scene {
             timeline,
-            traits: TraitTable::of(snapshot, frames),
+            has_optimizer: !program.steps.is_empty()
+                || of(Side::Optimizer).next().is_some()
+                || traits.shows(Origin::Optimizer),
+            first_backward: of(Side::Backward).next(),
+            last_backward: of(Side::Backward).next_back(),
+            traits,
             freed_under,
             turns: Ranks::of(turns(program, &stretches)),
             forwards: forwards(&phases),
             first_work: phases.iter().position(is_work).unwrap_or_else(|| end_of_setup(events, &phases)),
             segments,
-            trains: phases.contains(&Phase::Backward),
             is_still: events.is_empty(),
             has_stacks: snapshot.stacks.ids().any(|stack| !snapshot.stacks.get(stack).is_empty()),
             stretch_starts: Ranks::of(stretches.iter().map(|&(start, _)| start)),
             stretches,
             phases,
         }
+    }
+
+    /// Whether there is a backward pass.
+    pub(super) fn trains(&self) -> bool {
+        self.first_backward.is_some()
     }
 
     /// The allocation at a position as the rules see it.
@@ -248,23 +262,12 @@ impl<'a> Scene<'a> {
         next.iter().find(|&&(_, of)| of == side).map(|&(start, _)| start)
     }
 
-    /// Whether an optimizer of PyTorch's is seen at work.
-    pub(super) fn has_steps(&self) -> bool {
-        self.stretches.iter().any(|&(_, side)| side == Side::Optimizer)
-    }
-
     /// Whether an event stands right behind a backward pass of its turn, before any other forward pass.
     pub(super) fn follows_backward(&self, at: usize) -> bool {
         let stretch = |back: usize| self.stretches.get(self.stretch(at).checked_sub(back)?);
         let Some((&(start, _), &(_, before))) = stretch(1).zip(stretch(2)) else { return false };
         let same_turn = start.checked_sub(1).is_some_and(|last| self.turn(last) == self.turn(at));
         before == Side::Backward && same_turn && !self.forward_has_begun(at)
-    }
-
-    /// Where the first or the last backward pass begins.
-    pub(super) fn backward(&self, last: bool) -> Option<usize> {
-        let mut starts = self.stretches.iter().filter(|(_, side)| *side == Side::Backward);
-        if last { starts.next_back() } else { starts.next() }.map(|&(start, _)| start)
     }
 
     /// The first event of a forward pass at or after an event.

@@ -113,6 +113,11 @@ impl TraitTable {
         TraitTable(traits.collect())
     }
 
+    /// Whether any stack shows such code.
+    pub(super) fn shows(&self, origin: Origin) -> bool {
+        self.0.iter().any(|traits| traits.origin == origin)
+    }
+
     /// The traits of a stack; those of an empty one where none was recorded.
     pub(super) fn get(&self, stack: Option<StackId>) -> StackTraits {
         stack.and_then(|id| self.0.get(id.position())).copied().unwrap_or_default()

@@ -116,7 +116,7 @@ impl Model {
 pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
     let model = Model::of(scene, verdicts);
     let lines = Lines::of(scene, verdicts, &model);
-    if scene.trains {
+    if scene.trains() {
         settle_setup(scene, verdicts, &model, &lines);
     }
     let kinds = kin::find(scene, verdicts, &lines);
@@ -126,7 +126,8 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
         let Some(at) = lines.of_life(&life, guess) else { continue };
         let kind = kinds.get(at).copied().flatten();
         let Some(line) = lines.all.get(at) else { continue };
-        if let Some(role) = kind {
+        // Weights may be replaced inside of a forward pass; no optimizer works there.
+        if let Some(role) = kind.filter(|role| *role == Role::Parameter || line.in_forward == 0) {
             *verdict = Some((role, SUCCESSOR));
         } else if line.of_gradients * 2 > line.blocks {
             *verdict = Some((Role::OptimizerState, OF_GRADIENTS));
@@ -147,15 +148,16 @@ pub(super) struct Lines {
 impl Lines {
     fn of(scene: &Scene<'_>, verdicts: &Verdicts, model: &Model) -> Lines {
         let mut lines: FxHashMap<StackId, Line> = FxHashMap::default();
-        // What is made after it has no gradients yet, and so no size to be known by.
-        let last_pass = scene.backward(true).unwrap_or(usize::MAX);
+        // What is made after the last pass has no gradients yet: that its size is not known says nothing.
+        let last_pass = scene.last_backward.unwrap_or(usize::MAX);
         for (life, verdict) in scene.lives().zip(&verdicts.0) {
             let open = life.stack().filter(|_| verdict.is_some_and(|verdict| may_be_tied(&life, verdict)));
-            let born = life.born().filter(|born| *born < last_pass);
+            let alike = model.has(life.bytes());
+            let born = life.born().filter(|born| alike || *born < last_pass);
             let Some((stack, born)) = open.zip(born) else { continue };
             let line = lines.entry(stack).or_insert_with(|| Line { first: life.at, ..Line::default() });
             line.blocks += 1;
-            line.alike += usize::from(model.has(life.bytes()));
+            line.alike += usize::from(alike);
             line.bytes += life.bytes();
             line.turns.insert(scene.turn(born));
             let in_forward = life.born_phase().is_some_and(is_forward);
@@ -208,7 +210,7 @@ fn settle_setup(scene: &Scene<'_>, verdicts: &mut Verdicts, model: &Model, lines
             Some((Role::Parameter, WEIGHTS))
         } else if life.made().graph == Graph::Blank {
             Some((Role::OptimizerState, BLANK))
-        } else if scene.has_steps() {
+        } else if scene.has_optimizer {
             None
         } else {
             Some((Role::OptimizerState, OWN))
@@ -236,7 +238,7 @@ pub(super) fn settle_bucket_views(scene: &Scene<'_>, verdicts: &mut Verdicts) {
             _ => {}
         }
     }
-    if !scene.trains || buckets.share_of(parameters) < 0.5 || gradients.share_of(buckets) > 0.1 {
+    if !scene.trains() || buckets.share_of(parameters) < 0.5 || gradients.share_of(buckets) > 0.1 {
         return;
     }
     for (life, verdict) in scene.lives().zip(&mut verdicts.0) {

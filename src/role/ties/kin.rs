@@ -25,7 +25,7 @@ struct Change {
     bytes: Bytes,
 }
 
-/// What each line's blocks replace, by bytes: weights, states, blocks of an older line.
+/// How many bytes of each line take the place of weights, of states, and of blocks of an older line.
 #[derive(Default)]
 struct Replaced {
     weights: Bytes,
@@ -36,20 +36,20 @@ struct Replaced {
 /// The role of what each line's blocks take the place of, where most of it has one.
 pub(super) fn find(scene: &Scene<'_>, verdicts: &Verdicts, lines: &Lines) -> Vec<Option<Role>> {
     let mut replaced: Vec<Replaced> = lines.all.iter().map(|_| Replaced::default()).collect();
-    let mut open: Vec<(usize, Kind)> = Vec::new();
+    let mut open: Vec<(usize, Change)> = Vec::new();
     for change in changes(scene, verdicts, lines) {
         let turn = scene.turn(change.at);
         if change.comes {
-            open.push((turn, change.kind));
+            open.push((turn, change));
             continue;
         }
         let Some((_, successor)) = open.pop_if(|(since, _)| *since == turn) else { continue };
-        let Kind::Line(line) = successor else { continue };
+        let Kind::Line(line) = successor.kind else { continue };
         let Some(replaced) = replaced.get_mut(line) else { continue };
         match change.kind {
-            Kind::Settled(Role::Parameter) => replaced.weights += change.bytes,
-            Kind::Settled(_) => replaced.states += change.bytes,
-            Kind::Line(older) if older < line => replaced.older.push((older, change.bytes)),
+            Kind::Settled(Role::Parameter) => replaced.weights += successor.bytes,
+            Kind::Settled(_) => replaced.states += successor.bytes,
+            Kind::Line(older) if older < line => replaced.older.push((older, successor.bytes)),
             Kind::Line(_) => {}
         }
     }
