@@ -6,6 +6,7 @@ use crate::memory::{self, GRANULE, OUT_OF_MEMORY};
 use crate::place::{In, Out};
 use crate::stream::{self, Work};
 use crate::table::Handle;
+use crate::unmodelled::meet;
 use crate::{DONE, Status, calls, device, nothing};
 
 /// `CUDA_ERROR_NOT_SUPPORTED`.
@@ -98,3 +99,15 @@ calls! {
 }
 
 nothing! { "cuInit" "cuCtxSetCurrent" "cuCtxPushCurrent" "cuCtxPopCurrent" "cuMemSetAccess" "cuMemsetD32Async" "cuStreamWriteValue32" }
+
+/// Exports calls that a GPU alone can do. PyTorch looks for them by name, whether it calls them or not, and fails where it finds none.
+macro_rules! refused {
+    ($($name:literal)*) => { calls! { $($name() { meet($name) })* } };
+}
+
+refused! {
+    "cuMemExportToShareableHandle" "cuMemImportFromShareableHandle" "cuMemRetainAllocationHandle" "cuMemGetAllocationPropertiesFromHandle"
+    "cuMulticastAddDevice" "cuMulticastBindAddr" "cuMulticastBindMem" "cuMulticastCreate" "cuMulticastGetGranularity" "cuMulticastUnbind"
+    "cuGreenCtxCreate" "cuGreenCtxDestroy" "cuGreenCtxStreamCreate" "cuCtxFromGreenCtx" "cuDeviceGetDevResource" "cuDevResourceGenerateDesc"
+    "cuDevSmResourceSplitByCount" "cuStreamGetGreenCtx"
+}

@@ -54,6 +54,15 @@ pub(crate) fn note_size(name: &str) {
     note(&SIZES, name);
 }
 
+/// A call that nobody models: its status, noted where the caller cannot go on with it.
+pub(crate) fn meet(name: &str) -> Status {
+    let status = answer(name);
+    if status != DONE {
+        note(&REFUSED, name);
+    }
+    status
+}
+
 /// Writes names, one a line, cut to what there is room for.
 fn list(names: &Names, place: &Out<u8>, room: usize) -> Status {
     place.set_text(0, &lock(names).iter().map(String::as_str).collect::<Vec<_>>().join("\n"), room);
@@ -62,14 +71,7 @@ fn list(names: &Names, place: &Out<u8>, room: usize) -> Status {
 
 calls! {
     // Where stubs end up.
-    "memlint_unmodelled"(name: In<c_char>) {
-        let name = name.text();
-        let status = answer(&name);
-        if status != DONE {
-            note(&REFUSED, &name);
-        }
-        status
-    }
+    "memlint_unmodelled"(name: In<c_char>) { meet(&name.text()) }
     // What the recorder writes into the snapshot.
     "memlint_refused"(place: Out<u8>, room: usize) { list(&REFUSED, &place, room) }
     "memlint_sizes"(place: Out<u8>, room: usize) { list(&SIZES, &place, room) }

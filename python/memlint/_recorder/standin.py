@@ -1,7 +1,7 @@
 """A GPU that is not there: memlint's libraries, loaded before PyTorch's, so that PyTorch finds these and no others.
 
-Which libraries a PyTorch asks for differs from wheel to wheel. This process says where its PyTorch lies, memlint writes the libraries and
-answers in a file (`src/record/standin`).
+Which libraries a PyTorch asks for differs from wheel to wheel. This process says where its PyTorch lies, memlint writes the
+libraries and answers in a file (`src/record/standin`).
 """
 
 from __future__ import annotations

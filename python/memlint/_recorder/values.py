@@ -1,10 +1,12 @@
-"""What small operators compute, where there is no GPU: device memory is host memory there, so they are carried out on CPU views of it.
+"""What small operators compute, where there is no GPU.
 
-Programs decide by values: a loop ends when a sequence does, a mask selects rows, a loss that is not finite is skipped. What they read is small,
-and so is what it is computed from; what large operators would compute stays zero, or what was there before. Memory is allocated by
-PyTorch's CUDA operators all the same, as they would: only results are filled in, and sizes that hang on values (`nonzero`) are taken from the CPU.
+Programs decide by values: a loop ends when a sequence does, a mask selects rows, a loss that is not finite is skipped. What
+they read is small, and so is what it is computed from. Device memory is host memory there, so small operators are carried
+out on CPU views of it; what large ones would compute stays zero, or what was there before. Memory is allocated by PyTorch's
+CUDA operators all the same: only results are filled in, and sizes that hang on values (`nonzero`) are taken from the CPU.
 
-Always: stacks show nothing of this (`without_us`), the script's random numbers are its own, and an operator that the CPU has not is left out.
+Always: stacks show nothing of this (`without_us`), the script's random numbers are its own, and an operator that the CPU
+has not is left out.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from torch.cuda import is_current_stream_capturing
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
 
-#: Elements of a tensor that is computed with: of whole and truth values, which index, count and mask, and of others, which do so rarely.
+#: Elements of a tensor that is computed with: of whole and truth values, which index, count and mask, and of others, which
+#: do so rarely.
 MOST_WHOLE = 1 << 22
 MOST_OTHERS = 1 << 14
 
@@ -28,7 +31,17 @@ SIZED = {"nonzero", "masked_select", "_unique2", "unique_dim", "unique_consecuti
 #: Operators that take masks, which select by them.
 MASKED = {"index", "index_put_", "_index_put_impl_", "index_put"}
 #: Operators that compute nothing.
-WITHOUT = {"empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided", "detach", "alias", "lift_fresh", "set_"}
+WITHOUT = {
+    "empty",
+    "empty_strided",
+    "empty_like",
+    "new_empty",
+    "new_empty_strided",
+    "detach",
+    "alias",
+    "lift_fresh",
+    "set_",
+}
 WITHOUT |= {"_local_scalar_dense", "record_stream", "resize_", "is_pinned", "_pin_memory"}
 
 #: Kinds of tensors whose memory is theirs alone.
