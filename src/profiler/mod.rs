@@ -23,6 +23,9 @@ use std::io::Read;
 
 use crate::unit::{Bytes, Confidence, Micros};
 
+/// Blanks before the first bracket that are passed over.
+const MOST_BLANKS: usize = 64;
+
 /// What a tensor holds, as the profiler infers it. The order is that of the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Category {
@@ -175,10 +178,17 @@ impl ProfilerTimeline {
     /// # Errors
     /// Where the JSON is no timeline or damaged, and where it holds too much.
     pub fn read(mut json: impl Read, most: u64) -> Result<ProfilerTimeline, ProfilerError> {
-        let mut head = [0];
-        // What cannot be read here cannot be read there either, where it is told.
-        let length = json.read(&mut head).unwrap_or(0);
-        let whole = head.get(..length).unwrap_or_default().chain(json);
-        if head.starts_with(b"{") { trace::read(whole, most) } else { read::read(whole, most) }
+        let mut head = Vec::new();
+        let mut byte = [0];
+        // What cannot be read here cannot be read there either, where it is told. More blanks than that no profiler writes.
+        while head.len() < MOST_BLANKS
+            && head.iter().all(u8::is_ascii_whitespace)
+            && json.read(&mut byte).is_ok_and(|read| read > 0)
+        {
+            head.extend(byte);
+        }
+        let is_trace = head.last() == Some(&b'{');
+        let whole = head.as_slice().chain(json);
+        if is_trace { trace::read(whole, most) } else { read::read(whole, most) }
     }
 }
