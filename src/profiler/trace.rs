@@ -333,7 +333,7 @@ mod tests {
         )
     }
 
-    fn step(ts: f64, number: usize) -> String {
+    fn step(ts: f64, number: i32) -> String {
         let one = |cat: &str| {
             format!(
                 r#"{{"ph": "X", "cat": "{cat}", "name": "ProfilerStep#{number}", "ts": {ts}, "dur": 10, "args": {{"shapes": [[1], 2]}}}}"#
@@ -352,12 +352,12 @@ mod tests {
     #[test]
     fn moments_are_put_in_order_and_parted_by_steps() {
         let mut events = vec![moment(95.5, 100, 0), moment(1.0, 50, 0), moment(5.0, 7, 1)];
-        events.extend((0..6).flat_map(|at| {
-            let begin = 100.0 * (at + 1) as f64;
+        events.extend((0..6).flat_map(|at: i32| {
+            let begin = 100.0 * f64::from(at + 1);
             [
                 step(begin, at),
-                moment(begin + 5.0, 500 + 100 * at as i64, 0),
-                moment(begin + 9.5, 200 + 100 * at as i64, 0),
+                moment(begin + 5.0, 500 + 100 * i64::from(at), 0),
+                moment(begin + 9.5, 200 + 100 * i64::from(at), 0),
             ]
         }));
         let found = read(trace(&events).as_bytes(), 1_000).unwrap();

@@ -117,8 +117,6 @@ struct Source {
     constructs: bool,
     /// C++ frames show that a tensor is filled with one value.
     blank: bool,
-    /// A moving average of the weights makes its copy: it is wanted.
-    averages: bool,
     /// An adapter is made.
     adapts: bool,
 }
@@ -132,6 +130,8 @@ enum Made {
     Copied,
     /// Plain tensors are copied, as those of a state dict.
     PlainCopied,
+    /// A moving average of the weights makes its copy: it is wanted.
+    Averaged,
     #[default]
     Otherwise,
 }
@@ -140,20 +140,21 @@ fn source(facts: &Facts, stack: StackId) -> Source {
     let mut source = Source { line: facts.site(stack), ..Source::default() };
     let frames = facts.snapshot.stacks.get(stack);
     source.blank = frames.iter().any(|frame| facts.frames.graph(*frame) == GraphSign::Blank);
-    let (mut loads, mut builds, mut copies) = (false, false, false);
+    let (mut loads, mut builds, mut copies, mut averages) = (false, false, false, false);
     let (mut tensors, mut parameters) = (false, false);
     for frame in facts.frames.python(stack).iter().filter_map(|id| facts.frames.get(*id)) {
         loads |= frame.memory == MemorySign::Read;
         copies |= frame.memory == MemorySign::Copy;
         tensors |= frame.memory == MemorySign::CopyTensor;
         parameters |= frame.memory == MemorySign::CopyParameter;
-        source.averages |= frame.memory == MemorySign::Average;
+        averages |= frame.memory == MemorySign::Average;
         source.adapts |= frame.memory == MemorySign::Adapts;
         builds |= frame.method == Method::Pretrained;
         source.constructs |= frame.method == Method::Constructor;
     }
     // What `from_pretrained` reads is the model itself.
     source.made = match (loads && !builds, copies) {
+        _ if averages => Made::Averaged,
         (true, _) => Made::Loaded,
         (false, true) if tensors && !parameters => Made::PlainCopied,
         (false, true) => Made::Copied,
@@ -170,7 +171,7 @@ fn key(
     source: Source,
     (loop_start, trained): (usize, Option<&BTreeSet<Bytes>>),
 ) -> Option<Key> {
-    let frame = source.line.filter(|_| !source.averages)?;
+    let frame = source.line.filter(|_| source.made != Made::Averaged)?;
     let born = one.alloc?;
     let ends = facts.ends_held(one);
     if source.made == Made::Loaded {

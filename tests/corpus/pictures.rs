@@ -16,7 +16,7 @@ const MERGED: Room = Room { bins: 1 << 18, lives: 40, steps: 2000 };
 /// Every device of every eighth recording with its picture.
 fn pictures(room: Room, each: impl Fn(&str, &engine::Device, &Picture)) {
     let mut seen = 0;
-    for case in case::all().into_iter().step_by(8) {
+    for case in case::all().iter().step_by(8) {
         let input = Input::of(case.name.clone(), case.snapshot());
         let plan = Plan::of_rules(rules::RULES).drawing(room);
         let examination = engine::examine(&input, &plan);
