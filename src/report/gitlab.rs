@@ -63,13 +63,17 @@ pub(super) fn failure(failure: &Failure, out: &mut dyn io::Write) -> io::Result<
 }
 
 impl Issue {
-    /// That not all was judged: an empty list would say the opposite.
+    /// That not all was judged, or what of it is modelled: an empty list would say the opposite.
     fn of_headline(headline: &Headline) -> Issue {
         Issue {
             description: format!("memlint: {}", headline.text),
             check_name: "not-judged".to_owned(),
             fingerprint: hash(&["not-judged"]),
-            severity: if headline.severity == Severity::Error { "blocker" } else { "minor" },
+            severity: match headline.severity {
+                Severity::Error => "blocker",
+                Severity::Warning => "minor",
+                Severity::Info => "info",
+            },
             location: Spot::whole("."),
         }
     }

@@ -1,4 +1,5 @@
-//! The first line of every format that people read, where not all was judged: that nothing was found would mean little.
+//! The first line of every format that people read, where not all was judged, or a GPU was only modelled: that nothing was found would mean
+//! little, or less.
 
 use super::tally::Tally;
 use crate::engine::{Outcome, Report};
@@ -19,6 +20,8 @@ impl Headline {
         let unread = unread(report);
         let unseen: Vec<String> =
             unread.iter().cloned().chain(unjudged(report)).chain(left_out(report)).collect();
+        let judged = unseen.is_empty();
+        let unseen: Vec<String> = unseen.into_iter().chain(modelled(report)).collect();
         if unseen.is_empty() {
             return None;
         }
@@ -31,6 +34,7 @@ impl Headline {
         };
         let severity = match report.verdict.outcome() {
             Outcome::NoVerdict(_) => Severity::Error,
+            Outcome::Open | Outcome::Closed if judged => Severity::Info,
             Outcome::Open | Outcome::Closed => Severity::Warning,
         };
         Some(Headline { severity, text: format!("{found}{unseen}{remedy}") })
@@ -52,6 +56,17 @@ fn unjudged(report: &Report) -> Option<String> {
         (0, _) => Some(format!("{blind} of {} could not judge", count(report.asked(), "rule"))),
         _ if recordings == 1 => Some("no rule could judge the program".to_owned()),
         _ => Some(format!("no rule could judge {unjudged} of {}", count(recordings, "recording"))),
+    }
+}
+
+/// `modelled without a GPU`: sizes of libraries' workspaces and the times of frees are estimates there.
+fn modelled(report: &Report) -> Option<String> {
+    let (modelled, all) =
+        (report.recordings.iter().filter(|one| one.modelled.is_some()).count(), report.recordings.len());
+    match modelled {
+        0 => None,
+        _ if modelled == all => Some("modelled without a GPU".to_owned()),
+        _ => Some(format!("{modelled} of {} modelled without a GPU", count(all, "recording"))),
     }
 }
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::{folder, memlint_in, recording, root, stderr, stdout};
+use crate::{folder, memlint, memlint_in, recording, root, stderr, stdout};
 
 /// A process that writes the recording of a leak, as the hook does. `$1` is its name, the rest what it tells beside.
 const PROCESS: &str = r#"
@@ -267,6 +267,20 @@ fn what_is_modelled_is_said_only_where_something_is() {
         assert_eq!(output.status.code(), Some(2));
         assert!(stderr(&output).contains("--no-gpu"), "{}", stderr(&output));
     }
+}
+
+/// A few steps of PyTorch 2.13 that ended in a request for too much, recorded with `--no-gpu`, its names replaced.
+#[test]
+fn every_format_says_what_was_modelled() {
+    let path = "tests/data/modelled.pickle.zst";
+    let formats = ["text", "concise", "json", "jsonl", "sarif", "github", "gitlab", "junit", "markdown"];
+    for format in formats {
+        let output = memlint(&["check", path, "--output-format", format, "--isolated"]);
+        assert_eq!(output.status.code(), Some(1), "{format}: {}", stderr(&output));
+        assert!(stdout(&output).contains("modelled without a GPU"), "{format}: {}", stdout(&output));
+    }
+    let output = memlint(&["check", path, "--isolated"]);
+    assert_eq!(stdout(&output).lines().next(), Some("1 error, 1 note, but modelled without a GPU"));
 }
 
 #[test]
