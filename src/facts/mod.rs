@@ -26,6 +26,7 @@ mod savers;
 mod settings;
 mod shapes;
 mod siblings;
+mod stacks;
 mod steady;
 mod unscalings;
 mod unused_graphs;
@@ -64,7 +65,7 @@ use crate::replay::Replay;
 use crate::role::{Role, Roles};
 use crate::snapshot::{DeviceTrace, Snapshot};
 use crate::timeline::{Allocation, Timeline};
-use crate::unit::{AllocationId, Bytes, DeviceIndex, EventIndex, FrameId, Index, IterationIndex, StackId};
+use crate::unit::{AllocationId, Bytes, DeviceIndex, EventIndex, FrameId, Index, IterationIndex};
 
 /// One device, as far as it was worked out before the rules run.
 #[derive(Debug, Clone, Copy)]
@@ -375,45 +376,5 @@ impl<'a> Facts<'a> {
     /// The bytes that an allocation occupies, rounding included.
     pub fn block_size(&self, id: AllocationId) -> Bytes {
         self.replay.block_sizes.get(id.position()).copied().unwrap_or_default()
-    }
-
-    /// The innermost user frame of a stack.
-    pub fn user_frame(&self, stack: StackId) -> Option<FrameId> {
-        self.frames.user(stack).next()
-    }
-
-    /// The stack that a person would see for an event: its own, or, on the autograd engine's thread, the one under
-    /// which the backward pass was entered.
-    pub fn seen_stack(&self, event: EventIndex) -> Option<StackId> {
-        let own = self.trace.event(event).and_then(|event| event.stack);
-        match own {
-            Some(stack) if !self.frames.python(stack).is_empty() => Some(stack),
-            _ if self.phase(event) == Phase::Backward => self.calls.backward_before(event),
-            _ => None,
-        }
-    }
-
-    /// The finder of responsible lines.
-    pub fn blame(&self) -> Blame<'_> {
-        let looping = self.program.main_loop.map(|main| main.frame);
-        Blame { snapshot: self.snapshot, trace: self.trace, frames: self.frames, looping }
-    }
-
-    /// Allocations as guilty stacks, weighed by their bytes.
-    pub fn guilty(&self, allocations: impl IntoIterator<Item = AllocationId>) -> Vec<Guilty> {
-        let one = |id| {
-            let allocation = self.timeline.allocation(id)?;
-            let stack = match allocation.alloc {
-                Some(event) => self.seen_stack(event)?,
-                None => allocation.stack?,
-            };
-            Some(Guilty { stack, event: allocation.alloc, weight: allocation.bytes.get() })
-        };
-        allocations.into_iter().filter_map(one).collect()
-    }
-
-    /// The line that stands for a stack.
-    pub fn site(&self, stack: StackId) -> Option<FrameId> {
-        self.frames.site(stack)
     }
 }

@@ -1,0 +1,49 @@
+//! What stacks say of a device: the lines to show, and the line to blame.
+//!
+//! In: events and allocations. Out: stacks as a person would see them, frames, and what the finder of responsible lines takes.
+
+use super::{Blame, Facts, Guilty};
+use crate::program::Phase;
+use crate::unit::{AllocationId, EventIndex, FrameId, StackId};
+
+impl Facts<'_> {
+    /// The innermost user frame of a stack.
+    pub fn user_frame(&self, stack: StackId) -> Option<FrameId> {
+        self.frames.user(stack).next()
+    }
+
+    /// The stack that a person would see for an event: its own, or, on the autograd engine's thread, the one under
+    /// which the backward pass was entered.
+    pub fn seen_stack(&self, event: EventIndex) -> Option<StackId> {
+        let own = self.trace.event(event).and_then(|event| event.stack);
+        match own {
+            Some(stack) if !self.frames.python(stack).is_empty() => Some(stack),
+            _ if self.phase(event) == Phase::Backward => self.calls.backward_before(event),
+            _ => None,
+        }
+    }
+
+    /// The finder of responsible lines.
+    pub fn blame(&self) -> Blame<'_> {
+        let looping = self.program.main_loop.map(|main| main.frame);
+        Blame { snapshot: self.snapshot, trace: self.trace, frames: self.frames, looping }
+    }
+
+    /// Allocations as guilty stacks, weighed by their bytes.
+    pub fn guilty(&self, allocations: impl IntoIterator<Item = AllocationId>) -> Vec<Guilty> {
+        let one = |id| {
+            let allocation = self.timeline.allocation(id)?;
+            let stack = match allocation.alloc {
+                Some(event) => self.seen_stack(event)?,
+                None => allocation.stack?,
+            };
+            Some(Guilty { stack, event: allocation.alloc, weight: allocation.bytes.get() })
+        };
+        allocations.into_iter().filter_map(one).collect()
+    }
+
+    /// The line that stands for a stack.
+    pub fn site(&self, stack: StackId) -> Option<FrameId> {
+        self.frames.site(stack)
+    }
+}
