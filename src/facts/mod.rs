@@ -50,7 +50,7 @@ pub use pending::Pending;
 pub use pinned::PinnedSegment;
 pub use pools::{PoolPeaks, PrivatePool};
 pub use reallocation::Reallocation;
-pub use regrowth::StateMaking;
+pub use regrowth::{Sizes, StateMaking};
 pub use releases::{Cause, Release};
 pub use settings::{Trial, Trials};
 pub use shapes::{Shapes, VaryingSite};
@@ -169,7 +169,10 @@ impl<'a> Facts<'a> {
     /// When parameters are updated: the optimizer's steps, or where an optimizer of the program's own leaves no mark, the stretches in which
     /// it must have run.
     pub fn updates(&self) -> &[Step] {
-        self.updates.get_or_init(|| updates::updates(self))
+        match &*self.program.steps {
+            [] => self.updates.get_or_init(|| updates::unmarked(self)),
+            steps => steps,
+        }
     }
 
     /// The allocations of a role, oldest first.

@@ -166,19 +166,32 @@ impl Parameters {
 
 /// How many tensors there are of each size, and their bytes.
 #[derive(Debug, Default, Clone)]
-struct Sizes {
+pub struct Sizes {
     counts: BTreeMap<Bytes, usize>,
     total: Bytes,
 }
 
 impl Sizes {
-    fn of(facts: &Facts, tensors: &[AllocationId]) -> Sizes {
+    /// The sizes of some allocations.
+    pub fn of<'i>(facts: &Facts, tensors: impl IntoIterator<Item = &'i AllocationId>) -> Sizes {
         let mut sizes = Sizes::default();
-        for one in tensors.iter().filter_map(|id| facts.timeline.allocation(*id)) {
+        for one in tensors.into_iter().filter_map(|id| facts.timeline.allocation(*id)) {
             *sizes.counts.entry(one.bytes).or_default() += 1;
             sizes.total += one.bytes;
         }
         sizes
+    }
+
+    /// How many there are of a size.
+    pub fn count(&self, bytes: Bytes) -> usize {
+        self.counts.get(&bytes).copied().unwrap_or(0)
+    }
+
+    /// Whether most bytes are in tensors of sizes that a condition holds of, given how many there are of each.
+    pub fn mostly(&self, holds: impl Fn(Bytes, usize) -> bool) -> bool {
+        let held = self.counts.iter().filter(|(bytes, count)| holds(**bytes, **count));
+        let held: Bytes = held.map(|(bytes, count)| bytes.times(*count as u64)).sum();
+        held.times(2) > self.total
     }
 
     /// Whether nearly all bytes are in tensors of equal sizes. Takes time by the sizes of this one alone.

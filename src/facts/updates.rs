@@ -14,11 +14,8 @@ use crate::unit::{EventIndex, Index};
 /// Iterations in which gradients are cleared, from which on that is the program's habit.
 static CLEARED: Threshold<usize> = Threshold::new("facts::updates::CLEARED", 2);
 
-/// The steps of PyTorch's optimizers; where none was recorded, what follows the last backward pass of each iteration.
-pub(super) fn updates(facts: &Facts) -> Vec<Step> {
-    if !facts.program.steps.is_empty() {
-        return facts.program.steps.clone();
-    }
+/// Where an optimizer leaves no mark: what follows the last backward pass of each iteration.
+pub(super) fn unmarked(facts: &Facts) -> Vec<Step> {
     let after_backward = |(start, end): (EventIndex, EventIndex)| {
         let phases = facts.program.phases.get(start.position()..end.position())?;
         let last = phases.iter().rposition(|phase| *phase == Phase::Backward)?;

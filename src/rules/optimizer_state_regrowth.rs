@@ -1,10 +1,10 @@
 //! Optimizer state that is allocated again and again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::claim::{Claim, Mending, Place, Telling, Worth, related};
 use super::{declare_rule, measure};
-use crate::facts::{Facts, StateMaking};
+use crate::facts::{Facts, Sizes, StateMaking};
 use crate::finding::{Finding, Measure, Related, Severity, Value};
 use crate::lives::{Change, Changes};
 use crate::role::Role;
@@ -159,29 +159,19 @@ fn new_groups(facts: &Facts, makings: &[StateMaking]) -> bool {
 fn has_parameters_for_all(facts: &Facts, makings: &[StateMaking]) -> bool {
     let (Some(first), Some(last)) = (makings.first(), makings.last()) else { return false };
     let Some(step) = facts.program.steps.get(first.step) else { return false };
-    let sizes = |ids: &mut dyn Iterator<Item = AllocationId>| -> BTreeMap<Bytes, usize> {
-        let mut counts = BTreeMap::new();
-        for one in ids.filter_map(|id| facts.timeline.allocation(id)) {
-            *counts.entry(one.bytes).or_default() += 1;
-        }
-        counts
+    let ids = |role: Role| facts.with_role(role).map(|(id, _)| id).collect::<Vec<_>>();
+    let before_it =
+        |id: &&AllocationId| facts.timeline.allocation(**id).is_some_and(|one| one.alive_after(step.start));
+    let parameters = Sizes::of(facts, &ids(Role::Parameter));
+    let gradients = Sizes::of(facts, ids(Role::Gradient).iter().filter(before_it));
+    let needed = Sizes::of(facts, &first.tensors);
+    let earlier = makings.iter().take(makings.len() - 1).flat_map(|making| &making.tensors);
+    let kept: Vec<AllocationId> = earlier.copied().filter(|id| outlives(facts, *id, last)).collect();
+    let fits = |bytes: Bytes, alive: usize| {
+        let with_gradient = gradients.count(bytes);
+        with_gradient > 0 && alive * with_gradient <= needed.count(bytes) * parameters.count(bytes)
     };
-    let held =
-        |role: Role| facts.with_role(role).filter(|(_, one)| one.alive_after(step.start)).map(|(id, _)| id);
-    let parameters = sizes(&mut facts.with_role(Role::Parameter).map(|(id, _)| id));
-    let gradients = sizes(&mut held(Role::Gradient));
-    let needed = sizes(&mut first.tensors.iter().copied());
-    let earlier = makings.iter().take(makings.len() - 1).flat_map(|making| making.tensors.iter().copied());
-    let kept: Vec<AllocationId> = earlier.filter(|id| outlives(facts, *id, last)).collect();
-    let alive = sizes(&mut kept.iter().chain(&last.tensors).copied());
-    let has = |(bytes, alive): (&Bytes, &usize)| {
-        let of = |counts: &BTreeMap<Bytes, usize>| counts.get(bytes).copied().unwrap_or(0);
-        of(&gradients) > 0 && alive * of(&gradients) <= of(&needed) * of(&parameters)
-    };
-    let explained: Bytes =
-        alive.iter().filter(|size| has(*size)).map(|(bytes, count)| bytes.times(*count as u64)).sum();
-    let all: Bytes = alive.iter().map(|(bytes, count)| bytes.times(*count as u64)).sum();
-    !kept.is_empty() && explained.times(2) > all
+    !kept.is_empty() && Sizes::of(facts, kept.iter().chain(&last.tensors)).mostly(fits)
 }
 
 fn outlives(facts: &Facts, id: AllocationId, last: &StateMaking) -> bool {

@@ -47,8 +47,9 @@ fn tell(facts: &Facts, graph: &KeptGraph, worth: &Worth) -> Finding {
     let held = held(facts, graph);
     let each = Bytes(facts.bytes(&graph.kept).get() / graph.passes.max(1) as u64);
     let differentiated = ran_backward(facts, graph);
+    let nodes = facts.savers(&graph.kept);
     // Where a backward pass lets go of their like, nobody asked it to retain the graph.
-    let help = match (differentiated, facts.savers(&graph.kept).is_empty()) {
+    let help = match (differentiated, nodes.is_empty()) {
         (true, true) => {
             "drop retain_graph=True, and keep numbers or detached tensors: log.append(loss.item()); h = h.detach()"
         }
@@ -65,7 +66,7 @@ fn tell(facts: &Facts, graph: &KeptGraph, worth: &Worth) -> Finding {
         help: help.to_owned(),
         label: "the graph of every pass made here is kept".to_owned(),
         related: beside(facts, graph, &place),
-        evidence: evidence(facts, graph, (each, held), differentiated),
+        evidence: evidence(graph, (each, held), differentiated, &nodes),
         place,
     };
     telling.told(facts, &RetainedGraph::META, worth)
@@ -93,12 +94,11 @@ fn beside(facts: &Facts, graph: &KeptGraph, place: &Place) -> Vec<Related> {
 }
 
 fn evidence(
-    facts: &Facts,
     graph: &KeptGraph,
     (each, held): (Bytes, Bytes),
     differentiated: bool,
+    nodes: &[String],
 ) -> Vec<Measure> {
-    let nodes = facts.savers(&graph.kept);
     let holder = match (nodes.is_empty(), differentiated) {
         (false, _) => format!(
             "held by the autograd graph: {}, as the release of their like in other passes shows",
