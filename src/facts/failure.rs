@@ -8,8 +8,8 @@
 //! that are in use.
 
 use crate::facts::Facts;
-use crate::replay::tiled_segments_at;
-use crate::snapshot::{Action, BlockState, Event, Segment};
+use crate::replay::{is_small_request, tiled_segments_at};
+use crate::snapshot::{Action, Block, BlockState, Event, Segment};
 use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index, StackId};
 
 /// A request that failed, and how the allocator stood.
@@ -21,11 +21,14 @@ pub struct Failure {
     pub wanted: Bytes,
     /// Bytes held from the driver.
     pub reserved: Bytes,
-    /// Bytes of these that lay free.
+    /// Bytes of these that were in use.
+    pub in_use: Bytes,
+    /// Bytes that lay free where requests of this size are served: up to 1 MiB and above it are kept apart (`kSmallSize` in
+    /// `c10/cuda/CUDACachingAllocator.cpp`), and neither takes what the other has.
     pub free: Bytes,
-    /// The largest free piece, whatever stream or pool it belongs to.
+    /// The largest free piece of these, whatever stream or pool it belongs to.
     pub largest: Bytes,
-    /// How many free pieces there were.
+    /// How many there were.
     pub pieces: usize,
     /// What is in use of segments that are free for the most part, and keeps them from going back to the driver.
     pub pins: Vec<AllocationId>,
@@ -37,13 +40,17 @@ pub(super) fn failure(facts: &Facts) -> Option<Failure> {
     let position = failures(facts).first().copied().unwrap_or(first);
     let (event, wanted) = (EventIndex::at(position)?, events.get(position)?.size);
     let (segments, _) = tiled_segments_at(facts.snapshot, facts.timeline, facts.replay, position);
-    let free = segments.iter().flat_map(|segment| &segment.blocks);
+    let is_free = |block: &&Block| block.state == BlockState::Inactive;
+    let used = segments.iter().flat_map(|segment| &segment.blocks).filter(|block| !is_free(block));
+    let small = is_small_request(wanted);
+    let own = segments.iter().filter(|segment| segment.small_pool == small);
     let free: Vec<Bytes> =
-        free.filter(|block| block.state == BlockState::Inactive).map(|block| block.size).collect();
+        own.flat_map(|segment| &segment.blocks).filter(is_free).map(|block| block.size).collect();
     Some(Failure {
         event,
         wanted,
         reserved: segments.iter().map(|segment| segment.total_size).sum(),
+        in_use: used.map(|block| block.size).sum(),
         free: free.iter().copied().sum(),
         largest: free.iter().copied().max().unwrap_or_default(),
         pieces: free.len(),

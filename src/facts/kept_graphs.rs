@@ -97,7 +97,8 @@ pub(super) fn kept_graphs(facts: &Facts) -> Vec<KeptGraph> {
     let graphless = Graphless::of(facts, &lives, &backwards);
     let scene = Scene { lives, backwards, failures: failures(facts), graphless };
     let mut by_caller: BTreeMap<FrameId, Line> = BTreeMap::new();
-    for run in &facts.program.loops {
+    let runs = facts.program.loops.iter().filter(|run| keeps_for_itself(facts, run.frame));
+    for run in runs {
         let Some(found) = of_run(&scene, run) else { continue };
         let line = by_caller.entry(found.caller).or_default();
         *line.passes.entry(run.frame).or_default() += found.passes;
@@ -114,6 +115,12 @@ pub(super) fn kept_graphs(facts: &Facts) -> Vec<KeptGraph> {
         growth: line.growth,
     });
     found.collect()
+}
+
+/// Whether what a loop's turns leave behind is theirs to keep. What a package loops over inside one call of the user's (a solver, a
+/// sampler) makes one graph, which that call hands on whole; only where the program's iterations are a package's is it otherwise.
+fn keeps_for_itself(facts: &Facts, head: FrameId) -> bool {
+    facts.frames.is_own(head) || facts.program.main_loop.is_some_and(|main| main.frame == head)
 }
 
 #[derive(Default)]

@@ -36,7 +36,7 @@ pub struct StateMaking {
 impl StateMaking {
     /// The state that is alive after the step, and the gradients that were when it began: what the state is for.
     pub fn alive(&self, facts: &Facts) -> (Bytes, Bytes) {
-        let Some(step) = facts.program.steps.get(self.step) else { return (Bytes::ZERO, Bytes::ZERO) };
+        let Some(step) = facts.updates().get(self.step) else { return (Bytes::ZERO, Bytes::ZERO) };
         let of = |role: Role, at: EventIndex| -> Bytes {
             facts.with_role(role).filter(|(_, one)| one.alive_after(at)).map(|(_, one)| one.bytes).sum()
         };
@@ -46,7 +46,7 @@ impl StateMaking {
 
 /// The first making of state, and all that repeat it.
 pub(super) fn makings(facts: &Facts) -> Vec<StateMaking> {
-    let steps = &facts.program.steps;
+    let steps = facts.updates();
     let mut by_step: BTreeMap<usize, Vec<AllocationId>> = BTreeMap::new();
     let history = histories(facts);
     for (id, one) in facts.with_role(Role::OptimizerState) {
@@ -123,8 +123,8 @@ fn holds_again(
 fn replaced_by(facts: &Facts, earlier: &[AllocationId], tensors: &[AllocationId]) -> bool {
     let born = |id: &AllocationId| facts.timeline.allocation(*id)?.alloc;
     let Some((began, step)) = tensors.first().and_then(born).and_then(|began| {
-        let after = facts.program.steps.partition_point(|step| step.start <= began);
-        Some((began, facts.program.steps.get(after.checked_sub(1)?)?))
+        let after = facts.updates().partition_point(|step| step.start <= began);
+        Some((began, facts.updates().get(after.checked_sub(1)?)?))
     }) else {
         return false;
     };

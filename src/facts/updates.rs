@@ -4,14 +4,16 @@
 //! passes. Out: the stretches in which gradients are used. Always: a stretch ends no earlier than the gradients are last used, so that what outlives it is
 //! not needed any more.
 
+use std::collections::BTreeSet;
+
 use crate::facts::Facts;
-use crate::program::{Phase, Program, Step};
+use crate::program::{Iteration, Phase, Program, Step};
 use crate::role::{Role, Roles};
 use crate::threshold::Threshold;
-use crate::timeline::Timeline;
-use crate::unit::{EventIndex, Index};
+use crate::timeline::{Allocation, Timeline};
+use crate::unit::{EventIndex, Index, IterationIndex};
 
-/// Iterations in which gradients are cleared, from which on that is the program's habit.
+/// Iterations in which gradients are cleared, from which on that may be the program's habit.
 static CLEARED: Threshold<usize> = Threshold::new("facts::updates::CLEARED", 2);
 
 /// Where an optimizer leaves no mark: what follows the last backward pass of each iteration.
@@ -25,15 +27,20 @@ pub(super) fn unmarked(facts: &Facts) -> Vec<Step> {
     iterations.filter_map(after_backward).collect()
 }
 
-/// Whether a program without a recorded step is seen to clear gradients, iteration for iteration: then it uses them, too.
+/// Whether a program without a recorded step is seen to clear gradients in most of the iterations that run a backward pass: then it
+/// uses them, too. Gradients that go now and then go with their parameters, for one in a benchmark that makes new tensors for each
+/// setting.
 pub(super) fn clears(program: &Program, timeline: &Timeline, roles: &Roles) -> bool {
-    let cleared =
-        timeline.iter().filter(|(id, _)| roles.get(*id) == Role::Gradient).filter_map(|(_, one)| {
-            let freed = one.given_back().filter(|freed| program.phase(*freed) != Phase::Backward)?;
-            one.alloc.and_then(|_| program.iteration_of(freed))
-        });
-    let mut iterations: Vec<_> = cleared.collect();
-    iterations.sort_unstable();
-    iterations.dedup();
-    iterations.len() >= CLEARED.get()
+    let freed_outside =
+        |one: &Allocation| one.given_back().filter(|event| program.phase(*event) != Phase::Backward);
+    let gradients = timeline.iter().filter(|(id, _)| roles.get(*id) == Role::Gradient);
+    let recorded = gradients.filter(|(_, one)| one.alloc.is_some());
+    let cleared: BTreeSet<IterationIndex> =
+        recorded.filter_map(|(_, one)| program.iteration_of(freed_outside(one)?)).collect();
+    let runs_backward = |iteration: &&Iteration| {
+        let phases = program.phases.get(iteration.start.position()..iteration.end.position());
+        phases.is_some_and(|phases| phases.contains(&Phase::Backward))
+    };
+    let backward = program.iterations.iter().filter(runs_backward).count();
+    cleared.len() >= CLEARED.get() && cleared.len() * 2 >= backward
 }

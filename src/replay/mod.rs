@@ -40,6 +40,7 @@ pub use error::TuningError;
 pub use held::{Homeless, segments_at, tiled_segments_at};
 pub use player::Recorded;
 pub use proof::{Call, Difference, DifferenceKind, Proof};
+pub use rounding::is_small_request;
 pub use scenario::{Forecast, Scenario};
 pub use script::Script;
 pub use tuning::{Change, Tuning, changes};

@@ -15,6 +15,11 @@ const OWN_SEGMENT: u64 = 10 << 20;
 /// The unit of their segments.
 const SEGMENT_UNIT: u64 = 2 << 20;
 
+/// Whether a request is served by the small pool.
+pub fn is_small_request(rounded: Bytes) -> bool {
+    rounded.get() <= SMALL_REQUEST
+}
+
 /// The bytes that a request occupies at least.
 pub(super) fn round(requested: Bytes, tuning: &Tuning) -> u64 {
     let size = requested.get();

@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 use super::claim::{Besides, Claim, Mending, Place, Telling, Worth, related};
 use super::{declare_rule, measure};
 use crate::facts::Facts;
-use crate::finding::{Excuse, Finding, Related, Value};
+use crate::finding::{Excuse, Finding, Related, Severity, Value};
 use crate::lives::{Change, Changes};
 use crate::program::{Phase, Step};
 use crate::role::Role;
@@ -82,7 +82,10 @@ fn newer<'f>(facts: &'f Facts<'f>) -> Option<Claim<'f>> {
     let sure = confidence(facts, cause, &steps);
     let bytes = facts.bytes(&about);
     let told = move |worth: &Worth| tell(facts, &kept, cause, (&steps, zeroed), worth);
-    Some(Claim::new(&MissingZeroGrad::META, about, mending, told).holding(bytes).sure(sure))
+    // Of an optimizer that leaves no mark it is not known what it has, and when it steps.
+    let most = if facts.program.steps.is_empty() { Severity::Warning } else { Severity::Error };
+    let claim = Claim::new(&MissingZeroGrad::META, about, mending, told);
+    Some(claim.holding(bytes).sure(sure).at_most(most))
 }
 
 /// The calls that begin after an event.
@@ -251,6 +254,11 @@ fn step_line(facts: &Facts, steps: &[Step], zeroed: usize, place: &Place) -> Opt
     related(facts, facts.site(stack), place, message)
 }
 
+/// Updates of the parameters: of an optimizer that leaves no mark it is known where they must be, not that they are steps.
+fn updates(facts: &Facts, many: usize) -> String {
+    count(many, if facts.program.steps.is_empty() { "backward pass" } else { "optimizer step" })
+}
+
 fn zero_grads(zeroed: usize) -> String {
     if zeroed == 0 {
         "not one zero_grad".to_owned()
@@ -273,7 +281,7 @@ fn evidence(facts: &Facts, kept: &[Kept], steps: &[Step], zeroed: usize) -> Vec<
         measure(
             "optimizer-steps",
             Value::Count(steps.len() as u64),
-            format!("{} since, {}", count(steps.len(), "optimizer step"), zero_grads(zeroed)),
+            format!("{} since, {}", updates(facts, steps.len()), zero_grads(zeroed)),
         ),
         measure("zero-grad-calls", Value::Count(zeroed as u64), String::new()),
         measure(

@@ -14,7 +14,7 @@ use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, StackId,
 declare_rule! {
     /// The same optimizer state is allocated again and again.
     OptimizerStateRegrowth = "optimizer-state-regrowth", Leak, Error,
-    needs: [History, Stacks, Optimizer],
+    needs: [History, Stacks, Updates],
     summary: "the same optimizer state is allocated again and again",
 }
 
@@ -135,7 +135,9 @@ fn regrown<'a>(facts: &'a Facts) -> &'a [StateMaking] {
     });
     // Of a recording that begins late, what is older may be state, too.
     let knows_first = facts.evidence.first_iteration().is_ok();
-    let meant = new_groups(facts, makings) || (knows_first && has_parameters_for_all(facts, makings));
+    let meant = new_groups(facts, makings)
+        || (knows_first && has_parameters_for_all(facts, makings))
+        || (knows_first && is_kept_by_every_step(facts, makings));
     if makings.len() < 2 || !alike || meant || new_models.count() * 2 >= makings.len() {
         &[]
     } else {
@@ -158,7 +160,7 @@ fn new_groups(facts: &Facts, makings: &[StateMaking]) -> bool {
 /// heads, members of an ensemble), make theirs in the first step of each. How much a parameter needs the first step shows, by the gradients that it has.
 fn has_parameters_for_all(facts: &Facts, makings: &[StateMaking]) -> bool {
     let (Some(first), Some(last)) = (makings.first(), makings.last()) else { return false };
-    let Some(step) = facts.program.steps.get(first.step) else { return false };
+    let Some(step) = facts.updates().get(first.step) else { return false };
     let ids = |role: Role| facts.with_role(role).map(|(id, _)| id).collect::<Vec<_>>();
     let before_it =
         |id: &&AllocationId| facts.timeline.allocation(**id).is_some_and(|one| one.alive_after(step.start));
@@ -172,6 +174,17 @@ fn has_parameters_for_all(facts: &Facts, makings: &[StateMaking]) -> bool {
         with_gradient > 0 && alive * with_gradient <= needed.count(bytes) * parameters.count(bytes)
     };
     !kept.is_empty() && Sizes::of(facts, kept.iter().chain(&last.tensors)).mostly(fits)
+}
+
+/// Whether a step of the program's own makes a set every time and lets go of none: something that the optimizer files away, which
+/// grows like any other list. An optimizer that is made anew makes its state in its first step alone.
+fn is_kept_by_every_step(facts: &Facts, makings: &[StateMaking]) -> bool {
+    let (Some(first), Some(last)) = (makings.first(), makings.last()) else { return false };
+    let innermost = making_place(facts, last)
+        .and_then(|(stack, frame)| Some((facts.frames.python(stack).last()?, frame)));
+    let every = last.step - first.step + 1 == makings.len() && makings.len() >= HABIT.get();
+    let kept = |making: &StateMaking| making.tensors.iter().all(|id| outlives(facts, *id, last));
+    every && innermost.is_some_and(|(inner, user)| *inner == user) && makings.iter().all(kept)
 }
 
 fn outlives(facts: &Facts, id: AllocationId, last: &StateMaking) -> bool {

@@ -126,7 +126,7 @@ fn let_it_fit(fitting: &Trial) -> String {
 /// Whether another setting would have got the memory, and if none, why; nothing where the replay cannot tell.
 fn tried(facts: &Facts, failure: &Failure, fitting: Option<&Trial>) -> Option<Measure> {
     let (trials, capacity) = (facts.trials()?, facts.replay.failure?.capacity);
-    let needed = failure.reserved - failure.free + failure.wanted;
+    let needed = failure.in_use + failure.wanted;
     let text = match fitting {
         Some(fitting) => {
             let peak = fitting.forecast.peak_reserved.bytes;
@@ -231,7 +231,7 @@ fn named(role: Role) -> &'static str {
 }
 
 fn evidence(facts: &Facts, failure: &Failure, cause: Cause, standing: &Standing) -> Vec<Measure> {
-    let Failure { wanted, reserved, free, largest, pieces, .. } = *failure;
+    let Failure { wanted, reserved, in_use, free, largest, pieces, .. } = *failure;
     let held: Vec<String> = standing
         .iter()
         .take(ROLES_NAMED)
@@ -252,7 +252,7 @@ fn evidence(facts: &Facts, failure: &Failure, cause: Cause, standing: &Standing)
         measure("reserved", Value::Bytes(reserved), format!("{reserved} reserved")),
         measure("free", Value::Bytes(free), format!("{free} of that free in {}", count(pieces, "piece"))),
         measure("largest-piece", Value::Bytes(largest), format!("the largest {largest}")),
-        measure("in-use", Value::Bytes(reserved - free), format!("in use: {}", held.join(", "))),
+        measure("in-use", Value::Bytes(in_use), format!("in use: {}", held.join(", "))),
         measure("left-on-device", Value::Bytes(left), outside),
         measure("failures", Value::Count(failures as u64), more),
     ]

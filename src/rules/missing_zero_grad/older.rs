@@ -76,8 +76,8 @@ fn older(facts: &Facts) -> Option<Older> {
     (kept.len() >= 2).then_some(Older { kept, added })
 }
 
-/// By size, what is older than the recording and still there at its end, gradients first. Nothing where some of a size go: those
-/// are cleared.
+/// By size, what is older than the recording and still there at its end, gradients first. Nothing where more of a size go than come
+/// and stay: those are cleared. (An optimizer that binds its state anew gives back as many as it makes.)
 fn standing(facts: &Facts) -> Option<BTreeMap<Bytes, Vec<AllocationId>>> {
     let mut standing: BTreeMap<Bytes, Vec<AllocationId>> = BTreeMap::new();
     let mut gone: BTreeMap<Bytes, usize> = BTreeMap::new();
@@ -87,6 +87,13 @@ fn standing(facts: &Facts) -> Option<BTreeMap<Bytes, Vec<AllocationId>>> {
             Some(_) => *gone.entry(one.bytes).or_default() += 1,
         }
     }
+    for (_, one) in facts.timeline.iter().filter(|(_, one)| one.alloc.is_some() && one.given_back().is_none())
+    {
+        if let Some(left) = gone.get_mut(&one.bytes) {
+            *left = left.saturating_sub(1);
+        }
+    }
+    gone.retain(|_, left| *left > 0);
     standing.retain(|bytes, blocks| blocks.len() >= 2 && !gone.contains_key(bytes));
     for blocks in standing.values_mut() {
         blocks.sort_by_key(|id| match facts.role(*id) {
