@@ -48,7 +48,8 @@ mod tests {
     #[test]
     fn what_stands_in_a_branch_is_doubted_and_nothing_else() {
         let branch = Branch { file: "/job/train.py".to_owned(), line: 7, end: 9 };
-        let modelled = Modelled { branches: vec![branch], ..Modelled::default() };
+        let mut modelled = Modelled::default();
+        modelled.branches.push(branch);
         let snapshot = Snapshot { modelled: Some(modelled), ..Snapshot::default() };
         let input = Input::of("train".to_owned(), snapshot);
         let mut findings = [found(6), found(8)];

@@ -36,6 +36,9 @@ from .known import Known, address_of
 #: do so rarely. Where each element is looked at once, also others are read as far as whole ones.
 MOST_WHOLE = 1 << 22
 MOST_OTHERS = 1 << 14
+#: Bytes of larger results that are computed all the same, as long as everything that they are made from is known and each
+#: element is looked at once: masks and labels are made of whole values and of others alike. What is written takes memory.
+MOST_WRITTEN = 2 << 30
 #: Bytes of a copy to the device that is made (`standin/copy.rs`).
 MOST_TO_DEVICE = 16 << 20
 
@@ -57,7 +60,7 @@ WITHOUT = {
 WITHOUT |= {"record_stream", "resize_", "is_pinned", "_pin_memory", "requires_grad_", "detach_", "as_strided_"}
 WITHOUT |= {"squeeze_", "unsqueeze_", "transpose_", "t_", "swapaxes_", "swapdims_"}
 #: Operators made of others that decide by values, or hand them out: it is these that are looked at.
-MADE_OF_OTHERS = {"item", "is_nonzero", "nonzero_numpy", "argwhere", "coalesce", "allclose", "cpu", "cuda"}
+MADE_OF_OTHERS = {"item", "is_nonzero", "nonzero_numpy", "argwhere", "coalesce", "allclose", "cpu", "cuda", "multinomial", "histc"}
 #: Operators that hand a value to the script.
 READS = {"_local_scalar_dense"}
 #: Operators that move values as they are.
@@ -65,21 +68,8 @@ COPIES = {"_to_copy", "copy_"}
 #: Operators after which a tensor holds nothing of what it held.
 OVERWRITES = {"copy_", "zero_", "fill_", "normal_", "uniform_", "random_", "bernoulli_"}
 #: Operators that look at each element once; others of this kind PyTorch marks itself.
-ONCE = {
-    "all",
-    "any",
-    "sum",
-    "mean",
-    "prod",
-    "amax",
-    "amin",
-    "max",
-    "min",
-    "argmax",
-    "argmin",
-    "linalg_vector_norm",
-    "norm",
-}
+ONCE = {"all", "any", "sum", "mean", "prod", "amax", "amin", "max", "min", "argmax", "argmin", "linalg_vector_norm", "norm"}
+ONCE |= {"eye", "tril", "triu", "arange", "linspace", "ones", "full", "_to_copy", "clone", "cat", "stack", "repeat", "index"}
 #: What holds of values that are unknown.
 HOLDS = {"all": True, "_is_all_true": True, "any": False, "_is_any_true": False}
 
@@ -124,6 +114,7 @@ class Values:
         self._kernels: list[Any] = []
         #: Where random numbers on the device have got to.
         self._random: Any = None
+        self._written = 0
 
     def begin(self) -> None:
         """Has PyTorch call this for every operator of this thread, and of the backward passes that it begins."""
@@ -173,9 +164,9 @@ class Values:
         result = function.overload(*args, **kwargs)
         results = _tensors(result) or _tensors([args[place] for place in function.written if place < len(args)])
         if any(tensor.is_cuda for tensor in results):
+            is_small = all(map(_is_small, results)) or (is_known and self._is_worth_it(function, results))
             with torch.no_grad():
-                made = self._made(function, args, kwargs, results)
-                is_small = all(map(_is_small, results))
+                made = self._made(function, args, kwargs, results) if is_small else []
                 for tensor, value in zip(results, made or [None] * len(results) if is_small else []):
                     if tensor.is_cuda:
                         _put(tensor, value, given, is_known)
@@ -187,10 +178,17 @@ class Values:
         self._known.note(results, is_known)
         return result
 
+    def _is_worth_it(self, function: _Function, results: list[Any]) -> bool:
+        """Whether results are computed although they are not small."""
+        if not function.looks_once or function.is_random or not all(_is_small(one, MOST_WHOLE) for one in results):
+            return False
+        self._written += sum(one.numel() * one.element_size() for one in results)
+        return self._written <= MOST_WRITTEN
+
     def _made(self, function: _Function, args: Any, kwargs: Any, results: list[Any]) -> list[Any]:
         """What results hold, if it is little work to compute it."""
         most = MOST_WHOLE if function.looks_once else MOST_OTHERS
-        if not all(map(_is_small, results)) or not all(_is_small(one, most) for one in _tensors((args, kwargs))):
+        if not all(_is_small(one, most) for one in _tensors((args, kwargs))):
             return []
         try:
             return _tensors(self._computed(function, args, kwargs)) or results
