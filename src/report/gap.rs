@@ -128,3 +128,20 @@ fn some(names: &[String], detail: Detail) -> String {
     }
     shown.join(", ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::snapshot::Branch;
+
+    #[test]
+    fn what_a_program_decided_without_values_is_listed() {
+        let branch = |line| Branch { file: "train.py".to_owned(), line, end: line };
+        let mut modelled = Modelled::default();
+        modelled.branches.extend((1..=7).map(branch));
+        let words = model_words(&modelled, Detail::Normal);
+        assert!(words.contains("decided by some of them at train.py:1, train.py:2, "), "{words}");
+        assert!(words.ends_with("train.py:5, 2 more"), "{words}");
+        assert!(!model_words(&Modelled::default(), Detail::Normal).contains("decided"));
+    }
+}
