@@ -22,6 +22,8 @@ pub(crate) struct Network {
     pub(crate) hidden: i64,
     pub(crate) projected: i64,
     pub(crate) layers: i64,
+    /// Whether it leaves values out between its layers.
+    pub(crate) drops: bool,
 }
 
 /// A batch of sequences.
@@ -41,6 +43,8 @@ struct Shape {
 static NETWORKS: Mutex<Table<Network>> = Mutex::new(Table::new());
 static SEQUENCES: Mutex<Table<Sequences>> = Mutex::new(Table::new());
 static SHAPES: Mutex<Table<Shape>> = Mutex::new(Table::new());
+/// Whether a description of dropout leaves anything out.
+static DROPOUTS: Mutex<Table<bool>> = Mutex::new(Table::new());
 
 /// `CUDNN_STATUS_BAD_PARAM`.
 const INVALID: Status = 2000;
@@ -127,9 +131,17 @@ calls! {
     "cudnnDestroyRNNDataDescriptor"(handle: Handle) { lock(&SEQUENCES).remove(handle); DONE }
     "cudnnCreateTensorDescriptor"(place: Out<Handle>) { place.set(lock(&SHAPES).add(Shape::default())); DONE }
     "cudnnDestroyTensorDescriptor"(handle: Handle) { lock(&SHAPES).remove(handle); DONE }
+    "cudnnSetDropoutDescriptor"(described: Handle, _handle: Handle, share: f32) {
+        *lock(&DROPOUTS).entry(described) = share > 0.0;
+        DONE
+    }
+    "cudnnRestoreDropoutDescriptor"(described: Handle, _handle: Handle, share: f32) {
+        *lock(&DROPOUTS).entry(described) = share > 0.0;
+        DONE
+    }
     "cudnnSetRNNDescriptor_v8"(
         handle: Handle, _algorithm: i32, cell: i32, biases: i32, directions: i32, _input_mode: i32, kind: i32, _precision: i32, _math: i32,
-        input: i32, hidden: i32, projected: i32, layers: i32, _dropout: Handle, _flags: u32,
+        input: i32, hidden: i32, projected: i32, layers: i32, dropout: Handle, _flags: u32,
     ) {
         let gates = usize::try_from(cell).ok().and_then(|cell| GATES.get(cell)).copied().unwrap_or(1);
         *lock(&NETWORKS).entry(handle) = Network {
@@ -142,6 +154,7 @@ calls! {
             // cuDNN takes a projection as large as the state for none.
             projected: if projected == hidden { 0 } else { projected.into() },
             layers: layers.into(),
+            drops: lock(&DROPOUTS).get(dropout).copied().unwrap_or(false),
         };
         DONE
     }
@@ -215,6 +228,7 @@ mod tests {
             hidden: 7,
             projected: 0,
             layers: 2,
+            drops: false,
         };
         let mut matrices = Vec::new();
         let mut biases = Vec::new();

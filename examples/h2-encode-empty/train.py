@@ -1,8 +1,5 @@
 """Sentence embeddings: texts are sorted by length, longest first, so every batch is a little shorter than the last."""
-import os
 import sys
-
-os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import torch
 import torch.nn as nn

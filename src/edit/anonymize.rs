@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 
 use super::{methods, native, public};
 use crate::frames::{Frames, Owner};
-use crate::snapshot::{Excerpt, Frame, Particulars, Snapshot, Stacks};
+use crate::snapshot::{Excerpt, Frame, Modelled, Particulars, Snapshot, Stacks};
 use crate::unit::{FrameId, Index, StackId, StringId, StringInterner};
 
 /// Replaces every name that says something of the user.
@@ -51,7 +51,7 @@ pub fn anonymize(snapshot: Snapshot) -> Snapshot {
         anonymous.annotations.extend(name.map(|name| crate::snapshot::Annotation { name, ..*annotation }));
     }
     anonymous.excerpt = snapshot.excerpt.clone().map(|excerpt| names.excerpt(&snapshot, &frames, excerpt));
-    anonymous.modelled = snapshot.modelled.clone();
+    anonymous.modelled = snapshot.modelled.clone().map(|modelled| names.modelled(modelled));
     anonymous.strings = names.strings;
     anonymous.streams = snapshot.streams;
     anonymous.gaps = snapshot.gaps;
@@ -112,6 +112,13 @@ impl Names {
         let (name, file) = self.place(place, frames.owner(id), public);
         let (name, file) = (self.strings.intern(&name)?, self.strings.intern(&file)?);
         Some(Frame { name, file, line: frame.line })
+    }
+
+    fn modelled(&mut self, mut modelled: Modelled) -> Modelled {
+        for branch in &mut modelled.branches {
+            branch.file = self.path(&branch.file, Owner::User, None);
+        }
+        modelled
     }
 
     /// A function and the file that it stands in.

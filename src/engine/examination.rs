@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::{Input, Plan, Recording, budget, finish, inherited, threads};
+use super::{Input, Plan, Recording, budget, finish, inherited, threads, undecided};
 use crate::facts::Facts;
 use crate::finding::{Absent, Finding, Group, Hidden, Silence, Skipped};
 use crate::picture::Picture;
@@ -82,6 +82,7 @@ pub fn examine(input: &Input, plan: &Plan) -> Examination {
     }
     let Examined { mut findings, skipped, judged, pictures } = examined;
     inherited::add(input, &mut findings, plan);
+    undecided::doubt(input, &mut findings);
     finish(&mut findings, plan);
     let rules = plan.names().collect();
     Examination {

@@ -15,6 +15,7 @@ mod recording;
 mod remedies;
 mod report;
 mod threads;
+mod undecided;
 mod witness;
 
 pub use examination::{Examination, examine};

@@ -15,18 +15,24 @@ pub(super) fn all(recording: &Recording, detail: Detail) -> Vec<(&'static str, S
     let modelled = recording
         .modelled
         .iter()
-        .map(|model| ("modelled", format!("a GPU's own: this is {}", model_words(model))));
+        .map(|model| ("modelled", format!("a GPU's own: this is {}", model_words(model, detail))));
     let gaps = recording.gaps.iter().map(|gap| (kind(gap), describe(gap, detail)));
     excerpt.chain(modelled).chain(gaps).collect()
 }
 
 /// What is not known of a GPU that was not there.
-fn model_words(model: &Modelled) -> String {
+fn model_words(model: &Modelled, detail: Detail) -> String {
     let sizes = match &*model.sizes_not_known {
         [] => String::new(),
         names => format!("; what these need is left out: {}", names.join(", ")),
     };
-    format!("{model}, values that kernels compute are not known{sizes}")
+    let places: Vec<String> =
+        model.branches.iter().map(|one| shown_name(&format!("{}:{}", one.file, one.line))).collect();
+    let branches = match &*places {
+        [] => String::new(),
+        places => format!(", and the program decided by some of them at {}", some(places, detail)),
+    };
+    format!("{model}, values that large kernels compute are not known{branches}{sizes}")
 }
 
 /// So many iterations are needed to tell what happens in each of them from what happened once.
@@ -108,11 +114,34 @@ pub(super) fn disagreements(agreement: &Agreement) -> Vec<(&'static str, String)
 }
 
 fn listed(names: &[(String, usize)], detail: Detail) -> String {
+    let names: Vec<String> =
+        names.iter().map(|(name, times)| format!("`{}` ({times}x)", shown_name(name))).collect();
+    some(&names, detail)
+}
+
+/// As many as are wanted.
+fn some(names: &[String], detail: Detail) -> String {
     let most = if detail == Detail::Verbose { usize::MAX } else { MOST_NAMES };
-    let mut shown: Vec<String> =
-        names.iter().take(most).map(|(name, times)| format!("`{}` ({times}x)", shown_name(name))).collect();
+    let mut shown: Vec<String> = names.iter().take(most).cloned().collect();
     if names.len() > shown.len() {
         shown.push(format!("{} more", names.len() - shown.len()));
     }
     shown.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::snapshot::Branch;
+
+    #[test]
+    fn what_a_program_decided_without_values_is_listed() {
+        let branch = |line| Branch { file: "train.py".to_owned(), line, end: line };
+        let mut modelled = Modelled::default();
+        modelled.branches.extend((1..=7).map(branch));
+        let words = model_words(&modelled, Detail::Normal);
+        assert!(words.contains("decided by some of them at train.py:1, train.py:2, "), "{words}");
+        assert!(words.ends_with("train.py:5, 2 more"), "{words}");
+        assert!(!model_words(&Modelled::default(), Detail::Normal).contains("decided"));
+    }
 }

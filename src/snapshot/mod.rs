@@ -23,7 +23,7 @@ pub use error::SnapshotError;
 pub use excerpt::{
     DEEPEST as DEEPEST_INHERITED, Excerpt, Inherited, InheritedPlace, MOST_FINDINGS as MOST_INHERITED,
 };
-pub use modelled::Modelled;
+pub use modelled::{Branch, Modelled};
 pub use stacks::{Frame, Stacks};
 
 use std::io::{self, Read, Write};

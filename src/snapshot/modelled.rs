@@ -10,14 +10,29 @@ use serde::{Deserialize, Serialize};
 use crate::unit::{Bytes, count};
 
 /// The version of the text.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Longer texts are not read.
 const LONGEST: usize = 1 << 20;
 /// No function of CUDA's has a longer name; the longest has 65 letters.
 const LONGEST_NAME: usize = 200;
+/// The longest path of Linux, and more branches than the recorder writes.
+const LONGEST_PATH: usize = 4096;
+const MOST_BRANCHES: usize = 1000;
+
+/// A statement of the program that went one way or the other by a value that nobody computed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Branch {
+    /// Its file, as stacks name it.
+    pub file: String,
+    /// Its first line.
+    pub line: u32,
+    /// Its last line: what stands in between is done or not.
+    pub end: u32,
+}
 
 /// A recording of a program that ran without a GPU: its allocator worked, its kernels computed nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Modelled {
     version: u32,
@@ -25,6 +40,8 @@ pub struct Modelled {
     devices: u32,
     /// The memory of each, in bytes.
     bytes: u64,
+    /// Where the program decided by values that were not computed: on a GPU it may take another way there.
+    pub branches: Vec<Branch>,
     /// Functions that were asked how much room they need, and whose answer nobody knows: they got none.
     pub sizes_not_known: Vec<String>,
     /// Functions that failed because there was no GPU.
@@ -42,7 +59,14 @@ impl Modelled {
         let is_name = |name: &String| {
             name.len() <= LONGEST_NAME && name.chars().all(|letter| letter.is_ascii_graphic())
         };
-        (modelled.version == VERSION && names.all(is_name)).then_some(modelled)
+        let is_branch = |branch: &Branch| {
+            branch.file.len() <= LONGEST_PATH
+                && !branch.file.chars().any(char::is_control)
+                && branch.line <= branch.end
+        };
+        let are_branches =
+            modelled.branches.len() <= MOST_BRANCHES && modelled.branches.iter().all(is_branch);
+        (modelled.version == VERSION && names.all(is_name) && are_branches).then_some(modelled)
     }
 
     /// The text of the key.
@@ -64,14 +88,16 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_and_nothing_else() {
-        let text = r#"{"version":1,"devices":1,"bytes":85899345920,"sizes_not_known":["cusolverDnSpotrf_bufferSize"],"refused":[]}"#;
+        let text = r#"{"version":2,"devices":1,"bytes":85899345920,"branches":[{"file":"/job/train.py","line":7,"end":9}],"sizes_not_known":["cusolverDnSpotrf_bufferSize"],"refused":[]}"#;
         let modelled = Modelled::read(text).unwrap();
         assert_eq!(modelled.text(), text);
         assert_eq!(modelled.to_string(), "modelled without a GPU (1 device of 80 GiB)");
         for other in [
-            text.replace("\"version\":1", "\"version\":2"),
+            text.replace("\"version\":2", "\"version\":1"),
             text.replace("cusolver", "cu\\u001b solver"),
             text.replace("\"refused\":[]", "\"refused\":[],\"more\":1"),
+            text.replace("\"end\":9", "\"end\":6"),
+            text.replace("/job/", "/job\\u0007/"),
             text.replace('}', ""),
         ] {
             assert_eq!(Modelled::read(&other), None, "{other}");

@@ -73,26 +73,29 @@ def mark(torch: Any) -> None:
     core = _core
     if core is None:
         return
+    from .known import Known
     from .values import Values, without_us
 
     memory = torch.cuda.memory
     snapshot = memory._snapshot
+    known = Known()
 
     @functools.wraps(snapshot)
     def _snapshot(*args: Any, **kwargs: Any) -> Any:
         taken = snapshot(*args, **kwargs)
         without_us(taken)
-        taken["memlint_record"] = _marker(core)
+        taken["memlint_record"] = _marker(core, known.branches())
         return taken
 
     memory._snapshot = _snapshot
     # To the end of the process.
-    Values().__enter__()
+    Values(known).begin()
 
 
-def _marker(core: ctypes.CDLL) -> str:
+def _marker(core: ctypes.CDLL, branches: list[dict[str, Any]]) -> str:
     """What a snapshot says of the GPU that was not there (`src/snapshot/modelled.rs`)."""
-    told = {"version": 1, **_model, "sizes_not_known": _called(core, "sizes"), "refused": _called(core, "refused")}
+    told: dict[str, Any] = {"version": 2, **_model, "branches": branches}
+    told.update(sizes_not_known=_called(core, "sizes"), refused=_called(core, "refused"))
     return json.dumps(told)
 
 

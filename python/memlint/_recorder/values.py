@@ -2,8 +2,15 @@
 
 Programs decide by values: a loop ends when a sequence does, a mask selects rows, a loss that is not finite is skipped. What
 they read is small, and so is what it is computed from. Device memory is host memory there, so small operators are carried
-out on CPU views of it; what large ones would compute stays zero, or what was there before. Memory is allocated by PyTorch's
-CUDA operators all the same: only results are filled in, and sizes that hang on values (`nonzero`) are taken from the CPU.
+out on CPU views of it; what large ones would compute is unknown (`known`), and zero where it can be read. Memory is allocated
+by PyTorch's CUDA operators all the same: only results are filled in, and sizes that hang on values (`nonzero`) are taken
+from the CPU.
+
+What is asked of unknown values holds: `all` is true and `any` is false, so that a program's checks pass, and its loops end.
+
+PyTorch calls this as the kernels of a dispatch key that nothing else uses, above autograd and all the others. A
+`TorchDispatchMode` would be simpler and change the program: formulas of backward passes choose other operators where one is
+entered, and every tensor that autograd keeps would get a Python object, which moves the collection of garbage.
 
 Always: stacks show nothing of this (`without_us`), the script's random numbers are its own, and an operator that the CPU
 has not is left out.
@@ -11,38 +18,60 @@ has not is left out.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
+import functools
 import gc
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
-from torch import Tag, Tensor, as_strided, device, empty, frombuffer, get_rng_state, nn, set_rng_state, uint8
+import torch
+from torch import Tensor, nn
 from torch.cuda import is_current_stream_capturing
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
 
+from .known import Known, address_of
+
 #: Elements of a tensor that is computed with: of whole and truth values, which index, count and mask, and of others, which
-#: do so rarely.
+#: do so rarely. Where each element is looked at once, also others are read as far as whole ones.
 MOST_WHOLE = 1 << 22
 MOST_OTHERS = 1 << 14
+#: Bytes of larger results that are computed all the same, as long as everything that they are made from is known and each
+#: element is looked at once: masks and labels are made of whole values and of others alike. What is written takes memory.
+MOST_WRITTEN = 2 << 30
+#: Bytes of a copy to the device that is made (`standin/copy.rs`).
+MOST_TO_DEVICE = 16 << 20
 
-#: Operators whose result's size hangs on values; those of `aten` alone, as all below.
-SIZED = {"nonzero", "masked_select", "_unique2", "unique_dim", "unique_consecutive", "bincount", "repeat_interleave"}
-#: Operators that take masks, which select by them.
-MASKED = {"index", "index_put_", "_index_put_impl_", "index_put"}
-#: Operators that compute nothing.
+#: The key, which PyTorch keeps for tests of its dispatcher.
+KEY = "TESTING_ONLY_GenericMode"
+#: Operators whose result's size hangs on values. PyTorch's other operators call them, too, so it is their kernels that are ours.
+SIZED = {"nonzero", "_unique2", "unique_dim", "unique_consecutive", "bincount", "repeat_interleave"}
+#: Operators that compute nothing, and views.
 WITHOUT = {
     "empty",
     "empty_strided",
     "empty_like",
     "new_empty",
     "new_empty_strided",
-    "detach",
-    "alias",
     "lift_fresh",
     "set_",
+    "_unsafe_view",
 }
-WITHOUT |= {"_local_scalar_dense", "record_stream", "resize_", "is_pinned", "_pin_memory"}
+WITHOUT |= {"record_stream", "resize_", "is_pinned", "_pin_memory", "requires_grad_", "detach_", "as_strided_"}
+WITHOUT |= {"squeeze_", "unsqueeze_", "transpose_", "t_", "swapaxes_", "swapdims_"}
+#: Operators made of others that decide by values, or hand them out: it is these that are looked at.
+MADE_OF_OTHERS = {"item", "is_nonzero", "nonzero_numpy", "argwhere", "coalesce", "allclose", "cpu", "cuda", "multinomial", "histc"}
+#: Operators that hand a value to the script.
+READS = {"_local_scalar_dense"}
+#: Operators that move values as they are.
+COPIES = {"_to_copy", "copy_"}
+#: Operators after which a tensor holds nothing of what it held.
+OVERWRITES = {"copy_", "zero_", "fill_", "normal_", "uniform_", "random_", "bernoulli_"}
+#: Operators that look at each element once; others of this kind PyTorch marks itself.
+ONCE = {"all", "any", "sum", "mean", "prod", "amax", "amin", "max", "min", "argmax", "argmin", "linalg_vector_norm", "norm"}
+ONCE |= {"eye", "tril", "triu", "arange", "linspace", "ones", "full", "_to_copy", "clone", "cat", "stack", "repeat", "index"}
+#: What holds of values that are unknown.
+HOLDS = {"all": True, "_is_all_true": True, "any": False, "_is_any_true": False}
 
 #: Kinds of tensors whose memory is theirs alone.
 PLAIN = (Tensor, nn.Parameter)
@@ -52,9 +81,9 @@ def _tensors(values: Any) -> list[Any]:
     return [value for value in tree_flatten(values)[0] if isinstance(value, Tensor)]
 
 
-def _is_small(tensor: Any) -> bool:
+def _is_small(tensor: Any, most_others: int = MOST_OTHERS) -> bool:
     is_other = tensor.dtype.is_floating_point or tensor.dtype.is_complex
-    return type(tensor) in PLAIN and tensor.numel() <= (MOST_OTHERS if is_other else MOST_WHOLE)
+    return type(tensor) in PLAIN and tensor.numel() <= (most_others if is_other else MOST_WHOLE)
 
 
 def _view(tensor: Any) -> Any:
@@ -62,82 +91,222 @@ def _view(tensor: Any) -> Any:
     storage = tensor.untyped_storage()
     count = storage.nbytes() // tensor.element_size()
     if not count or not storage.data_ptr():
-        return empty(tensor.shape, dtype=tensor.dtype)
+        return torch.empty(tensor.shape, dtype=tensor.dtype)
     memory = (ctypes.c_char * (count * tensor.element_size())).from_address(storage.data_ptr())
-    flat = frombuffer(memory, dtype=uint8).view(tensor.dtype)
-    return as_strided(flat, tensor.shape, tensor.stride(), tensor.storage_offset())
+    flat = torch.frombuffer(memory, dtype=torch.uint8).view(tensor.dtype)
+    return torch.as_strided(flat, tensor.shape, tensor.stride(), tensor.storage_offset())
 
 
 def _on_cpu(value: Any) -> Any:
-    if isinstance(value, Tensor) and value.is_cuda:
-        return _view(value)
-    if isinstance(value, device) and value.type == "cuda":
-        return device("cpu")
+    if isinstance(value, Tensor):
+        return _view(value) if value.is_cuda else value.detach()
+    if isinstance(value, torch.device) and value.type == "cuda":
+        return torch.device("cpu")
     return None if type(value).__name__ == "Generator" else value
 
 
-def _computed(function: Any, args: Any, kwargs: Any) -> Any:
-    """What the CPU makes of it."""
-    state = get_rng_state() if Tag.nondeterministic_seeded in function.tags else None
-    try:
-        return function(*tree_map(_on_cpu, args), **tree_map(_on_cpu, kwargs))
-    finally:
-        if state is not None:
-            set_rng_state(state)
+class Values:
+    """Fills results in, from the moment at which it begins."""
 
+    def __init__(self, known: Known) -> None:
+        self._known = known
+        self._key = torch._C._dispatch_key_parse(KEY)
+        self._kernels: list[Any] = []
+        #: Where random numbers on the device have got to.
+        self._random: Any = None
+        self._written = 0
 
-def _selected(mask: Any) -> list[Any]:
-    """A mask as the places it selects, on its device."""
-    rows = _view(mask) if mask.is_cuda else mask
-    return [row.to(mask.device) for row in rows.nonzero(as_tuple=True)]
+    def begin(self) -> None:
+        """Has PyTorch call this for every operator of this thread, and of the backward passes that it begins."""
+        everything = torch._C._dispatch_library("IMPL", "_", KEY)
+        everything.fallback_fallthrough(KEY)
+        ours = torch._C._dispatch_library("IMPL", "aten", KEY)
+        cuda = torch._C._dispatch_library("IMPL", "aten", "CUDA")
+        sparse = torch._C._dispatch_library("IMPL", "aten", "SparseCUDA")
+        # Kept: what a library registers ends with it.
+        self._kernels += [everything, ours, cuda, sparse]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for schema in torch._C._jit_get_all_schemas():
+                space, _, name = schema.name.partition("::")
+                if space != "aten" or not _has_tensors(schema):
+                    continue
+                full = f"{name}.{schema.overload_name}" if schema.overload_name else name
+                function = _Function(name, schema)
+                if name in SIZED and _has_kernel(schema, "CUDA"):
+                    cuda.impl(full, "CUDA", functools.partial(self._sized, function))
+                if name == "_coalesce":
+                    sparse.impl(full, "SparseCUDA", functools.partial(self._coalesced, function))
+                if not _is_passed_over(name, schema):
+                    ours.impl(full, KEY, functools.partial(self._called, function))
+        torch._C._dispatch_tls_set_dispatch_key_included(self._key, True)
 
-
-class Values(TorchDispatchMode):
-    """Fills results in, as long as it is entered."""
-
-    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def _called(self, function: _Function, *args: Any, **kwargs: Any) -> Any:
         # What is made in here and gone again must not bring the script's next collection of garbage forward.
         collects = gc.isenabled()
         gc.disable()
+        exclude = torch._C._dispatch_tls_set_dispatch_key_excluded
+        exclude(self._key, True)
         try:
-            return self._call(function, args, kwargs or {})
+            return self._call(function, args, kwargs)
         finally:
+            exclude(self._key, False)
             if collects:
                 gc.enable()
 
-    def _call(self, function: Any, args: Any, kwargs: Any) -> Any:
-        space, _, name = function._schema.name.partition("::")
-        if space != "aten" or name in WITHOUT or function.is_view or is_current_stream_capturing():
-            return function(*args, **kwargs)
-        given = _tensors((args, kwargs))
-        is_small = all(map(_is_small, given))
-        if name in SIZED and is_small and any(tensor.is_cuda for tensor in given):
-            made = _computed(function, args, kwargs)
-            return tree_map(lambda value: value.to(given[0].device) if isinstance(value, Tensor) else value, made)
-        if name in MASKED:
-            args = _without_masks(args)
-        result = function(*args, **kwargs)
-        results = _tensors(result)
-        if is_small and all(map(_is_small, results)) and any(tensor.is_cuda for tensor in results):
-            with contextlib.suppress(Exception):
-                _fill(function, args, kwargs, given, results)
+    def _call(self, function: _Function, args: Any, kwargs: Any) -> Any:
+        if is_current_stream_capturing():
+            return function.overload(*args, **kwargs)
+        name, given = function.name, _tensors((args, kwargs))
+        is_known = self._known.are(given[1:] if name in OVERWRITES else given)
+        if not is_known and name in READS:
+            self._known.read()
+        result = function.overload(*args, **kwargs)
+        results = _tensors(result) or _tensors([args[place] for place in function.written if place < len(args)])
+        if any(tensor.is_cuda for tensor in results):
+            is_small = all(map(_is_small, results)) or (is_known and self._is_worth_it(function, results))
+            with torch.no_grad():
+                made = self._made(function, args, kwargs, results) if is_small else []
+                for tensor, value in zip(results, made or [None] * len(results) if is_small else []):
+                    if tensor.is_cuda:
+                        _put(tensor, value, given, is_known)
+            is_known = is_known and (bool(made) or _is_moved(name, given, results))
+        elif not is_known and name in COPIES and _is_small(results[0]):
+            self._known.read()
+        if name in HOLDS and not is_known and _is_small(results[0]):
+            _view(results[0]).fill_(HOLDS[name])
+        self._known.note(results, is_known)
         return result
 
+    def _is_worth_it(self, function: _Function, results: list[Any]) -> bool:
+        """Whether results are computed although they are not small."""
+        if not function.looks_once or function.is_random or not all(_is_small(one, MOST_WHOLE) for one in results):
+            return False
+        self._written += sum(one.numel() * one.element_size() for one in results)
+        return self._written <= MOST_WRITTEN
 
-def _without_masks(args: Any) -> Any:
-    places: list[Any] = []
-    for index in args[1]:
-        is_mask = index is not None and index.dtype.itemsize == 1 and not index.dtype.is_signed and _is_small(index)
-        places += _selected(index) if is_mask else [index]
-    return (args[0], places, *args[2:])
+    def _made(self, function: _Function, args: Any, kwargs: Any, results: list[Any]) -> list[Any]:
+        """What results hold, if it is little work to compute it."""
+        most = MOST_WHOLE if function.looks_once else MOST_OTHERS
+        if not all(_is_small(one, most) for one in _tensors((args, kwargs))):
+            return []
+        try:
+            return _tensors(self._computed(function, args, kwargs)) or results
+        except Exception:
+            # An operator that the CPU has not.
+            return []
+
+    def _computed(self, function: _Function, args: Any, kwargs: Any) -> Any:
+        """What the CPU makes of it."""
+        state = torch.get_rng_state() if function.is_random else None
+        if state is not None and self._random is not None:
+            torch.set_rng_state(self._random)
+        try:
+            return function.overload(*tree_map(_on_cpu, args), **tree_map(_on_cpu, kwargs))
+        finally:
+            if state is not None:
+                self._random = torch.get_rng_state()
+                torch.set_rng_state(state)
+
+    def _sized(self, function: _Function, *args: Any, **kwargs: Any) -> Any:
+        """Results whose sizes hang on values."""
+        given = _tensors((args, kwargs))
+        is_known = self._known.are(given)
+        if not is_known:
+            self._known.read()
+        to_device = functools.partial(_to_device, device=given[0].device)
+        results = tree_map(to_device, self._computed(function, args, kwargs))
+        self._known.note(_tensors(results), is_known)
+        return results
+
+    def _coalesced(self, function: _Function, tensor: Any) -> Any:
+        """A sparse tensor whose places are there once: how many those are hangs on values. What is allocated is what PyTorch's
+        operator allocates (`SparseCUDATensor.cu`): three numbers a place, and two more while they are sorted."""
+        places, values = tensor._indices(), tensor._values().contiguous()
+        dimensions, count = places.shape
+        flat, *numbers = [places.new_empty(count) for _ in range(3)]
+        places.new_empty(2 * count)
+        once = _view(places).unique() if dimensions == 1 else _view(places).unique(dim=1)
+        rows = values.new_empty((once.shape[-1], *values.shape[1:]))
+        flat.resize_((1, once.shape[-1]))
+        left = flat if dimensions == 1 else places.new_empty(once.shape)
+        _view(left).copy_(once)
+        del flat, numbers
+        return torch.sparse_coo_tensor(left, rows, tensor.shape, is_coalesced=True)
 
 
-def _fill(function: Any, args: Any, kwargs: Any, given: list[Any], results: list[Any]) -> None:
-    made = _tensors(_computed(function, args, kwargs))
-    for result, value in zip(results, made):
-        is_given = any(result is tensor for tensor in given)
-        if result.is_cuda and not is_given and result.shape == value.shape:
-            _view(result).copy_(value)
+def _to_device(value: Any, device: Any) -> Any:
+    return value.to(device) if isinstance(value, Tensor) else value
+
+
+class _Function:
+    """An operator."""
+
+    def __init__(self, name: str, schema: Any) -> None:
+        self.name = name
+        self._overload_name = schema.overload_name or "default"
+        #: The places of the arguments that it writes to.
+        self.written = [
+            place
+            for place, one in enumerate(schema.arguments)
+            if one.alias_info is not None and one.alias_info.is_write
+        ]
+
+    @functools.cached_property
+    def overload(self) -> Any:
+        return getattr(getattr(torch.ops.aten, self.name), self._overload_name)
+
+    @functools.cached_property
+    def is_random(self) -> bool:
+        return bool(torch.Tag.nondeterministic_seeded in self.overload.tags)
+
+    @functools.cached_property
+    def looks_once(self) -> bool:
+        return bool(self.name in ONCE or torch.Tag.pointwise in self.overload.tags)
+
+
+def _types(schema: Any) -> Iterator[str]:
+    for one in (*schema.arguments, *schema.returns):
+        yield str(one.type)
+
+
+def _has_tensors(schema: Any) -> bool:
+    return any("Tensor" in kind for kind in _types(schema))
+
+
+def _has_kernel(schema: Any, key: str) -> bool:
+    name = f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(name, key))
+
+
+def _is_passed_over(name: str, schema: Any) -> bool:
+    """Whether there is nothing to do for an operator: it computes nothing, gives a view, or is made of others."""
+    is_view = any(one.alias_info is not None and not one.alias_info.is_write for one in schema.returns)
+    is_condition = name == "where" and not schema.overload_name
+    return is_view or is_condition or name in WITHOUT or name in MADE_OF_OTHERS
+
+
+def _is_moved(name: str, given: list[Any], results: list[Any]) -> bool:
+    """Whether the stand-in copies the values by itself: between host and device, as they are."""
+    if name not in COPIES:
+        return False
+    source, target = given[-1], results[0]
+    is_same = source.dtype == target.dtype and source.is_cuda != target.is_cuda
+    return bool(is_same and (source.is_cuda or source.numel() * source.element_size() <= MOST_TO_DEVICE))
+
+
+def _put(result: Any, value: Any, given: list[Any], is_known: bool) -> None:
+    """Gives a result its values, if it has not got them: zero where there are none."""
+    view = _view(result)
+    is_new = address_of(result) not in map(address_of, given)
+    if value is None:
+        if is_new and result.numel() <= MOST_OTHERS:
+            view.zero_()
+    elif is_new and result.shape == value.shape:
+        view.copy_(value)
+    if not is_known and view.dtype.is_floating_point:
+        # Of zeros that stand for what is unknown.
+        view.nan_to_num_(0, 0, 0)
 
 
 def without_us(snapshot: Any) -> None:
