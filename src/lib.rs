@@ -27,6 +27,7 @@
 //! | [`picture`] | who held how much at every moment, small enough for a page |
 //! | [`config`] | which rules run, at which level; budgets, suppressions; errors point into the file |
 //! | [`engine`] | runs the rules over the snapshots and sorts what they find |
+//! | [`part`] | what one input has to say, as a file |
 //! | [`source`] | from recorded paths to local files; the expression to underline |
 //! | [`comparison`] | two recordings of one program, side by side |
 //! | [`whatif`] | what a recorded program would need under other settings |
@@ -68,6 +69,7 @@ pub mod frames;
 pub mod gate;
 pub mod input;
 pub mod lives;
+pub mod part;
 pub mod pickle;
 pub mod picture;
 pub mod profiler;

@@ -50,3 +50,21 @@ fn saved_tensors_of_very_many_sizes_are_let_go_of_outside_a_backward_pass() {
     let report = engine::check(vec![Input::of("drops".to_owned(), snapshot)]);
     assert!(report.findings.iter().all(|finding| finding.rule != "growing-residency"));
 }
+
+#[test]
+fn very_many_lines_keep_something_for_one_reason() {
+    const LINES: u64 = 6_000;
+    let mut snapshot = Snapshot::default();
+    let made: Vec<_> = (0..LINES)
+        .map(|line| stack(&mut snapshot, &["<module>", "main", &format!("keep{line}"), "at::empty"]))
+        .collect();
+    let turns = 0..8_u64;
+    let events = turns.flat_map(|turn| {
+        let made = made.iter().enumerate();
+        made.map(move |(line, stack)| event(turn * LINES + line as u64, Action::Alloc, 65_536, *stack))
+    });
+    let events = events.collect();
+    snapshot.devices.push(DeviceTrace { events });
+    let report = engine::check(vec![Input::of("keeps".to_owned(), snapshot)]);
+    assert!(report.findings.len() < 100, "{} findings", report.findings.len());
+}

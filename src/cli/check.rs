@@ -10,8 +10,10 @@ use jiff::tz::TimeZone;
 use miette::Diagnostic;
 
 use super::against::Base;
-use super::arguments::{Check, Color, Judged};
+use super::arguments::{Check, Color, Judged, Reporting};
 use super::error::CliError;
+use super::known::KnownFindings;
+use super::outputs::Read;
 use super::reading::{Seen, read_each, source_map, sources};
 use super::{NO_VERDICT, file, outputs, print, terminal};
 use crate::comparison::Measured;
@@ -29,10 +31,10 @@ use crate::unit::{count, shown_name};
 const MOST_LISTED: usize = 8;
 
 pub(super) fn run(check: &Check, matches: &ArgMatches, color: Color) -> Result<ExitCode, CliError> {
-    let files: Vec<&Path> = check.output_file.iter().map(|output| output.path.as_path()).collect();
-    let (report, files) = analyse(&check.judged, (&files, draws(check), check.quiet), matches)?;
-    write(check, &report, &files, color)?;
-    Ok(conclude(check, &report, color))
+    let reporting = &check.reporting;
+    let (written, draws) = (reporting.written(), reporting.draws());
+    let (report, files) = analyse(&check.judged, (&written, draws, reporting.quiet), matches)?;
+    tell(reporting, &report, &files, color)
 }
 
 /// Reads and judges what is asked for; `written` are the files that will be written then, `draws` says whether pictures are
@@ -43,7 +45,8 @@ pub(super) fn analyse(
     matches: &ArgMatches,
 ) -> Result<(Report, SourceMap), CliError> {
     let found = sources(&judged.paths);
-    outputs::permit(judged, written, found.as_ref().ok())?;
+    let Judged { paths, known, configuring, .. } = judged;
+    outputs::permit(&Read { paths, known, configuring }, written, found.as_ref().ok())?;
     // What is wrong with the settings or the baseline is said before anything large is read.
     let settings = judged.configuring.settings(&judged.reading.sources, &judged.known.naming, matches)?;
     outputs::permit_beside(written, &settings)?;
@@ -68,20 +71,43 @@ pub(super) fn analyse(
     let (examinations, measured): (Vec<_>, Vec<_>) = good.into_iter().unzip();
     let mut report = engine::conclude(examinations, unread, &plan);
     report.notices.extend(not_looked_at(&left_out));
+    let terms = Terms { settings: &settings, known: &known, quiet };
+    let files = settle(&mut report, &files, &terms, |report| match base {
+        Some(base) => base.settle(report, measured.iter().flatten(), &plan),
+        None => Ok(()),
+    })?;
+    Ok((report, files))
+}
+
+/// By what a report is settled.
+pub(super) struct Terms<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) known: &'a KnownFindings<'a>,
+    /// Whether only findings are wanted.
+    pub(super) quiet: bool,
+}
+
+/// Everything that is decided when all is examined: what the source says, what is worse than a base (`against`), what is meant,
+/// what is known, and the verdict. The sources as the recordings saw them.
+pub(super) fn settle(
+    report: &mut Report,
+    files: &SourceMap,
+    terms: &Terms,
+    against: impl FnOnce(&mut Report) -> Result<(), CliError>,
+) -> Result<SourceMap, CliError> {
+    let Terms { settings, known, quiet } = terms;
     let files = files.seen_by(&report.recordings);
-    source::settle(&mut report, &files);
+    source::settle(report, &files);
     if let Some(memory) = &settings.device_memory {
         report.forecast(memory.value);
     }
-    if let Some(base) = base {
-        base.settle(&mut report, measured.iter().flatten(), &plan)?;
-    }
-    suppress(&mut report, &settings, &files);
-    known.settle(&mut report, quiet)?;
+    against(report)?;
+    suppress(report, settings, &files);
+    known.settle(report, *quiet)?;
     // Last of all: an entry of the baseline is not gone because its finding is not sure enough.
-    gate::leave_out_unsure(&mut report, settings.min_confidence.value);
-    Gate { fail_on: settings.fail_on.value.severity(), strict: settings.strict.value }.judge(&mut report);
-    Ok((report, files))
+    gate::leave_out_unsure(report, settings.min_confidence.value);
+    Gate { fail_on: settings.fail_on.value.severity(), strict: settings.strict.value }.judge(report);
+    Ok(files)
 }
 
 /// What is asked of every device; a picture of each, where so many recordings share a page.
@@ -93,10 +119,36 @@ fn plan(settings: &Settings, drawn: Option<usize>) -> Plan<'_> {
     }
 }
 
-/// Whether somebody wants to look at it.
-fn draws(check: &Check) -> bool {
-    let formats = check.output_file.iter().map(|output| output.format);
-    formats.chain([check.output_format]).any(|format| format == Format::Html)
+impl Reporting {
+    /// The files that are written.
+    pub(super) fn written(&self) -> Vec<&Path> {
+        self.output_file.iter().map(|output| output.path.as_path()).collect()
+    }
+
+    /// Whether somebody wants to look at it.
+    pub(super) fn draws(&self) -> bool {
+        let formats = self.output_file.iter().map(|output| output.format);
+        formats.chain([self.output_format]).any(|format| format == Format::Html)
+    }
+
+    fn detail(&self) -> Detail {
+        match (self.quiet, self.verbose) {
+            (true, _) => Detail::Quiet,
+            (_, true) => Detail::Verbose,
+            _ => Detail::Normal,
+        }
+    }
+}
+
+/// Writes a report wherever it is wanted; the exit status.
+pub(super) fn tell(
+    reporting: &Reporting,
+    report: &Report,
+    files: &SourceMap,
+    color: Color,
+) -> Result<ExitCode, CliError> {
+    write(reporting, report, files, color)?;
+    Ok(exit(reporting, report, color))
 }
 
 /// Takes out of the verdict what somebody said is meant.
@@ -112,16 +164,16 @@ fn today() -> Date {
 }
 
 /// The exit status; why there is no verdict goes to standard error, whatever became of standard output.
-fn conclude(check: &Check, report: &Report, color: Color) -> ExitCode {
+fn exit(reporting: &Reporting, report: &Report, color: Color) -> ExitCode {
     let error = match report.verdict.outcome() {
         Outcome::NoVerdict(why) => no_verdict(report, why),
-        _ if check.exit_zero => return ExitCode::SUCCESS,
+        _ if reporting.exit_zero => return ExitCode::SUCCESS,
         Outcome::Closed => return ExitCode::FAILURE,
         Outcome::Open => return ExitCode::SUCCESS,
     };
     terminal::show_error(&error, color);
     // A file of which nothing is known is no finding that somebody could put up with.
-    let excused = check.exit_zero && report.unread.is_empty();
+    let excused = reporting.exit_zero && report.unread.is_empty();
     if excused { ExitCode::SUCCESS } else { ExitCode::from(NO_VERDICT) }
 }
 
@@ -163,7 +215,7 @@ pub(super) fn not_looked_at(left_out: &[LeftOut]) -> Option<Notice> {
 }
 
 /// Refuses a snapshot in which nothing was recorded: there is nothing to report of it.
-fn refuse_without_history(input: &Input) -> Result<(), CliError> {
+pub(super) fn refuse_without_history(input: &Input) -> Result<(), CliError> {
     let records = |device: &Device| device.evidence.history() != Err(Hidden::Trace);
     if input.devices.iter().any(records) {
         return Ok(());
@@ -181,32 +233,24 @@ pub(super) fn refuse_what_cannot_be_compared(input: &Input) -> Result<(), CliErr
 }
 
 /// Files first: whoever reads standard output until its end finds them complete.
-fn write(check: &Check, report: &Report, files: &SourceMap, color: Color) -> Result<(), CliError> {
-    let plain = Look { detail: detail(check), ..Look::PLAIN };
-    for output in &check.output_file {
+fn write(reporting: &Reporting, report: &Report, files: &SourceMap, color: Color) -> Result<(), CliError> {
+    let plain = Look { detail: reporting.detail(), ..Look::PLAIN };
+    for output in &reporting.output_file {
         file::replace(&output.path, |out| output.format.write(report, files, &plain, out))?;
     }
-    let look = terminal::look(color, detail(check));
-    print(|out| check.output_format.write(report, files, &look, out))
+    let look = terminal::look(color, reporting.detail());
+    print(|out| reporting.output_format.write(report, files, &look, out))
 }
 
 /// Tells whoever reads the files later that there is no verdict: an older report must not pass for this one's.
-pub(super) fn write_failure(check: &Check, error: &CliError) {
+pub(super) fn write_failure(reporting: &Reporting, error: &CliError) {
     if matches!(error, CliError::OutputTaken { .. }) {
         return;
     }
     let help = error.help().map(|help| help.to_string());
     let failure = Failure { message: error.to_string(), help };
-    for output in &check.output_file {
+    for output in &reporting.output_file {
         // The error itself is being reported; that a file cannot even say so adds nothing to it.
         let _ = file::replace(&output.path, |out| output.format.write_failure(&failure, out));
-    }
-}
-
-fn detail(check: &Check) -> Detail {
-    match (check.quiet, check.verbose) {
-        (true, _) => Detail::Quiet,
-        (_, true) => Detail::Verbose,
-        _ => Detail::Normal,
     }
 }

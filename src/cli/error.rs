@@ -10,6 +10,7 @@ use crate::edit::SliceError;
 use crate::finding::Hidden;
 use crate::gate::BaselineError;
 use crate::input::InputError;
+use crate::part::PartError;
 use crate::profiler::ProfilerError;
 use crate::record::RecordError;
 use crate::snapshot::SnapshotError;
@@ -76,6 +77,63 @@ pub(super) enum CliError {
         /// What is wrong with it.
         error: SnapshotError,
     },
+    /// A part that cannot be read.
+    #[error("`{name}` cannot be concluded: {error}")]
+    #[diagnostic(forward(error))]
+    Part {
+        /// The path as given.
+        name: String,
+        /// What is wrong with it.
+        error: PartError,
+    },
+    /// A part that was made under other settings.
+    #[error(
+        "`{name}` was examined by other rules, levels, budgets or memory of the device than are asked for here"
+    )]
+    #[diagnostic(help("examine and conclude with the same configuration and the same flags"))]
+    PartOfOthers {
+        /// The path as given.
+        name: String,
+    },
+    /// Two parts of one snapshot.
+    #[error("`{name}` and `{other}` are both of the snapshot `{snapshot}`")]
+    #[diagnostic(help(
+        "leave one out; where they are of different snapshots, examine each with a `--name` of its own"
+    ))]
+    PartTwice {
+        /// One path.
+        name: String,
+        /// The other.
+        other: String,
+        /// What both call their snapshot.
+        snapshot: String,
+    },
+    /// Parts without pictures, where a page is wanted.
+    #[error("`{name}` was not drawn for a page of {parts}")]
+    #[diagnostic(help("examine every snapshot with `--page {parts}`"))]
+    PartNotDrawn {
+        /// What the snapshot is called.
+        name: String,
+        /// How many parts there are.
+        parts: usize,
+    },
+    /// A rank of which there is no part.
+    #[error("{what}, so there is no verdict")]
+    #[diagnostic(help("examine the snapshots of all ranks; see why a process wrote none"))]
+    PartMissing {
+        /// Which one, as a notice says it.
+        what: String,
+    },
+    /// Parts where nothing can be held against a base.
+    #[error("parts cannot be held against a base")]
+    #[diagnostic(help(
+        "`memlint check --against BASE` compares snapshots; a baseline (`--baseline FILE`) works for both"
+    ))]
+    AgainstParts,
+    /// A part that is no file.
+    #[error("a part is a file, and standard input is none")]
+    #[diagnostic(help("name the files that `memlint examine SNAPSHOT -o FILE` has written"))]
+    PartFromPipe,
     /// A profiler's timeline that cannot be read.
     #[error("`{name}`: {error}")]
     #[diagnostic(forward(error))]

@@ -17,7 +17,7 @@ use crate::input::{Expansion, Source};
 use crate::unit::{count, shown_name};
 
 /// Which baseline, and how it is read.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Known findings")]
 pub(super) struct Naming {
     /// Findings that this file knows do not count, unless they have grown; entries that match nothing are reported.

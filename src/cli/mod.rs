@@ -7,6 +7,7 @@
 mod against;
 mod arguments;
 mod check;
+mod conclude;
 mod config;
 mod counterpart;
 mod crew;
@@ -14,6 +15,7 @@ mod diff;
 mod edit;
 mod environment;
 mod error;
+mod examine;
 mod explain;
 mod fault;
 mod file;
@@ -67,6 +69,8 @@ pub fn run() -> ExitCode {
     let outcome = fault::caught(|| {
         permitted().and_then(|()| match &arguments.command {
             Command::Check(check) => check::run(check, matches, arguments.color),
+            Command::Examine(examine) => examine::run(examine, matches),
+            Command::Conclude(conclude) => conclude::run(conclude, matches, arguments.color),
             Command::Record(record) => record::run(record, arguments.color),
             Command::Report(report) => report::run(report, matches, arguments.color),
             Command::Stats(stats) => stats::run(stats, matches, arguments.color),
@@ -83,8 +87,10 @@ pub fn run() -> ExitCode {
         })
     });
     outcome.unwrap_or_else(|error| {
-        if let Command::Check(check) = &arguments.command {
-            check::write_failure(check, &error);
+        match &arguments.command {
+            Command::Check(check) => check::write_failure(&check.reporting, &error),
+            Command::Conclude(conclude) => check::write_failure(&conclude.reporting, &error),
+            _ => {}
         }
         terminal::show_error(&error, arguments.color);
         ExitCode::from(NO_VERDICT)

@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::arguments::Judged;
+use super::arguments::Configuring;
 use super::error::CliError;
+use super::known::Known;
 use super::reading;
 use crate::config::{self, Settings};
 use crate::input::{Expansion, Source};
@@ -13,15 +14,24 @@ const CHECKED: &str = "it is a snapshot to be checked";
 const KNOWN: &str = "it is what the check is held against";
 const CONFIGURATION: &str = "it is a configuration";
 
+/// What a run reads.
+pub(super) struct Read<'a> {
+    /// What is named to be judged.
+    pub(super) paths: &'a [PathBuf],
+    pub(super) known: &'a Known,
+    pub(super) configuring: &'a Configuring,
+}
+
 /// Refuses, before anything is written, what would lose an input or one of two reports. `found` is what the arguments stand
 /// for, where that is known: a recording that a folder or a pattern names is one of them.
-pub(super) fn permit(judged: &Judged, written: &[&Path], found: Option<&Expansion>) -> Result<(), CliError> {
-    let base = judged.known.against.as_slice();
+pub(super) fn permit(read: &Read, written: &[&Path], found: Option<&Expansion>) -> Result<(), CliError> {
+    let Read { paths: named, known, configuring } = read;
+    let base = known.against.as_slice();
     // Where the base is wrong, reading it tells so.
     let base_found = reading::sources(base).ok();
-    let inputs = judged.paths.iter().cloned().chain(found.into_iter().flat_map(paths));
-    let known = judged.known.paths().map(Path::to_owned).chain(base_found.iter().flat_map(paths));
-    let configuration = judged.configuring.locating.config.iter().cloned();
+    let inputs = named.iter().cloned().chain(found.into_iter().flat_map(paths));
+    let known = known.paths().map(Path::to_owned).chain(base_found.iter().flat_map(paths));
+    let configuration = configuring.locating.config.iter().cloned();
     let taken: Vec<(PathBuf, &'static str)> = inputs
         .map(|path| (path, CHECKED))
         .chain(known.map(|path| (path, KNOWN)))

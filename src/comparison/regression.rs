@@ -143,14 +143,14 @@ fn peak(device: &DeviceComparison, new: &[&Finding], grows: bool, threshold: &Th
     ];
     let roles = device.roles.iter().filter(|role| role.bytes.direction() == Direction::Up).take(2);
     evidence.extend(roles.map(|role| Measure {
-        name: role.role.name(),
+        name: role.role.name().into(),
         value: Value::Bytes(role.bytes.growth()),
         text: format!("{} more of role {}", role.bytes.growth(), role.role.name()),
     }));
     evidence.extend(others.iter().filter_map(|finding| {
         let bytes = of_peak(finding).filter(|bytes| *bytes > Bytes::ZERO)?;
         let text = format!("{} accounts for {bytes}", finding.rule);
-        Some(Measure { name: "accounted-for-bytes", value: Value::Bytes(bytes), text })
+        Some(Measure { name: "accounted-for-bytes".into(), value: Value::Bytes(bytes), text })
     }));
     let finding = Finding {
         message: format!("the {what} is {more} higher than in the base ({share})"),
@@ -181,12 +181,12 @@ fn at(finding: Finding, site: Option<&SiteChange>) -> Finding {
 }
 
 fn bytes(name: &'static str, value: Bytes, words: &str) -> Measure {
-    Measure { name, value: Value::Bytes(value), text: words.replace("{}", &value.to_string()) }
+    Measure { name: name.into(), value: Value::Bytes(value), text: words.replace("{}", &value.to_string()) }
 }
 
 fn noise(change: &Change) -> Measure {
     let text = format!("iterations alone differ by up to {}", change.noise);
-    Measure { name: "noise-bytes", value: Value::Bytes(change.noise), text }
+    Measure { name: "noise-bytes".into(), value: Value::Bytes(change.noise), text }
 }
 
 fn aligned(device: &DeviceComparison) -> Measure {
@@ -194,7 +194,7 @@ fn aligned(device: &DeviceComparison) -> Measure {
         0 => "no iterations to align".to_owned(),
         number => format!("{} compared", crate::unit::count(number, "iteration")),
     };
-    Measure { name: "iterations-compared", value: Value::Count(device.aligned as u64), text }
+    Measure { name: "iterations-compared".into(), value: Value::Count(device.aligned as u64), text }
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Input, Plan, Recording, budget, finish, inherited, threads, undecided};
 use crate::facts::Facts;
 use crate::finding::{Absent, Finding, Group, Hidden, Silence, Skipped};
@@ -15,7 +17,7 @@ use crate::unit::DeviceIndex;
 use crate::verdict::{self, Told};
 
 /// What is left of one input when the rules have run: it costs little, the input may go.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Examination {
     /// What a report shows of the input.
     pub recording: Recording,

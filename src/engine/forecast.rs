@@ -29,7 +29,7 @@ pub(super) fn forecast(findings: &mut [Finding], recordings: &[Recording], capac
         let more = left.get().checked_div(each.get()).unwrap_or_default();
         let iteration = device.iterations as u64 + more + 1;
         finding.evidence.push(Measure {
-            name: "full-in-iteration",
+            name: "full-in-iteration".into(),
             value: Value::Count(iteration),
             text: format!("at this rate a device of {capacity} is full in iteration {iteration}"),
         });

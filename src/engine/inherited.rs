@@ -90,7 +90,7 @@ fn finding(one: &Inherited, excerpt: &Excerpt) -> Option<Finding> {
         stack: stack.collect(),
         excuse: one.zeroes_in_place.then_some(Excuse::ZeroesInPlace),
         evidence: vec![Measure {
-            name: "inherited",
+            name: "inherited".into(),
             value: Value::Text(excerpt.to_string()),
             text: format!("found at this level in the whole recording, of which this is a slice: {excerpt}"),
         }],

@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 
+use xxhash_rust::xxh3::xxh3_128;
+
 use crate::config::{Budget, Selection, Settings};
-use crate::finding::Finding;
+use crate::finding::{Finding, Severity};
 use crate::picture::Room;
 use crate::rules::{RULES, Rule, by_default};
 use crate::unit::Bytes;
@@ -61,6 +63,23 @@ impl<'a> Plan<'a> {
             drawn: None,
             selection: Some(selection),
         }
+    }
+
+    /// What tells this plan from another: two inputs that were examined by plans of one mark can be concluded together. The same
+    /// for the same version of memlint.
+    pub fn mark(&self) -> String {
+        let levels = self.rules.iter().map(|rule| {
+            let meta = rule.meta();
+            let leveled = [Severity::Info, Severity::Warning, Severity::Error].map(|severity| {
+                let mut finding = Finding::of(meta.name, meta.group, severity);
+                self.level(&mut finding);
+                finding.severity.name()
+            });
+            (meta.name, leveled)
+        });
+        let levels: Vec<_> = levels.collect();
+        let all = format!("{levels:?} {:?} {:?} {:?}", self.budgets, self.capacity, self.materiality);
+        format!("{:032x}", xxh3_128(all.as_bytes()))
     }
 
     /// The rules that are asked: those that run, and those that run by default, since one may have the cause of another.

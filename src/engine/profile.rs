@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::finding::Location;
 use crate::frames::Frames;
 use crate::program::{Phase, Program};
@@ -12,7 +14,7 @@ use crate::timeline::{Allocation, Timeline};
 use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index, IterationIndex};
 
 /// The figures that reports show of a device whatever the rules say.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Profile {
     /// What is alive at the peak of requested bytes, by role, largest first; adds up to the peak.
     pub peak_by_role: Vec<(Role, Bytes)>,
@@ -33,7 +35,7 @@ pub struct Profile {
 const PARTS: usize = 240;
 
 /// A line of the user's and what it allocated.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
     /// The innermost line of the user's code in the stack.
     pub location: Location,
@@ -44,7 +46,7 @@ pub struct Line {
 }
 
 /// What one iteration needed.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IterationMemory {
     /// The highest requested bytes within it.
     pub peak: Bytes,

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use serde::{Deserialize, Serialize};
+
 use super::witness::{self, RecordedFile};
 use super::{Device, Input, Profile};
 use crate::facts::Kind;
@@ -13,7 +15,7 @@ use crate::timeline::Agreement;
 use crate::unit::{Bytes, Confidence, DeviceIndex, Index, Micros};
 
 /// One snapshot.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recording {
     /// What messages call it: the path as given, or `<stdin>`.
     pub name: String,
@@ -42,7 +44,7 @@ pub struct Recording {
 }
 
 /// One device of a snapshot.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedDevice {
     /// Its ordinal.
     pub device: DeviceIndex,
@@ -81,7 +83,7 @@ pub struct RecordedDevice {
 }
 
 /// A program's main loop as the stacks show it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MainLoop {
     /// The line that iterates, or the first of the body that allocates.
     pub location: Location,

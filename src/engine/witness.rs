@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashSet;
+use serde::{Deserialize, Serialize};
 
 use crate::finding::Location;
 use crate::frames::{Frames, Owner, PhaseSign};
@@ -30,7 +31,7 @@ const DECORATORS: [&str; 17] = [
 ];
 
 /// One of the user's files as the stacks show it.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedFile {
     /// The path as recorded.
     pub path: String,
@@ -39,7 +40,7 @@ pub struct RecordedFile {
 }
 
 /// A line of the user's that stood on a stack.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RecordedLine {
     /// 1-based.
     pub line: u32,
@@ -50,7 +51,7 @@ pub struct RecordedLine {
 }
 
 /// What a line had called when the allocator was.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Called {
     /// Nothing of Python.
     Native {
@@ -66,7 +67,7 @@ pub enum Called {
 }
 
 /// The name of a function that was called.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Callee {
     /// Its bare name.
     pub name: String,

@@ -2,6 +2,8 @@
 //!
 //! In: the trace, what it lacks, and the iterations. Out: the [`Kind`], and why the beginning is lost, where it is.
 
+use serde::{Deserialize, Serialize};
+
 use crate::facts::Evidence;
 use crate::program::Program;
 use crate::snapshot::{Action, DeviceTrace, Snapshot};
@@ -21,7 +23,7 @@ pub enum Lost {
 }
 
 /// What kind of recording it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
     /// What is there at one moment, without a history.
     State,

@@ -10,12 +10,13 @@
 use std::fmt::{self, Write};
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{Finding, Group, Location};
 
 /// A finding's identity. Shown as `v1:` and 32 hexadecimal digits.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Fingerprint(u128);
 
 impl Fingerprint {

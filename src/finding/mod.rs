@@ -11,6 +11,8 @@ mod standing;
 
 use std::borrow::Cow;
 
+use serde::{Deserialize, Serialize};
+
 pub use fingerprint::Fingerprint;
 pub use pairing::{Difference, Mark, Pairing, Size, Tolerance, pair};
 pub use silence::{Absent, Hidden, Silence, Skipped};
@@ -21,7 +23,7 @@ use crate::snapshot::Snapshot;
 use crate::unit::{Bytes, Confidence, DeviceIndex, FrameId};
 
 /// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Severity {
     /// Worth knowing; nothing to mend.
     Info,
@@ -32,7 +34,7 @@ pub enum Severity {
 }
 
 /// The family of a rule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Group {
     /// Memory that is never given back.
     Leak,
@@ -101,7 +103,7 @@ impl Group {
 }
 
 /// One thing that is wrong, at one place.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// The input that shows it: a position in the list of inputs; the engine fills it in.
     pub input: usize,
@@ -185,7 +187,7 @@ impl Finding {
 }
 
 /// A place where a finding was made, too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sighting {
     /// The input, as in [`Finding::input`].
     pub input: usize,
@@ -196,16 +198,16 @@ pub struct Sighting {
 }
 
 /// A call to look for in the source of the file that a finding's location names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seek {
     /// The function's or method's bare name.
-    pub call: &'static str,
+    pub call: Cow<'static, str>,
     /// What the finding's label says there.
-    pub label: &'static str,
+    pub label: Cow<'static, str>,
 }
 
 /// A Python frame of a recorded stack.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StackFrame {
     /// Where.
     pub location: Location,
@@ -214,14 +216,14 @@ pub struct StackFrame {
 }
 
 /// Something in the source that makes a finding a matter of taste.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Excuse {
     /// The program fills gradients with zeros in place; that leaves no event.
     ZeroesInPlace,
 }
 
 /// A line of a recorded file.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Location {
     /// The file as recorded.
     pub file: String,
@@ -241,7 +243,7 @@ impl Location {
 }
 
 /// A place that helps to understand a finding.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Related {
     /// Where.
     pub location: Location,
@@ -250,10 +252,10 @@ pub struct Related {
 }
 
 /// A named number.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measure {
     /// kebab-case, the key in JSON: `alive-at-boundaries`.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// The number.
     pub value: Value,
     /// The clause that shows it to a person: "alive at 4 of 4 iteration boundaries". Empty where only machines want it.
@@ -261,22 +263,36 @@ pub struct Measure {
 }
 
 /// The number of a [`Measure`].
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Value {
     /// Bytes.
     Bytes(Bytes),
     /// A count.
     Count(u64),
     /// A share or a statistic without unit.
-    Ratio(f64),
+    Ratio(#[serde(with = "exact")] f64),
     /// A name.
     Text(String),
     /// Bytes at each iteration.
     Series(Vec<Bytes>),
 }
 
+/// Numbers that are read as they were written, to the last bit.
+mod exact {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a field by reference")]
+    pub(super) fn serialize<S: Serializer>(number: &f64, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u64(number.to_bits())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+        u64::deserialize(from).map(f64::from_bits)
+    }
+}
+
 /// What mending a finding would save.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Impact {
     /// Bytes off the peak of requested bytes, by computing it again without the guilty lifetimes.
     pub peak: Option<Bytes>,

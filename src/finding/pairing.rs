@@ -134,12 +134,12 @@ impl Difference {
     pub fn evidence(&self, name: &'static str, place: &str) -> Measure {
         match self {
             Difference::Severity { was, now } => Measure {
-                name,
+                name: name.into(),
                 value: Value::Text(was.name().to_owned()),
                 text: format!("of severity {} {place}, now {}", was.name(), now.name()),
             },
             Difference::Size { of, was, now } => Measure {
-                name,
+                name: name.into(),
                 value: Value::Bytes(*was),
                 text: format!("{was}{} {place}, now {now}", of.words()),
             },

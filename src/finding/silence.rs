@@ -6,11 +6,13 @@
 
 use std::borrow::Cow;
 
+use serde::{Deserialize, Serialize};
+
 use crate::program::Phase;
 use crate::unit::DeviceIndex;
 
 /// A rule that did not judge a device.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skipped {
     /// The input, as in [`super::Finding::input`].
     pub input: usize,
@@ -33,7 +35,7 @@ impl Skipped {
 }
 
 /// Why a rule did not judge.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Silence {
     /// The recording hides what the rule needs to see.
     Blind(Hidden),
@@ -52,7 +54,7 @@ impl Silence {
 }
 
 /// What a program does not do, as its recording shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Absent {
     /// Training.
     Training,
@@ -73,7 +75,7 @@ impl Absent {
 }
 
 /// What a recording hides from a rule. Of several the first is the one to mend first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Hidden {
     /// There is no trace of the device.
     Trace,

@@ -1,9 +1,11 @@
 //! Whether a finding counts, and what a person should know of the judging itself.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Location, Severity};
 
 /// Whether a finding counts for the verdict.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Standing {
     /// It counts.
     #[default]

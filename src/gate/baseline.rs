@@ -183,7 +183,7 @@ impl Baseline {
         }
         let known = crate::unit::count(alike, "finding");
         finding.evidence.push(Measure {
-            name: "baseline-entries",
+            name: "baseline-entries".into(),
             value: Value::Count(alike as u64),
             text: format!("the baseline has {known} of this kind here; this is one more"),
         });

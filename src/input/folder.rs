@@ -3,6 +3,7 @@
 //! Always: nothing but regular files is opened (a pipe would wait for ever), links to folders are not followed (one may lead
 //! back), and what looks like a snapshot and is left out is named.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::fs::{self, DirEntry, File};
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use super::container::begins_like_a_snapshot;
 use super::error::opening;
 use super::{InputError, Source, remote};
+use crate::unit::natural;
 
 /// How deep subfolders are looked into: torchtitan writes `outputs/memory_snapshot/iteration_10/rank0_...`.
 const DEPTH: usize = 4;
@@ -75,7 +77,7 @@ pub(super) fn snapshots_in(folder: &Path) -> Result<Expansion, InputError> {
     if found.is_empty() {
         return Err(InputError::NoSnapshots { name: folder.display().to_string(), depth: DEPTH });
     }
-    found.sort();
+    found.sort_by(|one, other| in_order(one, other));
     left_out.sort();
     Ok(Expansion { sources: found.into_iter().map(Source::File).collect(), left_out })
 }
@@ -184,11 +186,16 @@ pub(super) fn matches(pattern: &Path) -> Result<Expansion, InputError> {
     if matched.sources.is_empty() {
         return Err(InputError::NoMatch { name });
     }
-    matched.sources.sort();
+    matched.sources.sort_by(|one, other| natural(&one.name(), &other.name()).then_with(|| one.cmp(other)));
     matched.sources.dedup();
     matched.left_out.sort();
     matched.left_out.dedup();
     Ok(matched)
+}
+
+/// As people count: rank 2 before rank 10.
+fn in_order(one: &Path, other: &Path) -> Ordering {
+    natural(&one.to_string_lossy(), &other.to_string_lossy()).then_with(|| one.cmp(other))
 }
 
 /// Whether a path ends like a pickle's, compressed or not.

@@ -2,12 +2,14 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use crate::facts::Facts;
 use crate::snapshot::Event;
 use crate::unit::{Bytes, Micros};
 
 /// Moments in bins of equal width.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bins {
     /// The moments of a bin: a power of two, 1 where every event is drawn.
     pub width: usize,

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use super::Bins;
 use super::lives::{Drawn, Gathered, Step, born, died, steps};
 use crate::facts::Facts;
@@ -12,7 +14,7 @@ use crate::unit::{AllocationId, Bytes, Index};
 use crate::verdict::Told;
 
 /// A finding and what it is about.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Guilty {
     /// Its rule.
     pub rule: String,
@@ -29,7 +31,7 @@ pub struct Guilty {
 }
 
 /// What would be drawn were a finding mended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Without {
     /// The peak of requested bytes.
     pub peak: Bytes,

@@ -8,6 +8,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use super::tree::{Label, Planting};
 use super::{Bins, Room, Tree};
 use crate::facts::Facts;
@@ -21,7 +23,7 @@ use crate::verdict::Told;
 const FARTHEST: u64 = 1 << 52;
 
 /// What is drawn.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lives {
     /// One by one, in the order of birth.
     pub each: Vec<Life>,
@@ -30,7 +32,7 @@ pub struct Lives {
 }
 
 /// A lifetime.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Life {
     /// The first bin that shows it.
     pub start: usize,
@@ -53,7 +55,7 @@ pub struct Life {
 }
 
 /// When a lifetime began.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Born {
     /// Before the recording.
     Before,
@@ -62,7 +64,7 @@ pub enum Born {
 }
 
 /// Lifetimes that are drawn as one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cloud {
     /// How many they are.
     pub count: usize,
@@ -75,7 +77,7 @@ pub struct Cloud {
 }
 
 /// A change of a cloud.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     /// The first bin that shows it.
     pub bin: usize,

@@ -16,6 +16,8 @@ mod sites;
 mod surroundings;
 mod tree;
 
+use serde::{Deserialize, Serialize};
+
 pub use bins::Bins;
 pub use guilty::{Guilty, Without};
 pub use lives::{Born, Cloud, Life, Lives, Step};
@@ -54,7 +56,7 @@ impl Room {
 }
 
 /// What can be drawn of a device.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Picture {
     /// How many events there are.
     pub events: usize,

@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::Bins;
 use crate::facts::Facts;
 use crate::replay::tiled_segments_at;
@@ -10,7 +12,7 @@ use crate::snapshot::{Action, Event};
 use crate::unit::{Bytes, Index};
 
 /// A range of addresses for as long as it was held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Piece {
     /// Its first byte, from the picture's base on.
     pub address: u64,

@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::lives::{born, died};
 use crate::facts::Facts;
 use crate::finding::Location;
@@ -14,7 +16,7 @@ use crate::unit::{Bytes, FrameId, StackId};
 const MOST: usize = 200;
 
 /// A line that allocates.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Site {
     /// The line; nothing for what shows none.
     pub location: Option<Location>,

@@ -1,5 +1,7 @@
 //! What stands around the lifetimes: phases, iterations, failed requests, and what the program named.
 
+use serde::{Deserialize, Serialize};
+
 use super::Bins;
 use crate::facts::Facts;
 use crate::program::Phase;
@@ -12,7 +14,7 @@ const MOST_ANNOTATIONS: usize = 20_000;
 const DEEPEST: usize = 64;
 
 /// Bins of one phase.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
     /// The first bin.
     pub bin: usize,
@@ -21,7 +23,7 @@ pub struct Run {
 }
 
 /// An iteration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
     /// The moment before its first event.
     pub start: usize,
@@ -36,7 +38,7 @@ pub struct Turn {
 }
 
 /// A request that got no memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
     /// The moment after it.
     pub moment: usize,
@@ -45,7 +47,7 @@ pub struct Mark {
 }
 
 /// A span of `record_function`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Annotated {
     /// Its name.
     pub name: String,

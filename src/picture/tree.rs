@@ -1,6 +1,7 @@
 //! Who made what is drawn: the calls of all stacks as one tree, outermost first.
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 use crate::facts::Facts;
 use crate::finding::Location;
@@ -8,7 +9,7 @@ use crate::timeline::Allocation;
 use crate::unit::{EventIndex, FrameId, StackId};
 
 /// Calls by their callers. Node 0 is the root, which is no call.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tree {
     /// For each node its caller; the root is its own. A caller stands before what it calls.
     pub callers: Vec<u32>,
@@ -19,7 +20,7 @@ pub struct Tree {
 }
 
 /// What a node of the tree stands for.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Label {
     /// Everything.
     All,

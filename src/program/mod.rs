@@ -42,6 +42,8 @@ mod tests;
 mod turns;
 mod walk;
 
+use serde::{Deserialize, Serialize};
+
 pub use turns::LoopRun;
 
 use crate::frames::{Frames, Owner};
@@ -115,7 +117,7 @@ pub struct Loop {
 }
 
 /// The evidence by which iterations were told apart, best first.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum FoundBy {
     /// `ProfilerStep#N` annotations.
     ProfilerSteps,
@@ -150,7 +152,7 @@ impl FoundBy {
 }
 
 /// What the program was doing when an event happened.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Phase {
     /// Before the main loop: building models, optimizers, data.
     Setup,

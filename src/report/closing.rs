@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use super::alike::{self, Member};
 use super::look::{Detail, Ink, Look};
 use super::place::MainLoop;
 use super::tally::Tally;
@@ -16,24 +17,14 @@ use crate::unit::{Bytes, Confidence, Index, count, shown_line, shown_name};
 
 /// Roles below this share of the peak are summed up.
 const SMALL_SHARE: f64 = 0.01;
+/// What recordings that are alike lack, at most so much of it.
+const MOST_GAPS: usize = 3;
 
 pub(super) fn render(out: &mut String, report: &Report, sources: &SourceMap, look: &Look) {
-    for recording in &report.recordings {
-        if report.recordings.len() > 1 {
-            let _ =
-                writeln!(out, "{}", look.paint(Ink::Strong, &format!("{}:", shown_name(&recording.name))));
-        }
-        for device in &recording.devices {
-            let _ = writeln!(out, "{}", look.wrap(&iterations(recording, device, sources), 2));
-            if device.kind.hides() {
-                let _ = writeln!(out, "{}", look.wrap(&format!("  recording: {}", device.kind.words()), 4));
-            }
-            let parts = composition(device);
-            if !parts.is_empty() {
-                let _ = writeln!(out, "{}", look.wrap(&format!("  at the peak: {parts}"), 4));
-            }
-        }
-        gaps(out, recording, look);
+    if look.detail == Detail::Verbose {
+        each(out, report, sources, look);
+    } else {
+        grouped(out, report, sources, look);
     }
     let _ = writeln!(out, "{}", look.wrap(&verdict(report, look), 2));
     if let Some(line) = gate(report) {
@@ -46,12 +37,100 @@ pub(super) fn render(out: &mut String, report: &Report, sources: &SourceMap, loo
     }
 }
 
+/// Every recording by itself, with all that is not known of it.
+fn each(out: &mut String, report: &Report, sources: &SourceMap, look: &Look) {
+    for recording in &report.recordings {
+        if report.recordings.len() > 1 {
+            name(out, &recording.name, look);
+        }
+        for device in &recording.devices {
+            summary(out, device, &iterations(recording, device, sources), look);
+        }
+        let of_traces = recording.devices.iter().flat_map(|device| gap::disagreements(&device.agreement));
+        let gaps = gap::all(recording, look.detail).into_iter().chain(of_traces);
+        unknown(out, gaps.map(|(_, words)| words), look);
+    }
+}
+
+/// Recordings that are alike as one; the others by name.
+fn grouped(out: &mut String, report: &Report, sources: &SourceMap, look: &Look) {
+    let mut named = None;
+    for group in alike::groups(&report.recordings) {
+        let Member { recording, device } = group.middle;
+        // The devices of one recording stand below its name.
+        let own = group.is_of_one_process().then(|| std::ptr::from_ref(recording));
+        if own.is_some() && own != named && report.recordings.len() > 1 {
+            name(out, &recording.name, look);
+        }
+        named = own;
+        if let [_] = group.members.as_slice() {
+            summary(out, device, &iterations(recording, device, sources), look);
+        } else {
+            let peaks = group.peaks();
+            let line = if group.rest {
+                format!(
+                    "no two alike, peak {}; -v shows each",
+                    peaks.unwrap_or_else(|| "not known".to_owned())
+                )
+            } else {
+                told_of(device, peaks.as_deref(), sources)
+            };
+            let _ = writeln!(out, "{}", look.wrap(&format!("{}: {line}", shown_name(&group.label())), 2));
+            if !group.rest {
+                details(out, device, look);
+            }
+        }
+        if group.has_last_devices() {
+            let words =
+                |one: &Recording| gap::all(one, look.detail).into_iter().map(|(_, words)| words).collect();
+            let lines = group.common(words);
+            let more = lines.len().saturating_sub(MOST_GAPS);
+            let more = (more > 0 && group.members.len() > 1).then(|| format!("{more} more; -v shows them"));
+            let most = if more.is_some() { MOST_GAPS } else { lines.len() };
+            unknown(out, lines.into_iter().take(most).chain(more), look);
+        }
+    }
+}
+
+fn name(out: &mut String, name: &str, look: &Look) {
+    let _ = writeln!(out, "{}", look.paint(Ink::Strong, &format!("{}:", shown_name(name))));
+}
+
+/// What one device did, and what its peak consists of.
+fn summary(out: &mut String, device: &RecordedDevice, line: &str, look: &Look) {
+    let _ = writeln!(out, "{}", look.wrap(line, 2));
+    details(out, device, look);
+}
+
+fn details(out: &mut String, device: &RecordedDevice, look: &Look) {
+    if device.kind.hides() {
+        let _ = writeln!(out, "{}", look.wrap(&format!("  recording: {}", device.kind.words()), 4));
+    }
+    let parts = composition(device);
+    if !parts.is_empty() {
+        let _ = writeln!(out, "{}", look.wrap(&format!("  at the peak: {parts}"), 4));
+    }
+}
+
+fn unknown(out: &mut String, lines: impl Iterator<Item = String>, look: &Look) {
+    for line in lines {
+        let _ = writeln!(out, "{}", look.wrap(&format!("  not known: {line}"), 4));
+    }
+}
+
 /// `5 iterations of train.py:15 (found by loop and optimizer steps), peak 448.4 MiB in the backward pass`.
 pub(super) fn iterations(recording: &Recording, device: &RecordedDevice, sources: &SourceMap) -> String {
-    let mut line = String::new();
-    if recording.devices.len() > 1 {
-        let _ = write!(line, "device {}: ", device.device.position());
+    let peak = device.peak_requested.map(|peak| peak.to_string());
+    let line = told_of(device, peak.as_deref(), sources);
+    match recording.devices.len() {
+        0 | 1 => line,
+        _ => format!("device {}: {line}", device.device.position()),
     }
+}
+
+/// The same for one that stands for others, with its peak and theirs in words.
+fn told_of(device: &RecordedDevice, peak: Option<&str>, sources: &SourceMap) -> String {
+    let mut line = String::new();
     if device.iterations == 0 {
         line.push_str("no iterations found");
     } else {
@@ -65,7 +144,7 @@ pub(super) fn iterations(recording: &Recording, device: &RecordedDevice, sources
         }
         line.push(')');
     }
-    let Some(peak) = device.peak_requested else {
+    let Some(peak) = peak else {
         let _ = write!(line, ", {}", unknown_peak(device));
         return line;
     };
@@ -105,19 +184,6 @@ pub(super) fn composition(device: &RecordedDevice) -> String {
         parts.push(format!("other {rest}"));
     }
     parts.join(" + ")
-}
-
-/// What a snapshot lacks: one line, or all of it where that is asked for.
-fn gaps(out: &mut String, recording: &Recording, look: &Look) {
-    let mut lines: Vec<String> =
-        gap::all(recording, look.detail).into_iter().map(|(_, words)| words).collect();
-    if look.detail == Detail::Verbose {
-        let of_traces = recording.devices.iter().flat_map(|device| gap::disagreements(&device.agreement));
-        lines.extend(of_traces.map(|(_, words)| words));
-    }
-    for line in lines {
-        let _ = writeln!(out, "{}", look.wrap(&format!("  not known: {line}"), 4));
-    }
 }
 
 /// `2 errors, 1 note (lazy-optimizer-init; 1 ignored, 3 in the baseline; -v shows them)`.

@@ -4,6 +4,7 @@
 //! engine and the gate decided, their data types are their own, equal reports give equal bytes, and nothing out of a
 //! recording is taken for markup or a command.
 
+mod alike;
 mod chart;
 mod closing;
 mod concise;

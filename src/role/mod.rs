@@ -47,6 +47,8 @@ mod tests;
 mod ties;
 mod workspaces;
 
+use serde::{Deserialize, Serialize};
+
 use crate::frames::Frames;
 use crate::program::Program;
 use crate::snapshot::Snapshot;
@@ -58,7 +60,7 @@ use rows::{LEFT_BEHIND, LIVES, OLDER, Row, SIGNS, STACKLESS};
 use scene::{Life, Scene};
 
 /// What an allocation holds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Role {
     /// A trainable or frozen weight.
     Parameter,

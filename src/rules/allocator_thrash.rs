@@ -106,7 +106,7 @@ fn tell(facts: &Facts, turnover: &[Release], (each, cause): (Bytes, Cause), wort
         ],
         place,
     };
-    let seek = Seek { call: "empty_cache", label: "the cache is emptied here" };
+    let seek = Seek { call: "empty_cache".into(), label: "the cache is emptied here".into() };
     telling.told(facts, &AllocatorThrash::META, worth).seeking((cause == Cause::Unknown).then_some(seek))
 }
 

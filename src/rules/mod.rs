@@ -153,7 +153,7 @@ pub(crate) fn shown(facts: &Facts, stack: StackId) -> Vec<StackFrame> {
 
 /// A number of the evidence, and how it is shown.
 fn measure(name: &'static str, value: Value, text: String) -> Measure {
-    Measure { name, value, text }
+    Measure { name: name.into(), value, text }
 }
 
 /// Declares a rule: a unit struct with its [`Meta`]. The detection is an `impl` of `fn claims(&Facts) -> Vec<Claim>`,

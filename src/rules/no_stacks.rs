@@ -48,7 +48,10 @@ impl NoStacks {
                     ),
                 ],
             };
-            let seek = Seek { call: "_record_memory_history", label: "recorded here without Python stacks" };
+            let seek = Seek {
+                call: "_record_memory_history".into(),
+                label: "recorded here without Python stacks".into(),
+            };
             telling.told(facts, &Self::META, worth).seeking(Some(seek))
         };
         let claim = Claim::new(&Self::META, [], Mending::default(), told);

@@ -63,7 +63,7 @@ fn seek(why: Lost) -> Option<Seek> {
         Lost::Full => "this buffer was too small for the program",
         Lost::Earlier | Lost::Slice => return None,
     };
-    Some(Seek { call: "_record_memory_history", label })
+    Some(Seek { call: "_record_memory_history".into(), label: label.into() })
 }
 
 fn tell(facts: &Facts, why: Lost, lost: usize, worth: &Worth) -> Finding {

@@ -28,6 +28,8 @@ pub use stacks::{Frame, Stacks};
 
 use std::io::{self, Read, Write};
 
+use serde::{Deserialize, Serialize};
+
 use crate::pickle::Limits;
 use crate::unit::{Bytes, DeviceIndex, EventIndex, Index, Micros, StackId, StringId, StringInterner};
 
@@ -241,7 +243,7 @@ pub struct Settings {
 }
 
 /// Something that the file lacks, or that does not add up: a limit on what can be concluded from it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Gap {
     /// The file holds segments only.
     NoTraces,

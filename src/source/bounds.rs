@@ -9,6 +9,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use super::checkout::plain;
+use super::folders::{Entry, Folders};
 
 /// As many links as Linux follows in one path (`MAXSYMLINKS`).
 const MOST_LINKS: usize = 40;
@@ -49,19 +50,22 @@ impl Bounds {
         })
     }
 
-    /// Where a path leads: `folder` is real, `ending` goes on from there. No link is followed that leaves the bounds.
-    pub(super) fn follow(&self, folder: &Path, ending: &Path) -> Leads {
+    /// Where a path leads: `folder` is real, `ending` goes on from there. No link is followed that leaves the bounds. Only the
+    /// last thing that a path names is asked for by itself: of all others `folders` knows what they hold.
+    pub(super) fn follow(&self, folders: &Folders, folder: &Path, ending: &Path) -> Leads {
         let mut here = folder.to_owned();
         let mut ahead: VecDeque<OsString> = names(ending);
         let mut links = 0;
         while let Some(name) = ahead.pop_front() {
-            here.push(&name);
-            let Ok(metadata) = fs::symlink_metadata(&here) else { return Leads::Nowhere };
-            if !metadata.is_symlink() {
-                continue;
+            match folders.entry(&here, &name) {
+                None => return Leads::Nowhere,
+                Some(Entry::Itself) => {
+                    here.push(&name);
+                    continue;
+                }
+                Some(Entry::Link) => {}
             }
-            let Ok(target) = fs::read_link(&here) else { return Leads::Nowhere };
-            here.pop();
+            let Ok(target) = fs::read_link(here.join(&name)) else { return Leads::Nowhere };
             let target = plain(&here.join(target));
             let Some((inside, rest)) = self.split(&target) else {
                 return Leads::Outside(ahead.into_iter().fold(target, |path, name| path.join(name)));
@@ -118,7 +122,8 @@ mod tests {
         link("loop.py", Path::new("loop.py"));
         link("root", Path::new("/proc/self/root"));
         let bounds = Bounds::of([inside.clone()].into_iter());
-        let leads = |ending: &str| bounds.follow(&inside, Path::new(ending));
+        let folders = Folders::default();
+        let leads = |ending: &str| bounds.follow(&folders, &inside, Path::new(ending));
         let real = |path: &str| Leads::Inside(inside.join(path));
         assert_eq!(leads("a.py"), real("a.py"));
         assert_eq!(leads("near.py"), real("deep/b.py"));

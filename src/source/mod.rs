@@ -11,6 +11,7 @@ mod checkout;
 mod clearing;
 mod depth;
 mod fit;
+mod folders;
 mod ignore;
 mod map;
 mod outline;

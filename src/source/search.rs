@@ -3,20 +3,21 @@
 //! In: where to look, and a recorded path. Out: the files that it may stand for, the likeliest first. Always: only paths that
 //! end like the recorded one are tried, nothing is walked, and nothing is opened that [`Bounds`] do not contain.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::bounds::{Bounds, Leads};
 use super::checkout::plain;
+use super::folders::Folders;
 use super::{Checkout, SourceFile};
 
 /// Files larger than this are not read: no program that a person wrote is.
 const MOST_BYTES: u64 = 4 << 20;
-/// At most so many files of a folder are read in search of a call.
+/// At most so many Python files of a folder are read in search of a call.
 const MOST_FILES: usize = 500;
 
 /// Recorded paths longer than this many bytes are not looked for: no system opens them (`PATH_MAX` of Linux).
@@ -105,10 +106,52 @@ pub(super) struct Search {
     bounds: Bounds,
     /// Folders in which the program's own files lie as they were recorded.
     projects: Vec<PathBuf>,
-    /// What exists; what does not is asked for again, so that paths chosen by a file cost no memory.
-    files: RefCell<BTreeMap<PathBuf, Rc<SourceFile>>>,
+    folders: Folders,
+    /// Of the names directly in roots: in which of them they are.
+    holders: OnceCell<Holders>,
+    /// What exists, as far as it is a source; what does not is in no folder.
+    files: RefCell<BTreeMap<PathBuf, Option<Rc<SourceFile>>>>,
+    /// Where a call stands, for those that were asked for.
+    callers: RefCell<BTreeMap<String, Option<(String, u32)>>>,
     /// Files that were not opened because they lie outside, as far as they are known to exist.
     outside: RefCell<BTreeSet<PathBuf>>,
+}
+
+/// Which roots may hold a path, by the name that it begins with: a folder for each of a thousand ranks is not asked for
+/// each of the files that they recorded.
+#[derive(Debug, Default)]
+struct Holders {
+    by_name: BTreeMap<OsString, Vec<usize>>,
+    /// Roots of which only asking tells.
+    unlisted: Vec<usize>,
+}
+
+impl Holders {
+    fn of(roots: &[(Place, usize)], folders: &Folders) -> Holders {
+        let mut holders = Holders::default();
+        for (position, (root, _)) in roots.iter().enumerate() {
+            let Some(folder) = &root.real else { continue };
+            match &*folders.names(folder) {
+                Some(names) => {
+                    for name in names.keys() {
+                        holders.by_name.entry(name.clone()).or_default().push(position);
+                    }
+                }
+                None => holders.unlisted.push(position),
+            }
+        }
+        holders
+    }
+
+    /// The roots that may hold a name, in their order.
+    fn with(&self, name: &OsStr) -> Vec<usize> {
+        let mut roots: Vec<usize> = self.by_name.get(name).into_iter().flatten().copied().collect();
+        if !self.unlisted.is_empty() {
+            roots.extend(&self.unlisted);
+            roots.sort_unstable();
+        }
+        roots
+    }
 }
 
 impl Search {
@@ -126,6 +169,9 @@ impl Search {
         beside: impl IntoIterator<Item = PathBuf>,
         maps: Vec<PathMap>,
     ) -> Search {
+        // Many snapshots lie in one folder.
+        let mut known = BTreeSet::new();
+        let beside = beside.into_iter().filter(|folder| known.insert(folder.clone()));
         let likely = std::iter::once(PathBuf::from(".")).chain(beside).map(|path| (Place::of(path), 1));
         let common = COMMON_FOLDERS.map(|folder| (Place::of(PathBuf::from(folder)), 2));
         let project = fs::canonicalize(checkout.root()).ok();
@@ -163,15 +209,28 @@ impl Search {
     /// The one file directly in the given folders that calls a function of this bare name, and the line; `None` where
     /// several do. For recordings that name no file.
     pub(super) fn sole_caller(&self, name: &str) -> Option<(String, u32)> {
+        if let Some(known) = self.callers.borrow().get(name) {
+            return known.clone();
+        }
+        let found = self.look_for_call(name);
+        self.callers.borrow_mut().insert(name.to_owned(), found.clone());
+        found
+    }
+
+    fn look_for_call(&self, name: &str) -> Option<(String, u32)> {
         let mut callers: BTreeMap<PathBuf, (String, u32)> = BTreeMap::new();
         for (root, _) in self.roots.iter().filter(|(_, least)| *least == 1) {
             let Some(folder) = root.real.as_ref().filter(|folder| self.bounds.contain(folder)) else {
                 continue;
             };
-            let Ok(entries) = fs::read_dir(folder) else { continue };
-            for entry in entries.filter_map(Result::ok).take(MOST_FILES) {
-                let Some(trial) = root.below(PathBuf::from(entry.file_name())) else { continue };
-                let Leads::Inside(real) = self.bounds.follow(&trial.folder, &trial.ending) else { continue };
+            let names = self.folders.names(folder);
+            let sources = names.iter().flatten().map(|(name, _)| name);
+            for name_of_file in sources.filter(|name| may_be_source(Path::new(name))).take(MOST_FILES) {
+                let Some(trial) = root.below(PathBuf::from(name_of_file)) else { continue };
+                let Leads::Inside(real) = self.bounds.follow(&self.folders, &trial.folder, &trial.ending)
+                else {
+                    continue;
+                };
                 let Some(file) = self.read(&trial.shown, &real) else { continue };
                 if let Some(line) = file.line_of_call(name) {
                     callers.entry(real).or_insert_with(|| (file.name().to_owned(), line));
@@ -198,7 +257,10 @@ impl Search {
         let below_roots = (parts.len().saturating_sub(MOST_PARTS)..parts.len()).flat_map(|skipped| {
             let ending: PathBuf = parts.iter().skip(skipped).collect();
             let length = parts.len() - skipped;
-            let fits = self.roots.iter().filter(move |(_, least)| *least <= length);
+            let holders = self.holders.get_or_init(|| Holders::of(&self.roots, &self.folders));
+            let first = parts.get(skipped).map(|first| holders.with(OsStr::new(first))).unwrap_or_default();
+            let roots = first.into_iter().filter_map(|root| self.roots.get(root));
+            let fits = roots.filter(move |(_, least)| *least <= length);
             fits.filter_map(move |(root, _)| root.below(ending.clone()))
         });
         let itself = Some(Path::new(recorded)).filter(|path| path.is_absolute()).and_then(|path| {
@@ -211,7 +273,7 @@ impl Search {
     /// Where a path leads, if it may be opened; what may not is noted.
     fn follow(&self, trial: &Trial) -> Option<PathBuf> {
         let inside = self.bounds.contain(&trial.folder);
-        match self.bounds.follow(&trial.folder, &trial.ending) {
+        match self.bounds.follow(&self.folders, &trial.folder, &trial.ending) {
             Leads::Inside(real) if inside => return Some(real),
             Leads::Inside(_) if may_be_source(&trial.ending) => {
                 self.outside.borrow_mut().insert(trial.shown.clone());
@@ -243,11 +305,11 @@ impl Search {
 
     fn read(&self, shown: &Path, real: &Path) -> Option<Rc<SourceFile>> {
         if let Some(known) = self.files.borrow().get(shown) {
-            return Some(Rc::clone(known));
+            return known.clone();
         }
-        let file = Rc::new(read(shown, real)?);
-        self.files.borrow_mut().insert(shown.to_owned(), Rc::clone(&file));
-        Some(file)
+        let file = read(shown, real).map(Rc::new);
+        self.files.borrow_mut().insert(shown.to_owned(), file.clone());
+        file
     }
 }
 
@@ -273,4 +335,37 @@ fn read(shown: &Path, real: &Path) -> Option<SourceFile> {
     }
     let text = String::from_utf8(fs::read(real).ok()?).ok()?;
     Some(SourceFile::new(shown.display().to_string(), text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The folder of each of so many ranks, which recorded so many files of their own that are not here.
+    fn folders_looked_through(ranks: usize, files: usize) -> usize {
+        let all = tempfile::tempdir().unwrap();
+        let roots: Vec<PathBuf> = (0..ranks).map(|rank| all.path().join(format!("rank{rank}"))).collect();
+        for root in &roots {
+            fs::create_dir(root).unwrap();
+            fs::write(root.join("snapshot.pickle"), "").unwrap();
+        }
+        fs::write(roots[ranks / 2].join("train.py"), "").unwrap();
+        let search = Search::below(roots.iter().cloned(), Vec::new());
+        for rank in 0..ranks {
+            for file in 0..files {
+                let recorded = format!("/tmp/worker{rank}/job/model{file}.py");
+                assert_eq!(search.candidates(&recorded, &[]).count(), 0);
+            }
+        }
+        let found: Vec<Candidate> = search.candidates("/tmp/worker0/job/train.py", &[]).collect();
+        let shown = roots[ranks / 2].join("train.py");
+        assert!(matches!(found.as_slice(), [one] if one.file.name() == shown.to_string_lossy()));
+        search.folders.looked_through()
+    }
+
+    #[test]
+    fn each_folder_is_looked_through_once_however_many_files_are_sought() {
+        assert_eq!(folders_looked_through(8, 3), 8);
+        assert_eq!(folders_looked_through(64, 50), 64);
+    }
 }

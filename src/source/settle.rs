@@ -26,18 +26,18 @@ pub fn settle(report: &mut Report, sources: &SourceMap) {
 }
 
 fn move_to_call(finding: &mut Finding, sources: &SourceMap) {
-    let Some(seek) = finding.seek else { return };
+    let Some(seek) = &finding.seek else { return };
     let Some(location) = &mut finding.location else {
-        if let Some((file, line)) = sources.sole_caller(seek.call) {
+        if let Some((file, line)) = sources.sole_caller(&seek.call) {
             finding.location = Some(Location { file, line, function: String::new() });
-            seek.label.clone_into(&mut finding.label);
+            seek.label.as_ref().clone_into(&mut finding.label);
         }
         return;
     };
-    let Some(line) = sources.line_of_call(&location.file, seek.call) else { return };
+    let Some(line) = sources.line_of_call(&location.file, &seek.call) else { return };
     location.line = line;
     location.function.clear();
-    seek.label.clone_into(&mut finding.label);
+    seek.label.as_ref().clone_into(&mut finding.label);
     finding.stack.clear();
 }
 
@@ -48,7 +48,7 @@ fn weigh_excuse(finding: &mut Finding, sources: &SourceMap) {
         finding.severity = Severity::Info;
         finding.confidence = Confidence::Low;
         finding.evidence.push(Measure {
-            name: "zeroes-in-place",
+            name: "zeroes-in-place".into(),
             value: Value::Text("source".to_owned()),
             text: "this loop's source fills gradients with zeros in place, which no recording shows"
                 .to_owned(),
@@ -66,7 +66,7 @@ fn tell_change(finding: &mut Finding, sources: &SourceMap) {
         None => ("as-recorded", "its places are named as recorded"),
     };
     finding.evidence.push(Measure {
-        name: "changed-source",
+        name: "changed-source".into(),
         value: Value::Text(name.to_owned()),
         text: format!("{words}; {places}"),
     });

@@ -8,6 +8,8 @@ mod free_stacks;
 mod levels;
 mod replayed;
 
+use serde::{Deserialize, Serialize};
+
 pub use levels::{Levels, Shift};
 
 use crate::snapshot::Snapshot;
@@ -96,7 +98,7 @@ pub struct Peak {
 }
 
 /// How a trace agrees with itself and with the final segments; all zero in a recording without faults.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agreement {
     /// Allocations at an address that was still taken (the free in between is missing).
     pub lost_frees: usize,

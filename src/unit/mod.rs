@@ -7,6 +7,7 @@
 mod human;
 mod index;
 mod interner;
+mod natural;
 mod nearest;
 mod ranks;
 mod shown;
@@ -17,6 +18,7 @@ pub use index::{
     AllocationId, DeviceIndex, EventIndex, FrameId, FunctionId, Index, IterationIndex, StackId, StringId,
 };
 pub use interner::{SequenceInterner, StringInterner};
+pub use natural::natural;
 pub use nearest::suggestion;
 pub use ranks::Ranks;
 pub use shown::{shown_line, shown_name, shown_page, shown_source};
@@ -26,10 +28,12 @@ use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 
+use serde::{Deserialize, Serialize};
+
 /// A number of bytes. Subtraction saturates at zero: a difference of two sizes is never negative.
 ///
 /// Displayed in binary units with at most one decimal: `97.5 MiB`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Bytes(pub u64);
 
 impl Bytes {
@@ -110,11 +114,11 @@ impl fmt::Display for Bytes {
 }
 
 /// A moment in microseconds since the Unix epoch, as PyTorch's `time_us`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Micros(pub i64);
 
 /// How sure a conclusion is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Confidence {
     /// One weak sign, or a recording that lacks much.
     #[default]

@@ -216,6 +216,8 @@ fn tell(facts: &Facts, group: &[Settled<'_, '_>], left: &Left) -> Option<Told> {
         worth = together(worth, &other.worth);
         severity = severity.max(other.severity);
     }
+    // Once for all: ten thousand lines may have one cause.
+    worth.about.sort_unstable();
     let mut lives = first.claim.mending.lives.clone();
     if group.len() > 1 {
         for other in group.iter().skip(1) {
@@ -236,12 +238,11 @@ fn tell(facts: &Facts, group: &[Settled<'_, '_>], left: &Left) -> Option<Told> {
     Some(Told { finding: Finding { severity, impact, ..told }, lives, about: worth.about })
 }
 
-/// The worth of two claims about different allocations.
+/// The worth of two claims about different allocations, which stand in no order.
 fn together(one: Worth, other: &Worth) -> Worth {
     let sum = |a: Option<Bytes>, b: Option<Bytes>| a.map(|a| a + b.unwrap_or_default()).or(b);
     let mut about = one.about;
     about.extend_from_slice(&other.about);
-    about.sort_unstable();
     Worth {
         about,
         confidence: one.confidence.max(other.confidence),

@@ -11,15 +11,15 @@ use rustc_hash::FxHashMap;
 use crate::facts::Facts;
 use crate::lives::Changes;
 use crate::timeline::{Levels, Shift};
-use crate::unit::AllocationId;
+use crate::unit::{AllocationId, Bytes};
 
 /// The recording with all faults mended, and what each claim changes in it.
 pub(super) struct Worlds {
     mended: Levels,
     /// For each claim what its own change does to the curve, and whether that is among what is mended.
     own: Vec<(Vec<Shift>, bool)>,
-    whole: Range<usize>,
-    steady: Range<usize>,
+    /// All of the recording and its steady part, each with its peak where all faults are mended.
+    stretches: [(Range<usize>, Bytes); 2],
 }
 
 impl Worlds {
@@ -40,12 +40,10 @@ impl Worlds {
             }
             own.push((shifts, counts(at)));
         }
-        Worlds {
-            mended: facts.timeline.levels.shifted(&all),
-            own,
-            whole: 0..facts.trace.events.len(),
-            steady: facts.steady().events.clone(),
-        }
+        let mended = facts.timeline.levels.shifted(&all);
+        let stretches = [0..facts.trace.events.len(), facts.steady().events.clone()];
+        let stretches = stretches.map(|events| (events.clone(), mended.highest(events)));
+        Worlds { mended, own, stretches }
     }
 
     /// The share of the peak that one claim's change saves where all other faults are mended: off the peak itself, or off that
@@ -53,12 +51,11 @@ impl Worlds {
     pub(super) fn share(&self, at: usize) -> f64 {
         let Some((own, is_mended)) = self.own.get(at) else { return 0.0 };
         let back: Vec<Shift> = own.iter().map(|shift| Shift { more: !shift.more, ..*shift }).collect();
-        let of = |events: &Range<usize>| {
-            let plain = self.mended.highest_with(events.clone(), &[]);
-            let other = self.mended.highest_with(events.clone(), if *is_mended { &back } else { own });
-            if *is_mended { (other, plain) } else { (plain, other) }
-        };
-        let ((whole, without), (steady, steady_without)) = (of(&self.whole), of(&self.steady));
+        let [(whole, without), (steady, steady_without)] =
+            self.stretches.each_ref().map(|(events, plain)| {
+                let other = self.mended.highest_with(events.clone(), if *is_mended { &back } else { own });
+                if *is_mended { (other, *plain) } else { (*plain, other) }
+            });
         (whole - without).max(steady - steady_without).share_of(whole)
     }
 }

@@ -13,6 +13,7 @@ mod judged;
 mod many;
 mod outputs;
 mod packaging;
+mod parts;
 mod profiler;
 mod record;
 mod refused;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::{folder, memlint_in, recording, root, stderr, stdout};
+use crate::{folder, golden, memlint_in, recording, root, stderr, stdout};
 
 /// Copies one small recording to several places of a folder.
 fn place(folder: &Path, names: &[&str]) {
@@ -155,6 +155,24 @@ fn a_rank_that_needs_more_than_the_others_is_a_finding() {
     assert_eq!(notes.len(), 1, "both ranks make their optimizer's state in the first step");
     let alone = memlint_in(root(), &["check", &format!("{ranks}/rank1_memory_snapshot.pickle.zst")]);
     assert!(!stdout(&alone).contains("rank-imbalance"), "nothing to compare with");
+}
+
+#[test]
+fn a_thousand_ranks_with_one_fault_fit_on_a_page_and_the_one_unlike_them_is_named() {
+    let folder = folder("thousand");
+    copy("cycle-closure-bug", &folder, &["run/rank0.pickle"]);
+    copy("cycle-closure-fixed", &folder, &["run/rank7.pickle"]);
+    for rank in (1..1000).filter(|rank| *rank != 7) {
+        fs::hard_link(folder.join("run/rank0.pickle"), folder.join(format!("run/rank{rank}.pickle"))).unwrap();
+    }
+    let output = memlint_in(&folder, &["check", "run", "--isolated"]);
+    let text = stdout(&output);
+    assert!(text.lines().count() <= 60, "{} lines", text.lines().count());
+    golden("text-thousand-ranks", text);
+    let all = memlint_in(&folder, &["check", "run", "--isolated", "-v"]);
+    assert!(stdout(&all).contains("\nrun/rank999.pickle:\n"), "-v shows each");
+    let names: Vec<String> = read(&folder, "run").into_iter().map(|(name, _)| name).collect();
+    assert_eq!((names[2].as_str(), names[10].as_str()), ("run/rank2.pickle", "run/rank10.pickle"));
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod case;
 mod findings;
 mod judged;
 mod layouts;
+mod parts;
 mod pictures;
 mod programs;
 mod reading;

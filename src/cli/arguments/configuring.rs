@@ -113,7 +113,6 @@ impl Configuring {
         let fail_on = from("fail_on", "--fail-on", "MEMLINT_FAIL_ON");
         let min_confidence = from("min_confidence", "--min-confidence", "MEMLINT_MIN_CONFIDENCE");
         let strict = from("strict", "--strict", "MEMLINT_STRICT");
-        let baseline = from("baseline", "--baseline", "MEMLINT_BASELINE");
         let overrides = Overrides {
             select: self.select.clone(),
             extend_select: self.extended(),
@@ -123,7 +122,11 @@ impl Configuring {
             fail_on: self.fail_on.map(|value| Setting { value, origin: fail_on }),
             min_confidence: self.min_confidence.map(|value| Setting { value, origin: min_confidence }),
             strict: self.strict.then_some(Setting { value: true, origin: strict }),
-            baseline: naming.baseline.clone().map(|value| Setting { value, origin: baseline }),
+            // Where no baseline can be named, nobody may ask who named it.
+            baseline: naming
+                .baseline
+                .clone()
+                .map(|value| Setting { value, origin: from("baseline", "--baseline", "MEMLINT_BASELINE") }),
             tolerance: naming.baseline_tolerance.map(|size| Setting::flag("--baseline-tolerance", size)),
             device_memory: self.device_memory.map(|size| Setting::flag("--device-memory", size)),
             ..sources.overrides()

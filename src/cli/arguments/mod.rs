@@ -1,6 +1,7 @@
 //! What can be said on the command line.
 
 mod configuring;
+mod parts;
 mod reading;
 mod record;
 
@@ -12,6 +13,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(super) use self::configuring::{Configuring, Locating};
+pub(super) use self::parts::{Conclude, Examine};
 pub(super) use self::reading::{Limits, Reading, Sources};
 pub(super) use self::record::Record;
 use super::diff::Diff;
@@ -47,6 +49,10 @@ pub(super) enum Command {
     Check(Check),
     /// Write a page to look at: timelines, findings, what the peak consists of.
     Report(Report),
+    /// Examine one snapshot where it lies, and write what it has to say into a small file, for `memlint conclude`.
+    Examine(Examine),
+    /// Put together what `memlint examine` wrote: the report that `memlint check` would have made of all the snapshots.
+    Conclude(Conclude),
     /// Show what snapshots hold, without a verdict.
     Stats(Stats),
     /// Compare two snapshots, or two folders of them: what needs more memory, what needs less, which findings are new.
@@ -140,6 +146,13 @@ pub(super) struct Check {
     #[command(flatten)]
     pub(super) judged: Judged,
 
+    #[command(flatten)]
+    pub(super) reporting: Reporting,
+}
+
+/// How a verdict is shown.
+#[derive(Debug, Args)]
+pub(super) struct Reporting {
     /// How to write the report to standard output.
     #[arg(long, value_parser = formats(), default_value = Format::Text.name(), value_name = "FORMAT",
           env = "MEMLINT_OUTPUT_FORMAT")]

@@ -19,7 +19,7 @@ pub(in crate::cli) struct Reading {
 }
 
 /// Where sources are found.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(in crate::cli) struct Sources {
     /// A folder that holds the program's source; nothing outside is opened; may be given several times [default: the
     /// current folder, the snapshot's, and src, scripts and examples, as far as they lie in the working copy].

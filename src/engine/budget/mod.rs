@@ -5,6 +5,7 @@
 
 mod measure;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use self::measure::{Measured, measure};
@@ -102,7 +103,7 @@ const fn confidence(metric: &Metric) -> Confidence {
 }
 
 fn evidence(budget: &Budget, facts: &Facts, measured: &Measured, limit: Bytes) -> Vec<Measure> {
-    let one = |name, value, text| Measure { name, value, text };
+    let one = |name, value, text| Measure { name: Cow::Borrowed(name), value, text };
     let bytes = measured.bytes;
     let metric = budget.metric.value.name();
     let mut evidence = vec![

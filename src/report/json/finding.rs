@@ -208,7 +208,7 @@ impl Spot {
 
 /// The named numbers of a finding.
 pub(in crate::report) fn evidence(finding: &Finding) -> serde_json::Map<String, Json> {
-    finding.evidence.iter().map(|one| (one.name.to_owned(), value(&one.value))).collect()
+    finding.evidence.iter().map(|one| (one.name.to_string(), value(&one.value))).collect()
 }
 
 fn value(value: &Value) -> Json {

@@ -18,6 +18,9 @@ use crate::unit::{Index, count, shown_line, shown_name, shown_page};
 /// Lines this far apart are drawn in one frame; others follow the finding's own.
 const NEAR: u32 = 3;
 
+/// Files that could not be read, as far as they are named where not all is asked for.
+const MOST_UNREAD: usize = 10;
+
 /// Writes the report of a check.
 pub fn render(report: &Report, sources: &SourceMap, look: &Look) -> String {
     let mut out = String::new();
@@ -42,12 +45,16 @@ fn render_headline(out: &mut String, report: &Report, look: &Look) {
     let Some(Headline { severity, text }) = Headline::of(report) else { return };
     // Not wrapped: whoever looks for it in a log finds it on one line.
     let _ = writeln!(out, "{}", look.paint(Ink::Severity(severity), &text));
-    for unread in &report.unread {
+    let most = if look.detail == Detail::Verbose { usize::MAX } else { MOST_UNREAD };
+    for unread in report.unread.iter().take(most) {
         let _ = writeln!(
             out,
             "{}",
             look.wrap(&format!("  {}", shown_line(&Failure::of_file(unread).sentence())), 4)
         );
+    }
+    if report.unread.len() > most {
+        let _ = writeln!(out, "  and {} more; -v names them", report.unread.len() - most);
     }
     out.push('\n');
 }
