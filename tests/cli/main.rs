@@ -21,6 +21,7 @@ mod rules;
 mod settings;
 mod sources;
 mod unread;
+mod view;
 mod whatif;
 mod writing;
 

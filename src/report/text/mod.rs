@@ -8,6 +8,7 @@ use std::fmt::Write;
 use self::excerpt::Mark;
 use super::headline::Headline;
 use super::look::{Detail, Ink, Look};
+use super::paths::package_path;
 use super::place::Place;
 use super::{Failure, closing, sightings, words};
 use crate::engine::Report;
@@ -202,14 +203,6 @@ impl<'a> Entry<'a> {
             self.look.attribute(out, "device", &device.position().to_string());
         }
     }
-}
-
-/// A library's path from its package on.
-fn package_path(path: &str) -> &str {
-    ["site-packages/", "dist-packages/"]
-        .iter()
-        .find_map(|folder| path.rsplit_once(folder))
-        .map_or(path, |(_, rest)| rest)
 }
 
 /// Which option makes a source known.
