@@ -70,9 +70,7 @@ pub(super) fn analyse(
     report.notices.extend(not_looked_at(&left_out));
     let files = files.seen_by(&report.recordings);
     source::settle(&mut report, &files);
-    if let Some(memory) = &settings.device_memory {
-        report.forecast(memory.value);
-    }
+    report.forecast(settings.device_memory.as_ref().map(|memory| memory.value));
     if let Some(base) = base {
         base.settle(&mut report, measured.iter().flatten(), &plan)?;
     }

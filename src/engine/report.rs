@@ -185,8 +185,9 @@ impl Report {
         }
     }
 
-    /// Adds to every finding that grows in which iteration a device of this capacity is full.
-    pub fn forecast(&mut self, capacity: Bytes) {
+    /// Adds to every finding that grows in which iteration a device of this capacity is full; where nobody named it, one of
+    /// [`USUAL_DEVICE`](crate::verdict::USUAL_DEVICE).
+    pub fn forecast(&mut self, capacity: Option<Bytes>) {
         forecast(&mut self.findings, &self.recordings, capacity);
     }
 

@@ -1,6 +1,7 @@
 //! The last lines of a report: how the iterations were found, what the peak consists of, what was counted, and what was
 //! not looked at.
 
+use std::cmp::Reverse;
 use std::fmt::Write;
 
 use super::look::{Detail, Ink, Look};
@@ -11,7 +12,7 @@ use crate::engine::{RecordedDevice, Recording, Report};
 use crate::finding::{Finding, Severity};
 use crate::program::{FoundBy, Phase};
 use crate::role::Role;
-use crate::source::SourceMap;
+use crate::source::{SourceMap, ZeroGrad};
 use crate::unit::{Bytes, Confidence, Index, count, shown_line, shown_name};
 
 /// Roles below this share of the peak are summed up.
@@ -27,6 +28,9 @@ pub(super) fn render(out: &mut String, report: &Report, sources: &SourceMap, loo
             let _ = writeln!(out, "{}", look.wrap(&iterations(recording, device, sources), 2));
             if device.kind.hides() {
                 let _ = writeln!(out, "{}", look.wrap(&format!("  recording: {}", device.kind.words()), 4));
+            }
+            if let Some(text) = clearing(report, recording, device, sources) {
+                let _ = writeln!(out, "{}", look.wrap(&format!("  loop: {text}"), 4));
             }
             let parts = composition(device);
             if !parts.is_empty() {
@@ -44,6 +48,35 @@ pub(super) fn render(out: &mut String, report: &Report, sources: &SourceMap, loo
         let advice = format!("`memlint explain {}` says more.", worst.rule);
         let _ = writeln!(out, "{}", look.paint(Ink::Faint, &advice));
     }
+}
+
+/// How the loop's body clears gradients, where a finding says that it does not.
+fn clearing(
+    report: &Report,
+    recording: &Recording,
+    device: &RecordedDevice,
+    sources: &SourceMap,
+) -> Option<String> {
+    let is_told = |finding: &Finding| {
+        let here = report.recording(finding).is_some_and(|one| one.name == recording.name);
+        here && finding.rule == UNCLEARED && finding.device == Some(device.device)
+    };
+    report.open().any(is_told).then(|| header(device, sources))?
+}
+
+/// The rule of gradients that are never cleared.
+const UNCLEARED: &str = "missing-zero-grad";
+
+/// The loop's header as it stands in the source, and how its body clears gradients.
+pub(super) fn header(device: &RecordedDevice, sources: &SourceMap) -> Option<String> {
+    let (file, found) = MainLoop::of(device, sources)?.found?;
+    let code = file.text().get(found.header.start..found.header.end)?.lines().next()?;
+    let clears = match found.zero_grad {
+        ZeroGrad::Absent => "no call of zero_grad stands in it",
+        ZeroGrad::FillsWithZeros => "it calls zero_grad(set_to_none=False)",
+        ZeroGrad::Releases => "it calls zero_grad",
+    };
+    Some(format!("`{code}`; {clears}"))
 }
 
 /// `5 iterations of train.py:15 (found by loop and optimizer steps), peak 448.4 MiB in the backward pass`.
@@ -93,14 +126,22 @@ pub(super) fn unknown_peak(device: &RecordedDevice) -> String {
     format!("peak not known{reason}")
 }
 
-/// `activations 208.1 MiB + parameters 97.5 MiB + ...`: adds up to the peak; empty where that is not known.
+/// `growing activations 110.6 MiB + parameters 97.5 MiB + activations 97.5 MiB + ...`: adds up to the peak, what grows by itself;
+/// empty where the peak is not known.
 pub(super) fn composition(device: &RecordedDevice) -> String {
     let Some(peak) = device.peak_requested else { return String::new() };
+    let growing = &device.profile.growing_at_peak;
+    let grows =
+        |role: Role| growing.iter().find(|(one, _)| *one == role).map_or(Bytes::ZERO, |(_, bytes)| *bytes);
+    let steady = device.profile.peak_by_role.iter().map(|(role, bytes)| ("", *role, *bytes - grows(*role)));
+    let mut rows: Vec<(&str, Role, Bytes)> =
+        growing.iter().map(|(role, bytes)| ("growing ", *role, *bytes)).chain(steady).collect();
+    rows.sort_by_key(|(.., bytes)| Reverse(*bytes));
     let (large, small): (Vec<_>, Vec<_>) =
-        device.profile.peak_by_role.iter().partition(|(_, bytes)| bytes.share_of(peak) >= SMALL_SHARE);
+        rows.into_iter().partition(|(.., bytes)| bytes.share_of(peak) >= SMALL_SHARE);
     let mut parts: Vec<String> =
-        large.iter().map(|(role, bytes)| format!("{} {bytes}", roles(*role))).collect();
-    let rest: Bytes = small.iter().map(|(_, bytes)| *bytes).sum();
+        large.iter().map(|(which, role, bytes)| format!("{which}{} {bytes}", roles(*role))).collect();
+    let rest: Bytes = small.iter().map(|(.., bytes)| *bytes).sum();
     if rest > Bytes::ZERO {
         parts.push(format!("other {rest}"));
     }
@@ -173,8 +214,9 @@ fn skipped(out: &mut String, report: &Report, look: &Look) {
     if look.detail < Detail::Verbose {
         let rules = report.blind_rules();
         if !rules.is_empty() {
-            let line =
-                format!("{} could not judge ({}; -v says why)", count(rules.len(), "rule"), rules.join(", "));
+            let remedy =
+                report.most_hidden().map(|hidden| format!(": {}", hidden.remedy())).unwrap_or_default();
+            let line = format!("{} could not judge{remedy}; -v names them", count(rules.len(), "rule"));
             let _ = writeln!(out, "{}", look.wrap(&line, 2));
         }
         return;

@@ -43,6 +43,11 @@ pub(super) fn render(comparison: &Comparison, look: &Look) -> String {
 fn verdict(comparison: &Comparison) -> String {
     let worst = comparison.devices.iter().max_by_key(|device| device.peak.size());
     let mut parts = Vec::new();
+    let cut = comparison
+        .devices
+        .iter()
+        .find(|device| device.aligned > 0 && device.iterations.0 != device.iterations.1);
+    let within = cut.map(|device| format!("{}: ", iterations(device))).unwrap_or_default();
     parts.push(match worst.map(|device| (device, &device.peak)) {
         None => "no device is in both recordings".to_owned(),
         Some((_, peak)) if peak.direction() == Direction::Same => format!("peak unchanged at {}", peak.head),
@@ -67,7 +72,7 @@ fn verdict(comparison: &Comparison) -> String {
             parts.push(format!("{} {}", count(number, "finding"), turn.name()));
         }
     }
-    parts.join(", ")
+    format!("{within}{}", parts.join(", "))
 }
 
 fn findings(out: &mut String, comparison: &Comparison, look: &Look) {
