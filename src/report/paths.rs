@@ -11,7 +11,7 @@ impl Root {
         let first = files.next().map_or("", folder);
         let shared = files.fold(first, shared_folder);
         // From `/` on every path begins, and one without it would pass for one from here.
-        let is_some_folder = shared.trim_matches(['/', '\\']) != "";
+        let is_some_folder = !shared.trim_matches(['/', '\\']).is_empty();
         Root(if is_some_folder { shared.to_owned() } else { String::new() })
     }
 

@@ -31,7 +31,7 @@ mod in_a_terminal {
 
     use crate::{recording, root};
 
-    const PATIENCE: Duration = Duration::from_secs(60);
+    const PATIENCE: Duration = Duration::from_mins(1);
 
     /// A terminal with memlint in it.
     struct Session {
@@ -42,6 +42,13 @@ mod in_a_terminal {
         before: Termios,
         said: Receiver<Vec<u8>>,
         screen: Parser,
+    }
+
+    impl Drop for Session {
+        fn drop(&mut self) {
+            // Where a test failed it may still be there.
+            let _ = self.child.kill();
+        }
     }
 
     impl Session {
@@ -80,8 +87,8 @@ mod in_a_terminal {
             while !self.text().contains(words) {
                 let left = until.saturating_duration_since(Instant::now());
                 let said = self.said.recv_timeout(left);
-                let said = said.unwrap_or_else(|_| panic!("no `{words}` in:\n{}", self.text()));
-                self.screen.process(&said);
+                assert!(said.is_ok(), "no `{words}` in:\n{}", self.text());
+                self.screen.process(&said.unwrap());
             }
         }
 
@@ -100,10 +107,7 @@ mod in_a_terminal {
                 if let Some(status) = self.child.try_wait().unwrap() {
                     break status;
                 }
-                if Instant::now() > until {
-                    self.child.kill().unwrap();
-                    panic!("it goes on:\n{}", self.text());
-                }
+                assert!(Instant::now() < until, "it goes on:\n{}", self.text());
                 thread::sleep(Duration::from_millis(10));
             };
             while let Ok(said) = self.said.recv_timeout(Duration::from_millis(200)) {
