@@ -98,9 +98,7 @@ pub(super) fn settle(
     let Terms { settings, known, quiet } = terms;
     let files = files.seen_by(&report.recordings);
     source::settle(report, &files);
-    if let Some(memory) = &settings.device_memory {
-        report.forecast(memory.value);
-    }
+    report.forecast(settings.device_memory.as_ref().map(|memory| memory.value));
     against(report)?;
     suppress(report, settings, &files);
     known.settle(report, *quiet)?;

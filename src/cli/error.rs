@@ -290,6 +290,24 @@ pub(super) enum CliError {
         /// Where and why, on one line.
         what: String,
     },
+    /// Nothing to look at something on.
+    #[error("`memlint view` needs a terminal, and standard output is none that it could draw on")]
+    #[diagnostic(help(
+        "`memlint check` and `memlint stats` print text anywhere, and `memlint report PATH -o report.html` writes a page \
+         for a browser; over SSH without a terminal, try `ssh -t`"
+    ))]
+    NoTerminal,
+    /// A terminal that fails.
+    #[error("the terminal cannot be used: {error}")]
+    #[diagnostic(help("`memlint report PATH -o report.html` writes a page for a browser instead"))]
+    Terminal {
+        /// What the system says.
+        error: io::Error,
+    },
+    /// Recordings that do not show how much was in use.
+    #[error("there is nothing to look at: no device shows how much memory was in use")]
+    #[diagnostic(help("`memlint stats` says what is missing"))]
+    NoPicture,
     /// Standard output is full, or gone.
     #[error("the report cannot be written: {error}")]
     Output {

@@ -30,9 +30,11 @@ mod record;
 mod report;
 mod rules;
 mod schema;
+mod screen;
 mod shorthand;
 mod stats;
 mod terminal;
+mod view;
 mod whatif;
 
 use std::env;
@@ -73,6 +75,7 @@ pub fn run() -> ExitCode {
             Command::Conclude(conclude) => conclude::run(conclude, matches, arguments.color),
             Command::Record(record) => record::run(record, arguments.color),
             Command::Report(report) => report::run(report, matches, arguments.color),
+            Command::View(view) => view::run(view, matches, arguments.color),
             Command::Stats(stats) => stats::run(stats, matches, arguments.color),
             Command::Diff(diff) => diff::run(diff, matches, arguments.color),
             Command::Whatif(whatif) => whatif::run(whatif, arguments.color),

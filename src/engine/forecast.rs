@@ -1,17 +1,19 @@
 //! When the device will be full, if memory goes on growing as it does.
 //!
-//! In: findings with a growth, their recordings, the device's capacity. Out: one more measure a finding. All growths of a
+//! In: findings with a growth, their recordings, the device's capacity, if somebody named it. Out: one more measure a finding.
+//! Where the device ran out of memory already, and nobody says how large it is, that says nothing. All growths of a
 //! device count together, and reserved memory is what fills it; what PyTorch does not manage is not known, so the true
 //! moment comes no later.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Recording;
 use crate::finding::{Finding, Impact, Measure, Value};
-use crate::unit::{Bytes, DeviceIndex};
+use crate::unit::{Bytes, DeviceIndex, grouped};
+use crate::verdict::USUAL_DEVICE;
 
 /// Adds to every finding that grows in which iteration a device of this capacity is full.
-pub(super) fn forecast(findings: &mut [Finding], recordings: &[Recording], capacity: Bytes) {
+pub(super) fn forecast(findings: &mut [Finding], recordings: &[Recording], named: Option<Bytes>) {
     let mut growth: BTreeMap<(usize, DeviceIndex), Bytes> = BTreeMap::new();
     for finding in findings.iter() {
         let elsewhere = finding.also.iter().filter_map(|one| grows(one.input, one.device, &one.impact));
@@ -19,8 +21,14 @@ pub(super) fn forecast(findings: &mut [Finding], recordings: &[Recording], capac
             *growth.entry(place).or_default() += each;
         }
     }
+    let failed: BTreeSet<(usize, Option<DeviceIndex>)> =
+        findings.iter().filter(|one| one.rule == FAILED).map(|one| (one.input, one.device)).collect();
+    let capacity = named.unwrap_or(USUAL_DEVICE);
     for finding in findings {
         let Some((place, _)) = growing(finding) else { continue };
+        if named.is_none() && failed.contains(&(place.0, Some(place.1))) {
+            continue;
+        }
         let each = growth.get(&place).copied().unwrap_or_default();
         let device = recordings.get(place.0).and_then(|recording| recording.device(place.1));
         let Some(device) = device.filter(|device| device.iterations > 0) else { continue };
@@ -28,13 +36,17 @@ pub(super) fn forecast(findings: &mut [Finding], recordings: &[Recording], capac
         let left = capacity - reserved;
         let more = left.get().checked_div(each.get()).unwrap_or_default();
         let iteration = device.iterations as u64 + more + 1;
+        let told = grouped(usize::try_from(iteration).unwrap_or(usize::MAX));
         finding.evidence.push(Measure {
             name: "full-in-iteration".into(),
             value: Value::Count(iteration),
-            text: format!("at this rate a device of {capacity} is full in iteration {iteration}"),
+            text: format!("at this rate {capacity} are full in iteration {told}"),
         });
     }
 }
+
+/// The rule of requests that failed.
+const FAILED: &str = "oom";
 
 /// The device on which a finding grows, and by how much in each iteration.
 fn growing(finding: &Finding) -> Option<((usize, DeviceIndex), Bytes)> {
@@ -70,11 +82,19 @@ mod tests {
         recorded.iterations = 10;
         let recordings = [Recording { devices: vec![recorded], ..Recording::default() }];
         let mut findings = [grows(64), grows(192), grows(0)];
-        forecast(&mut findings, &recordings, Bytes::GIB.times(80));
+        forecast(&mut findings, &recordings, Some(Bytes::GIB.times(80)));
         let last = |finding: &Finding| finding.evidence.last().map(|one| one.value.clone());
         // 76 GiB left, 256 MiB an iteration: 304 more fit after the tenth, the next does not.
         assert_eq!(last(&findings[0]), Some(Value::Count(315)));
         assert_eq!(last(&findings[1]), Some(Value::Count(315)));
         assert_eq!(last(&findings[2]), None);
+        // Where memory ran out, a size that nobody named says nothing.
+        let failed =
+            Finding { device: Some(device), ..Finding::of(FAILED, Group::Allocator, Severity::Error) };
+        let mut findings = [grows(64), failed];
+        forecast(&mut findings, &recordings, None);
+        assert_eq!(last(&findings[0]), None);
+        forecast(&mut findings[..1], &recordings, None);
+        assert_eq!(last(&findings[0]), Some(Value::Count(10 + 1216 + 1)));
     }
 }

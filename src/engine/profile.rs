@@ -1,23 +1,27 @@
 //! What a device's peak consists of, and what each iteration needed.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::finding::Location;
+use crate::facts::Facts;
+use crate::finding::{Location, Severity};
 use crate::frames::Frames;
 use crate::program::{Phase, Program};
 use crate::role::{Role, Roles};
 use crate::snapshot::Snapshot;
 use crate::timeline::{Allocation, Timeline};
 use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index, IterationIndex};
+use crate::verdict::Told;
 
 /// The figures that reports show of a device whatever the rules say.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Profile {
     /// What is alive at the peak of requested bytes, by role, largest first; adds up to the peak.
     pub peak_by_role: Vec<(Role, Bytes)>,
+    /// What of it findings say grows from iteration to iteration, by role, largest first.
+    pub growing_at_peak: Vec<(Role, Bytes)>,
     /// The phase in which the peak is reached.
     pub peak_phase: Phase,
     /// The iteration in which the peak is reached.
@@ -74,7 +78,10 @@ impl Profile {
             })
             .collect();
         Profile {
-            peak_by_role: by_role(alive_at(timeline, peak_event), roles),
+            peak_by_role: by_role(alive_at(timeline, peak_event), |id| {
+                roles.of.get(id.position()).copied().unwrap_or_default()
+            }),
+            growing_at_peak: Vec::new(),
             peak_phase: peak_event
                 .and_then(|event| program.phases.get(event.position()))
                 .copied()
@@ -85,6 +92,18 @@ impl Profile {
             curve: curve(timeline),
         }
     }
+}
+
+/// What of the peak of a device findings that count say grows, by role, largest first.
+pub(super) fn growing_at_peak(facts: &Facts, told: &[Told]) -> Vec<(Role, Bytes)> {
+    let grows = |one: &&Told| {
+        one.finding.severity > Severity::Info
+            && one.finding.impact.per_iteration.is_some_and(|each| each > Bytes::ZERO)
+    };
+    let about: BTreeSet<AllocationId> =
+        told.iter().filter(grows).flat_map(|one| one.about.iter().copied()).collect();
+    let alive = alive_at(facts.timeline, facts.timeline.peak_requested.event);
+    by_role(alive.filter(|(id, _)| about.contains(id)), |id| facts.role(id))
 }
 
 /// The highest requested bytes of equal parts.
@@ -110,12 +129,11 @@ fn alive_at(
 /// Allocations by role, largest first.
 fn by_role<'a>(
     alive: impl Iterator<Item = (AllocationId, &'a Allocation)>,
-    roles: &Roles,
+    role: impl Fn(AllocationId) -> Role,
 ) -> Vec<(Role, Bytes)> {
     let mut sums: BTreeMap<Role, Bytes> = BTreeMap::new();
     for (id, allocation) in alive.filter(|(_, allocation)| allocation.bytes > Bytes::ZERO) {
-        *sums.entry(roles.of.get(id.position()).copied().unwrap_or_default()).or_default() +=
-            allocation.bytes;
+        *sums.entry(role(id)).or_default() += allocation.bytes;
     }
     let mut by_role: Vec<(Role, Bytes)> = sums.into_iter().collect();
     by_role.sort_by_key(|(_, bytes)| Reverse(*bytes));

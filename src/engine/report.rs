@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::forecast::forecast;
 use super::{Examination, Recording, merged};
 use crate::finding::{Finding, Hidden, Notice, Severity, Skipped};
-use crate::unit::Bytes;
+use crate::picture::Guilty;
+use crate::unit::{Bytes, DeviceIndex};
 
 /// Everything that a format may show.
 #[derive(Debug, Default)]
@@ -109,6 +110,19 @@ impl Verdict {
 }
 
 impl Report {
+    /// Which finding is drawn as this one in the picture of a device. Nothing where it was left out.
+    pub fn position_of(&self, guilty: &Guilty, input: usize, device: DeviceIndex) -> Option<usize> {
+        let is_here = |one: &Finding| {
+            let own = one.input == input && one.device == Some(device);
+            own || one.also.iter().any(|other| other.input == input && other.device == Some(device))
+        };
+        let same =
+            |one: &Finding| one.rule == guilty.rule && one.fingerprint == guilty.fingerprint && is_here(one);
+        let findings = || self.findings.iter().enumerate().filter(|(_, one)| same(one));
+        let found = findings().find(|(_, one)| one.message == guilty.message).or_else(|| findings().next());
+        found.map(|(position, _)| position)
+    }
+
     /// Puts what was found in the inputs together; the order of the inputs is theirs. What several ranks, devices or moments
     /// of one job show becomes one finding.
     pub fn of(examinations: Vec<Examination>) -> Report {
@@ -171,8 +185,9 @@ impl Report {
         }
     }
 
-    /// Adds to every finding that grows in which iteration a device of this capacity is full.
-    pub fn forecast(&mut self, capacity: Bytes) {
+    /// Adds to every finding that grows in which iteration a device of this capacity is full; where nobody named it, one of
+    /// [`USUAL_DEVICE`](crate::verdict::USUAL_DEVICE).
+    pub fn forecast(&mut self, capacity: Option<Bytes>) {
         forecast(&mut self.findings, &self.recordings, capacity);
     }
 

@@ -15,7 +15,11 @@ pub(super) fn doubt(input: &Input, findings: &mut [Finding]) {
         if let Some(branch) = modelled.branches.iter().find(|branch| hangs_on(finding, branch)) {
             finding.confidence = Confidence::Low;
             finding.severity = finding.severity.min(Severity::Warning);
-            finding.related.push(Related { location: location(branch), message: WHY.to_owned() });
+            finding.related.push(Related {
+                location: location(branch),
+                message: WHY.to_owned(),
+                stood: None,
+            });
         }
     }
 }

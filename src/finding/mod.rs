@@ -249,6 +249,17 @@ pub struct Related {
     pub location: Location,
     /// What is to be seen there: "the healthy ones are freed here".
     pub message: String,
+    /// What was made there, where the place is one row of a list of what stood at some moment.
+    pub stood: Option<Stood>,
+}
+
+/// A part of what stood at some moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stood {
+    /// How much.
+    pub bytes: Bytes,
+    /// Of what: `optimizer state`.
+    pub what: Cow<'static, str>,
 }
 
 /// A named number.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use super::Bins;
-use super::lives::{Drawn, Gathered, Step, born, died, steps};
+use super::lives::{Drawn, Gathered, Lives, Step, born, died, steps};
 use crate::facts::Facts;
 use crate::finding::Fingerprint;
 use crate::lives::Change;
@@ -39,6 +39,24 @@ pub struct Without {
     pub ends: Vec<(u32, usize)>,
     /// Clouds that change otherwise.
     pub clouds: Vec<(u32, Vec<Step>)>,
+}
+
+impl Without {
+    /// Some lifetimes as they would be then.
+    pub(super) fn applied(&self, lives: &Lives) -> Lives {
+        let mut mended = lives.clone();
+        for (at, end) in &self.ends {
+            if let Some(life) = mended.each.get_mut(*at as usize) {
+                life.end = Some(*end);
+            }
+        }
+        for (at, steps) in &self.clouds {
+            if let Some(cloud) = mended.clouds.get_mut(*at as usize) {
+                cloud.steps.clone_from(steps);
+            }
+        }
+        mended
+    }
 }
 
 /// The findings in their order.

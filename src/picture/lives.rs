@@ -87,7 +87,7 @@ pub struct Step {
 
 impl Lives {
     /// The sum of what is drawn in each of some bins.
-    pub(super) fn sums(&self, bins: usize) -> Vec<Bytes> {
+    pub fn sums(&self, bins: usize) -> Vec<Bytes> {
         let mut steps = vec![0_i128; bins + 1];
         let mut step = |bin: usize, by: i128| {
             if let Some(step) = steps.get_mut(bin) {

@@ -114,4 +114,9 @@ impl Picture {
     pub fn sums(&self) -> Vec<Bytes> {
         self.lives.sums(self.bins.len())
     }
+
+    /// What would be drawn were a finding mended; nothing where no other lifetimes mend it.
+    pub fn without(&self, guilty: &Guilty) -> Option<Lives> {
+        guilty.without.as_ref().map(|without| without.applied(&self.lives))
+    }
 }

@@ -1,6 +1,7 @@
 //! The last lines of a report: how the iterations were found, what the peak consists of, what was counted, and what was
 //! not looked at.
 
+use std::cmp::Reverse;
 use std::fmt::Write;
 
 use super::alike::{self, Member};
@@ -12,7 +13,7 @@ use crate::engine::{RecordedDevice, Recording, Report};
 use crate::finding::{Finding, Severity};
 use crate::program::{FoundBy, Phase};
 use crate::role::Role;
-use crate::source::SourceMap;
+use crate::source::{SourceMap, ZeroGrad};
 use crate::unit::{Bytes, Confidence, Index, count, shown_line, shown_name};
 
 /// Roles below this share of the peak are summed up.
@@ -44,7 +45,7 @@ fn each(out: &mut String, report: &Report, sources: &SourceMap, look: &Look) {
             name(out, &recording.name, look);
         }
         for device in &recording.devices {
-            summary(out, device, &iterations(recording, device, sources), look);
+            summary(out, (report, recording, device), sources, look);
         }
         let of_traces = recording.devices.iter().flat_map(|device| gap::disagreements(&device.agreement));
         let gaps = gap::all(recording, look.detail).into_iter().chain(of_traces);
@@ -64,7 +65,7 @@ fn grouped(out: &mut String, report: &Report, sources: &SourceMap, look: &Look) 
         }
         named = own;
         if let [_] = group.members.as_slice() {
-            summary(out, device, &iterations(recording, device, sources), look);
+            summary(out, (report, recording, device), sources, look);
         } else {
             let peaks = group.peaks();
             let line = if group.rest {
@@ -77,7 +78,7 @@ fn grouped(out: &mut String, report: &Report, sources: &SourceMap, look: &Look) 
             };
             let _ = writeln!(out, "{}", look.wrap(&format!("{}: {line}", shown_name(&group.label())), 2));
             if !group.rest {
-                details(out, device, look);
+                details(out, (report, recording, device), sources, look);
             }
         }
         if group.has_last_devices() {
@@ -97,14 +98,23 @@ fn name(out: &mut String, name: &str, look: &Look) {
 }
 
 /// What one device did, and what its peak consists of.
-fn summary(out: &mut String, device: &RecordedDevice, line: &str, look: &Look) {
-    let _ = writeln!(out, "{}", look.wrap(line, 2));
-    details(out, device, look);
+fn summary(out: &mut String, one: (&Report, &Recording, &RecordedDevice), sources: &SourceMap, look: &Look) {
+    let (_, recording, device) = one;
+    let _ = writeln!(out, "{}", look.wrap(&iterations(recording, device, sources), 2));
+    details(out, one, sources, look);
 }
 
-fn details(out: &mut String, device: &RecordedDevice, look: &Look) {
+fn details(
+    out: &mut String,
+    (report, recording, device): (&Report, &Recording, &RecordedDevice),
+    sources: &SourceMap,
+    look: &Look,
+) {
     if device.kind.hides() {
         let _ = writeln!(out, "{}", look.wrap(&format!("  recording: {}", device.kind.words()), 4));
+    }
+    if let Some(text) = clearing(report, recording, device, sources) {
+        let _ = writeln!(out, "{}", look.wrap(&format!("  loop: {text}"), 4));
     }
     let parts = composition(device);
     if !parts.is_empty() {
@@ -116,6 +126,35 @@ fn unknown(out: &mut String, lines: impl Iterator<Item = String>, look: &Look) {
     for line in lines {
         let _ = writeln!(out, "{}", look.wrap(&format!("  not known: {line}"), 4));
     }
+}
+
+/// How the loop's body clears gradients, where a finding says that it does not.
+fn clearing(
+    report: &Report,
+    recording: &Recording,
+    device: &RecordedDevice,
+    sources: &SourceMap,
+) -> Option<String> {
+    let is_told = |finding: &Finding| {
+        let here = report.recording(finding).is_some_and(|one| one.name == recording.name);
+        here && finding.rule == UNCLEARED && finding.device == Some(device.device)
+    };
+    report.open().any(is_told).then(|| header(device, sources))?
+}
+
+/// The rule of gradients that are never cleared.
+const UNCLEARED: &str = "missing-zero-grad";
+
+/// The loop's header as it stands in the source, and how its body clears gradients.
+pub(super) fn header(device: &RecordedDevice, sources: &SourceMap) -> Option<String> {
+    let (file, found) = MainLoop::of(device, sources)?.found?;
+    let code = file.text().get(found.header.start..found.header.end)?.lines().next()?;
+    let clears = match found.zero_grad {
+        ZeroGrad::Absent => "no call of zero_grad stands in it",
+        ZeroGrad::FillsWithZeros => "it calls zero_grad(set_to_none=False)",
+        ZeroGrad::Releases => "it calls zero_grad",
+    };
+    Some(format!("`{code}`; {clears}"))
 }
 
 /// `5 iterations of train.py:15 (found by loop and optimizer steps), peak 448.4 MiB in the backward pass`.
@@ -172,14 +211,22 @@ pub(super) fn unknown_peak(device: &RecordedDevice) -> String {
     format!("peak not known{reason}")
 }
 
-/// `activations 208.1 MiB + parameters 97.5 MiB + ...`: adds up to the peak; empty where that is not known.
+/// `growing activations 110.6 MiB + parameters 97.5 MiB + activations 97.5 MiB + ...`: adds up to the peak, what grows by itself;
+/// empty where the peak is not known.
 pub(super) fn composition(device: &RecordedDevice) -> String {
     let Some(peak) = device.peak_requested else { return String::new() };
+    let growing = &device.profile.growing_at_peak;
+    let grows =
+        |role: Role| growing.iter().find(|(one, _)| *one == role).map_or(Bytes::ZERO, |(_, bytes)| *bytes);
+    let steady = device.profile.peak_by_role.iter().map(|(role, bytes)| ("", *role, *bytes - grows(*role)));
+    let mut rows: Vec<(&str, Role, Bytes)> =
+        growing.iter().map(|(role, bytes)| ("growing ", *role, *bytes)).chain(steady).collect();
+    rows.sort_by_key(|(.., bytes)| Reverse(*bytes));
     let (large, small): (Vec<_>, Vec<_>) =
-        device.profile.peak_by_role.iter().partition(|(_, bytes)| bytes.share_of(peak) >= SMALL_SHARE);
+        rows.into_iter().partition(|(.., bytes)| bytes.share_of(peak) >= SMALL_SHARE);
     let mut parts: Vec<String> =
-        large.iter().map(|(role, bytes)| format!("{} {bytes}", roles(*role))).collect();
-    let rest: Bytes = small.iter().map(|(_, bytes)| *bytes).sum();
+        large.iter().map(|(which, role, bytes)| format!("{which}{} {bytes}", roles(*role))).collect();
+    let rest: Bytes = small.iter().map(|(.., bytes)| *bytes).sum();
     if rest > Bytes::ZERO {
         parts.push(format!("other {rest}"));
     }
@@ -239,8 +286,9 @@ fn skipped(out: &mut String, report: &Report, look: &Look) {
     if look.detail < Detail::Verbose {
         let rules = report.blind_rules();
         if !rules.is_empty() {
-            let line =
-                format!("{} could not judge ({}; -v says why)", count(rules.len(), "rule"), rules.join(", "));
+            let remedy =
+                report.most_hidden().map(|hidden| format!(": {}", hidden.remedy())).unwrap_or_default();
+            let line = format!("{} could not judge{remedy}; -v names them", count(rules.len(), "rule"));
             let _ = writeln!(out, "{}", look.wrap(&line, 2));
         }
         return;

@@ -15,7 +15,7 @@ pub(super) struct Headline {
 }
 
 impl Headline {
-    /// `no findings, but 12 of 25 rules could not judge: record 5 to 10 iterations`; nothing where all was judged.
+    /// `12 of 25 rules could not judge: record 5 to 10 iterations; otherwise no findings`; nothing where all was judged.
     pub(super) fn of(report: &Report) -> Option<Headline> {
         let unread = unread(report);
         let unseen: Vec<String> =
@@ -27,17 +27,21 @@ impl Headline {
         }
         let unseen = unseen.join(", and ");
         let remedy = report.most_hidden().map(|hidden| format!(": {}", hidden.remedy())).unwrap_or_default();
-        let found = if unread.is_some() || report.verdict.unjudged > 0 {
-            "no verdict: ".to_owned()
+        let tally = Tally::of(report);
+        let text = if unread.is_some() || report.verdict.unjudged > 0 {
+            format!("no verdict: {unseen}{remedy}")
+        } else if judged || tally.errors + tally.warnings > 0 {
+            format!("{}, but {unseen}{remedy}", tally.found())
         } else {
-            format!("{}, but ", Tally::of(report).found())
+            // Whoever reads on from "no findings" would think that all is well.
+            format!("{unseen}{remedy}; otherwise {}", tally.found())
         };
         let severity = match report.verdict.outcome() {
             Outcome::NoVerdict(_) => Severity::Error,
             Outcome::Open | Outcome::Closed if judged => Severity::Info,
             Outcome::Open | Outcome::Closed => Severity::Warning,
         };
-        Some(Headline { severity, text: format!("{found}{unseen}{remedy}") })
+        Some(Headline { severity, text })
     }
 }
 

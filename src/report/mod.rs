@@ -22,6 +22,7 @@ mod junit;
 mod look;
 mod markdown;
 pub mod page;
+mod paths;
 mod place;
 pub mod profiler;
 mod replayed;
@@ -32,6 +33,7 @@ mod sightings;
 pub mod stats;
 mod tally;
 pub mod text;
+pub mod view;
 pub mod whatif;
 mod words;
 

@@ -4,6 +4,7 @@
 
 use std::rc::Rc;
 
+use super::paths::Root;
 use crate::engine::RecordedDevice;
 use crate::finding::Location;
 use crate::source::{self, SourceFile, SourceMap, Spot};
@@ -61,9 +62,22 @@ impl<'a> Place<'a> {
 
     /// `train.py:17 in main`.
     pub(super) fn line_and_function(&self) -> String {
+        self.line_and_function_from(&Root::default())
+    }
+
+    /// `train.py:17`; the path of a file that is not here from a folder on.
+    pub(super) fn line_from(&self, root: &Root) -> String {
+        match &self.file {
+            None => format!("{}:{}", shown_name(root.within(self.name())), self.number),
+            Some(_) => self.line(),
+        }
+    }
+
+    /// The same with the function.
+    pub(super) fn line_and_function_from(&self, root: &Root) -> String {
         match self.location.function.as_str() {
-            "" => self.line(),
-            function => format!("{} in {}", self.line(), shown_name(function)),
+            "" => self.line_from(root),
+            function => format!("{} in {}", self.line_from(root), shown_name(function)),
         }
     }
 }

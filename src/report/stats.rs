@@ -3,11 +3,11 @@
 use std::fmt::Write;
 
 use super::look::{Ink, Look};
-use super::place::{MainLoop, Place};
+use super::place::Place;
 use super::{chart, closing, curve, gap, replayed};
 use crate::engine::{RecordedDevice, Recording};
 use crate::replay::Proof;
-use crate::source::{SourceMap, ZeroGrad};
+use crate::source::SourceMap;
 use crate::unit::{Index, count, percent, shown_name, shown_page};
 
 /// The most lines that are listed.
@@ -55,7 +55,7 @@ fn render_device(
     look.attribute(out, "recording", device.kind.words());
     look.attribute(out, "events", &events(device));
     look.attribute(out, "program", &closing::iterations(recording, device, sources));
-    if let Some(text) = header(device, sources) {
+    if let Some(text) = closing::header(device, sources) {
         look.attribute(out, "loop", &text);
     }
     look.attribute(out, "peak", &peak(device));
@@ -108,18 +108,6 @@ fn events(device: &RecordedDevice) -> String {
         let _ = write!(text, ", {:.1} s", duration.0 as f64 / 1e6);
     }
     text
-}
-
-/// The loop's header as it stands in the source, and how its body clears gradients.
-fn header(device: &RecordedDevice, sources: &SourceMap) -> Option<String> {
-    let (file, found) = MainLoop::of(device, sources)?.found?;
-    let code = file.text().get(found.header.start..found.header.end)?.lines().next()?;
-    let clears = match found.zero_grad {
-        ZeroGrad::Absent => "no call of zero_grad stands in it",
-        ZeroGrad::FillsWithZeros => "it calls zero_grad(set_to_none=False)",
-        ZeroGrad::Releases => "it calls zero_grad",
-    };
-    Some(format!("`{code}`; {clears}"))
 }
 
 /// The user's lines that allocated most of the peak.

@@ -269,7 +269,7 @@ pub(super) fn related(
 ) -> Option<Related> {
     let frame = frame.filter(|frame| Some(*frame) != own.frame())?;
     let location: Location = place(facts, frame)?;
-    Some(Related { location, message: message.into() })
+    Some(Related { location, message: message.into(), stood: None })
 }
 
 /// What else a finding may say, that most do not.

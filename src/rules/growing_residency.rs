@@ -67,14 +67,30 @@ fn tell(facts: &Facts, growing: &Growing, worth: &Worth) -> Finding {
     beside.extend(related(facts, healthy, &place, "others made at the same place are freed here"));
     let telling = Telling {
         message,
-        help: "keep numbers instead of tensors: .item(), or .detach().cpu(); give a cache a limit: deque(maxlen=n)"
-            .to_owned(),
+        help: help(facts, &worth.about).to_owned(),
         label: format!("{} made here are still alive at the end", count(worth.about.len(), "tensor")),
         related: beside,
         evidence: evidence(facts, growing, worth, (slope, net)),
         place,
     };
     telling.told(facts, &GrowingResidency::META, worth)
+}
+
+/// The largest tensor of one number: 128 bits, complex. What is larger has no `.item()`.
+const NUMBER: Bytes = Bytes(16);
+
+/// What helps tensors of their size and their holder.
+fn help(facts: &Facts, alive: &[AllocationId]) -> &'static str {
+    let are_numbers =
+        alive.iter().all(|id| facts.timeline.allocation(*id).is_none_or(|one| one.bytes <= NUMBER));
+    if are_numbers {
+        "keep numbers instead of tensors: .item()"
+    } else if facts.savers(alive).is_empty() {
+        "give what keeps them a limit: deque(maxlen=n); or keep them on the host: .cpu(), or what is needed of them alone"
+    } else {
+        "keep them without their graph: .detach(); give what keeps them a limit: deque(maxlen=n), or keep them on the \
+         host: .detach().cpu()"
+    }
 }
 
 /// The lines that make most of it, if they are not the blamed one.
@@ -96,6 +112,8 @@ fn made_at(facts: &Facts, worth: &Worth, place: &Place) -> Vec<Related> {
 fn evidence(facts: &Facts, growing: &Growing, worth: &Worth, (slope, net): (Bytes, Bytes)) -> Vec<Measure> {
     let growth = &growing.growth;
     let (low, high) = (Bytes::rounded(growth.bounds.0), Bytes::rounded(growth.bounds.1));
+    let is_steady = [low, high].iter().all(|bound| bound.to_string() == slope.to_string());
+    let range = if is_steady { String::new() } else { format!(" ({low} to {high})") };
     vec![
         measure(
             "growth",
@@ -106,7 +124,7 @@ fn evidence(facts: &Facts, growing: &Growing, worth: &Worth, (slope, net): (Byte
                 count(growth.turns, "iteration")
             ),
         ),
-        measure("slope", Value::Bytes(slope), format!("{slope} an iteration ({low} to {high})")),
+        measure("slope", Value::Bytes(slope), format!("{slope} an iteration{range}")),
         measure("rises", Value::Count(growth.rises as u64), String::new()),
         measure("tensors-alive", Value::Count(worth.about.len() as u64), String::new()),
         measure("resident", Value::Series(growing.series.clone()), String::new()),

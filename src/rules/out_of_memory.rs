@@ -6,7 +6,7 @@ use super::claim::{Claim, Mending, Place, Telling, Worth, related};
 use super::trial::GROWING;
 use super::{declare_rule, measure};
 use crate::facts::{Facts, Failure, Trial};
-use crate::finding::{Finding, Measure, Related, Severity, Value};
+use crate::finding::{Finding, Location, Measure, Related, Severity, Stood, Value};
 use crate::program::Phase;
 use crate::role::Role;
 use crate::snapshot::Action;
@@ -22,6 +22,8 @@ declare_rule! {
 
 /// How many roles the evidence names.
 const ROLES_NAMED: usize = 3;
+/// How many are listed with their lines (chosen: a table that somebody reads).
+const ROLES_LISTED: usize = 6;
 
 /// The share of the reserved memory that has to lie free for its pieces to be the cause. Below it the next requests would
 /// have failed all the same: on a recording of the corpus 1.8 of 10.2 GiB were in pieces, elsewhere 20 MiB of 3.3 GiB.
@@ -88,11 +90,11 @@ fn tell(facts: &Facts, failure: &Failure, worth: &Worth) -> Finding {
     };
     let place = Place::of_stack(facts, stack(facts, failure));
     let fitting = facts.trials().and_then(|trials| trials.fitting(failure.event));
-    let mut related = heaviest(facts, &standing, &place);
+    let mut related = heaviest(facts, &standing);
     related.extend(between(facts, failure, cause, &place));
     let telling = Telling {
-        message: message(failure, cause),
-        help: fitting.map_or_else(|| help(cause, phase, &standing).to_owned(), let_it_fit),
+        message: message(facts, failure, cause),
+        help: fitting.map_or_else(|| help(failure, cause, phase, &standing).to_owned(), let_it_fit),
         label,
         related,
         evidence: evidence(facts, failure, cause, &standing)
@@ -104,15 +106,24 @@ fn tell(facts: &Facts, failure: &Failure, worth: &Worth) -> Finding {
     Finding { phase, ..telling.told(facts, &OutOfMemory::META, worth) }
 }
 
-fn message(failure: &Failure, cause: Cause) -> String {
-    let Failure { wanted, free, largest, .. } = failure;
+fn message(facts: &Facts, failure: &Failure, cause: Cause) -> String {
+    let Failure { wanted, in_use, free, largest, .. } = *failure;
     match cause {
-        Cause::Capacity if free < wanted => format!("out of memory: {wanted} wanted, {free} free"),
+        Cause::Capacity if free < wanted => {
+            let limit =
+                if left(facts, failure) >= wanted { "the process's own limit" } else { "the device is full" };
+            format!("out of memory: {wanted} wanted, {in_use} in use, {limit}")
+        }
         Cause::Capacity | Cause::Pieces => {
             format!("out of memory: {wanted} wanted, {free} free in pieces up to {largest}")
         }
         Cause::Elsewhere => format!("out of memory: {wanted} wanted, {largest} free for another stream"),
     }
+}
+
+/// What was free on the device: the event of a failure holds it where others hold an address.
+fn left(facts: &Facts, failure: &Failure) -> Bytes {
+    facts.trace.event(failure.event).map_or(Bytes::ZERO, |event| Bytes(event.address))
 }
 
 /// A setting under which the replay got the memory.
@@ -150,7 +161,10 @@ fn between(facts: &Facts, failure: &Failure, cause: Cause, place: &Place) -> Opt
     related(facts, line, place, format!("{blocks} of {bytes} hold segments that are free for the most part"))
 }
 
-fn help(cause: Cause, phase: Phase, standing: &Standing) -> &'static str {
+fn help(failure: &Failure, cause: Cause, phase: Phase, standing: &Standing) -> &'static str {
+    // What a step makes for all parameters at once; one that goes tensor by tensor makes no such thing.
+    let temporaries = standing.iter().find(|(role, ..)| *role == Role::Temporary).map(|(_, bytes, _)| *bytes);
+    let at_once = temporaries.is_some_and(|bytes| bytes >= failure.wanted);
     match cause {
         Cause::Pieces => {
             "make the requests alike: pad to a few fixed lengths, and run the largest batch first"
@@ -163,8 +177,12 @@ fn help(cause: Cause, phase: Phase, standing: &Standing) -> &'static str {
                 "keep fewer activations: a smaller batch, or `torch.utils.checkpoint.checkpoint(block, x, \
                  use_reentrant=False)`"
             }
+            (_, Phase::OptimizerStep) if at_once => {
+                "make the step smaller: `fused=True`, or one without `foreach` (`foreach=False`); or the optimizer: 8-bit \
+                 states, or sharded ones (`ZeroRedundancyOptimizer`)"
+            }
             (_, Phase::OptimizerStep) => {
-                "make the optimizer smaller: one without `foreach` (`foreach=False`), with 8-bit states, or sharded \
+                "make the optimizer smaller: 8-bit states, one that keeps fewer (Adafactor, SGD), or sharded ones \
                  (`ZeroRedundancyOptimizer`)"
             }
             _ => {
@@ -206,13 +224,15 @@ fn standing(facts: &Facts, failure: &Failure) -> Standing {
     standing
 }
 
-/// The lines that made most of what stood then.
-fn heaviest(facts: &Facts, standing: &Standing, place: &Place) -> Vec<Related> {
+/// What stood then, with the lines that made most of it; one may be that of the failure itself.
+fn heaviest(facts: &Facts, standing: &Standing) -> Vec<Related> {
     let one = |(role, bytes, ids): &(Role, Bytes, Vec<AllocationId>)| {
-        let frame = facts.blame().past_forwards(&facts.guilty(ids.iter().copied()));
-        related(facts, frame, place, format!("{bytes} of {} stood at that moment", named(*role)))
+        let frame = facts.blame().past_forwards(&facts.guilty(ids.iter().copied()))?;
+        let message = format!("{bytes} of {} stood at that moment", named(*role));
+        let stood = Some(Stood { bytes: *bytes, what: named(*role).into() });
+        Some(Related { location: Location::of(facts.snapshot, frame)?, message, stood })
     };
-    standing.iter().take(ROLES_NAMED).filter_map(one).collect()
+    standing.iter().take(ROLES_LISTED).filter_map(one).collect()
 }
 
 fn named(role: Role) -> &'static str {
@@ -237,8 +257,7 @@ fn evidence(facts: &Facts, failure: &Failure, cause: Cause, standing: &Standing)
         .take(ROLES_NAMED)
         .map(|(role, bytes, _)| format!("{bytes} {}", named(*role)))
         .collect();
-    // The event of a failure holds the device's free bytes where others hold an address.
-    let left = facts.trace.event(failure.event).map_or(Bytes::ZERO, |event| Bytes(event.address));
+    let left = left(facts, failure);
     let outside = if left >= wanted {
         format!("{left} were free on the device: a limit of the process was reached")
     } else {

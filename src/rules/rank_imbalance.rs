@@ -114,6 +114,7 @@ impl<'a> Outlier<'a> {
             .map(|(line, here, elsewhere)| Related {
                 location: (*line).clone(),
                 message: format!("{here} here at its peak; {elsewhere} on {than}"),
+                stood: None,
             })
             .collect();
         finding.evidence = self.evidence(by_design);

@@ -41,7 +41,7 @@ pub fn exact_percent(share: f64) -> String {
 }
 
 /// Thousands apart: `136,581`.
-fn grouped(number: usize) -> String {
+pub fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (place, digit) in digits.chars().enumerate() {

@@ -106,6 +106,13 @@ fn recordings_of_different_length_are_compared_as_far_as_both_go() {
         assert_eq!(device[figure]["change"], "same", "{figure}: {device}");
     }
     assert!(diff["findings"].as_array().unwrap().is_empty(), "the leak is the same: {}", diff["findings"]);
+    let text = memlint_in(&folder, &["diff", "long.zst", "short.pickle"]);
+    let begins = "the first 12 iterations (the base has 30, the head 12): peak unchanged";
+    assert!(
+        stdout(&text).split_whitespace().collect::<Vec<_>>().join(" ").starts_with(begins),
+        "{}",
+        stdout(&text)
+    );
 }
 
 #[test]

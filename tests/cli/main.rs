@@ -22,6 +22,7 @@ mod rules;
 mod settings;
 mod sources;
 mod unread;
+mod view;
 mod whatif;
 mod writing;
 

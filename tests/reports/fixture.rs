@@ -68,6 +68,7 @@ pub(crate) fn recording() -> Recording {
                 (Role::Buffer, mib(2)),
                 (Role::Unknown, mib(1)),
             ],
+            growing_at_peak: Vec::new(),
             peak_phase: Phase::Backward,
             peak_iteration: IterationIndex::at(1),
             lines_at_peak: vec![line(16, 1559, 310), line(17, 975, 161)],
@@ -109,10 +110,12 @@ pub(crate) fn missing_zero_grad() -> Finding {
             Related {
                 location: at(RECORDED, 18, "run_resnet50"),
                 message: "5 steps, no zero_grad".to_owned(),
+                stood: None,
             },
             Related {
                 location: at("/opt/job/lib/loop.py", 7, "run"),
                 message: "called from here".to_owned(),
+                stood: None,
             },
         ],
         evidence: vec![
@@ -290,7 +293,11 @@ pub(crate) fn saying(words: &str) -> Report {
         }
         finding.evidence.push(measure("hostile", words));
         finding.stack.push(StackFrame { location: at(words, 3, words), user: true });
-        finding.related.push(Related { location: at(words, 3, words), message: words.to_owned() });
+        finding.related.push(Related {
+            location: at(words, 3, words),
+            message: words.to_owned(),
+            stood: None,
+        });
         if let Standing::Ignored { reason, by } = &mut finding.standing {
             reason.push_str(words);
             by.insert_str(0, words);

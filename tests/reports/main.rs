@@ -9,3 +9,4 @@ mod obeyed;
 mod page;
 mod services;
 mod text;
+mod view;

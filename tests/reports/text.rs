@@ -1,14 +1,16 @@
 //! The text report and the statistics: every shape of them, against golden files.
 
-use memlint::engine::{Recording, Report};
-use memlint::finding::{Finding, Group, Impact, Related, Severity, Sighting};
+use memlint::engine::{Recording, Report, Verdict};
+use memlint::finding::{Finding, Group, Hidden, Impact, Related, Severity, Sighting, Silence, Stood};
 use memlint::report::{Detail, Look, stats, text};
+use memlint::role::Role;
 use memlint::snapshot::{Excerpt, Gap};
 use memlint::source::SourceMap;
 use memlint::unit::{Bytes, Confidence, DeviceIndex, Index};
 
 use crate::fixture::{
-    PLAIN, at, finding, golden, measure, mib, missing_zero_grad, note, nowhere, recording, report, sources,
+    PLAIN, RECORDED, at, finding, golden, measure, mib, missing_zero_grad, note, nowhere, recording, report,
+    sources,
 };
 
 #[test]
@@ -41,7 +43,11 @@ fn long_lines_of_source_are_clipped_around_what_is_marked() {
     let finding = Finding {
         location: Some(at(file, 3, "run")),
         label: "allocated here in iteration 1, added to in place ever since".to_owned(),
-        related: vec![Related { location: at(file, 4, "run"), message: "5 steps, no zero_grad".to_owned() }],
+        related: vec![Related {
+            location: at(file, 4, "run"),
+            message: "5 steps, no zero_grad".to_owned(),
+            stood: None,
+        }],
         ..finding("missing-zero-grad", Severity::Error, "gradients are never released")
     };
     let sources = SourceMap::new([folder.clone()], Vec::new());
@@ -78,6 +84,42 @@ fn a_quiet_report_is_its_findings() {
 #[test]
 fn a_clean_program() {
     golden("text-clean", &text::render(&report(vec![note()]), &sources(), &PLAIN));
+}
+
+/// Memory ran out in the third line of a program that grows, and a rule could not judge.
+fn ran_out() -> Report {
+    let stood = |line, tenths, what| Related {
+        location: at(RECORDED, line, "run_resnet50"),
+        message: format!("{} of {what} stood at that moment", mib(tenths)),
+        stood: Some(Stood { bytes: mib(tenths), what }),
+    };
+    let finding = Finding {
+        location: Some(at(RECORDED, 17, "run_resnet50")),
+        label: "failed in iteration 4 (backward)".to_owned(),
+        related: vec![stood(16, 975, "parameters"), stood(17, 1559, "activations")],
+        evidence: vec![measure("reserved", "472 MiB reserved")],
+        help: "keep fewer activations: a smaller batch".to_owned(),
+        ..finding("oom", Severity::Error, "out of memory: 64 MiB wanted, 470 MiB in use, the device is full")
+    };
+    let mut report = report(vec![finding, note()]);
+    report.skipped[0].silence = Silence::Blind(Hidden::Iterations);
+    report.verdict = Verdict { fail_on: Some(Severity::Error), failing: 1, ..Verdict::default() };
+    report.recordings[0].devices[0].profile.growing_at_peak = vec![(Role::Activation, mib(1200))];
+    report
+}
+
+#[test]
+fn what_closes_the_gate_comes_first_and_what_stood_there_is_one_table() {
+    let text = text::render(&ran_out(), &sources(), &PLAIN);
+    golden("text-oom", &text);
+    let wide = Look { width: 120, unicode: true, ..PLAIN };
+    golden("text-oom-wide", &text::render(&ran_out(), &nowhere(), &wide));
+    // Where it stays open, what could not be judged comes first.
+    let mut open = ran_out();
+    open.verdict.failing = 0;
+    assert!(
+        text::render(&open, &sources(), &PLAIN).starts_with("1 error, 1 note, but 1 of 3 rules could not")
+    );
 }
 
 #[test]

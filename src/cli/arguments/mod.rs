@@ -53,6 +53,8 @@ pub(super) enum Command {
     Examine(Examine),
     /// Put together what `memlint examine` wrote: the report that `memlint check` would have made of all the snapshots.
     Conclude(Conclude),
+    /// Look at snapshots in the terminal: timelines, findings, what is alive at any moment.
+    View(View),
     /// Show what snapshots hold, without a verdict.
     Stats(Stats),
     /// Compare two snapshots, or two folders of them: what needs more memory, what needs less, which findings are new.
@@ -211,6 +213,17 @@ pub(super) struct Report {
     /// The page to write, one file that needs no network; `-` is standard output.
     #[arg(short, long, value_name = "PATH")]
     pub(super) output: PathBuf,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "`?` shows the keys. It needs a terminal of 40 columns and 14 lines at least; a page for a browser is written by \
+                        `memlint report`.\n\n\
+                        Exit status: 0 shown, 2 not shown, or not all could be read. Findings do not change it."
+)]
+pub(super) struct View {
+    #[command(flatten)]
+    pub(super) judged: Judged,
 }
 
 #[derive(Debug, Args)]

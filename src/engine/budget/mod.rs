@@ -39,9 +39,11 @@ fn finding(budget: &Budget, facts: &Facts, measured: &Measured, limit: Bytes) ->
     let lines = lines(facts, members);
     let mut lines = lines.iter().filter_map(|line| Some((line, place(facts, line.frame)?)));
     let largest = lines.next();
-    let beside = lines
-        .take(BESIDE)
-        .map(|(line, location)| Related { location, message: format!("holds {}", line.bytes) });
+    let beside = lines.take(BESIDE).map(|(line, location)| Related {
+        location,
+        message: format!("holds {}", line.bytes),
+        stood: None,
+    });
     let growing = matches!(metric, Metric::GrowthPerIteration);
     Finding {
         message: message(budget, *bytes, limit),

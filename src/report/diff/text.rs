@@ -8,6 +8,7 @@ use crate::comparison::{
 use crate::finding::{Location, Severity};
 use crate::report::closing;
 use crate::report::look::{Detail, Ink, Look};
+use crate::report::paths::Root;
 use crate::unit::{Bytes, Index, count, shown_line, shown_name, shown_page};
 
 /// The most call sites that are listed of those that grew, and of those that shrank.
@@ -42,6 +43,11 @@ pub(super) fn render(comparison: &Comparison, look: &Look) -> String {
 fn verdict(comparison: &Comparison) -> String {
     let worst = comparison.devices.iter().max_by_key(|device| device.peak.size());
     let mut parts = Vec::new();
+    let cut = comparison
+        .devices
+        .iter()
+        .find(|device| device.aligned > 0 && device.iterations.0 != device.iterations.1);
+    let within = cut.map(|device| format!("{}: ", iterations(device))).unwrap_or_default();
     parts.push(match worst.map(|device| (device, &device.peak)) {
         None => "no device is in both recordings".to_owned(),
         Some((_, peak)) if peak.direction() == Direction::Same => format!("peak unchanged at {}", peak.head),
@@ -66,7 +72,7 @@ fn verdict(comparison: &Comparison) -> String {
             parts.push(format!("{} {}", count(number, "finding"), turn.name()));
         }
     }
-    parts.join(", ")
+    format!("{within}{}", parts.join(", "))
 }
 
 fn findings(out: &mut String, comparison: &Comparison, look: &Look) {
@@ -257,39 +263,20 @@ fn in_bytes(change: &Change) -> String {
 
 /// The folders that hold all of the program's files, in the base and in the head: paths are shown from there on.
 struct Roots {
-    base: String,
-    head: String,
+    base: Root,
+    head: Root,
 }
 
 impl Roots {
     fn of(device: &DeviceComparison) -> Roots {
-        let folder = |lines: &mut dyn Iterator<Item = &Location>| {
-            let first = lines.next().map_or("", |line| folder(&line.file)).to_owned();
-            lines.fold(first, |shared, line| shared_folder(&shared, &line.file).to_owned())
+        let files = |side: fn(&SiteChange) -> Option<&Location>| {
+            Root::of(device.sites.iter().filter_map(side).map(|line| line.file.as_str()))
         };
-        Roots {
-            base: folder(&mut device.sites.iter().filter_map(|site| site.lines.0.as_ref())),
-            head: folder(&mut device.sites.iter().filter_map(|site| site.lines.1.as_ref())),
-        }
+        Roots { base: files(|site| site.lines.0.as_ref()), head: files(|site| site.lines.1.as_ref()) }
     }
-}
-
-/// A path up to its last separator, which is included.
-fn folder(path: &str) -> &str {
-    path.rfind(['/', '\\']).and_then(|end| path.get(..=end)).unwrap_or_default()
-}
-
-/// The part of a folder in which another file lies, too.
-fn shared_folder<'a>(shared: &'a str, file: &str) -> &'a str {
-    let mut shared = shared;
-    while !file.starts_with(shared) {
-        shared = folder(shared.trim_end_matches(['/', '\\']));
-    }
-    shared
 }
 
 /// A line, its path from the program's folder on.
-fn name(line: &Location, root: &str) -> String {
-    let file = line.file.strip_prefix(root).unwrap_or(&line.file);
-    shown_name(&format!("{file}:{} in {}", line.line, line.function))
+fn name(line: &Location, root: &Root) -> String {
+    shown_name(&format!("{}:{} in {}", root.within(&line.file), line.line, line.function))
 }

@@ -6,7 +6,6 @@ use serde::Serialize;
 
 use super::columns::{or_none, steps, steps_of_bytes, whole};
 use crate::engine::Report;
-use crate::finding::Finding;
 use crate::picture::{Born, Cloud, Guilty, Label, Lives, Picture, Piece, Site, Step, Tree, Without};
 use crate::program::Phase;
 use crate::report::place::Place;
@@ -268,16 +267,8 @@ impl Merged {
 impl Marked {
     /// Nothing where no finding of the report is this one.
     fn of(guilty: &Guilty, (report, input, device): (&Report, usize, DeviceIndex)) -> Option<Marked> {
-        let is_here = |one: &Finding| {
-            let own = one.input == input && one.device == Some(device);
-            own || one.also.iter().any(|other| other.input == input && other.device == Some(device))
-        };
-        let same =
-            |one: &Finding| one.rule == guilty.rule && one.fingerprint == guilty.fingerprint && is_here(one);
-        let findings = || report.findings.iter().enumerate().filter(|(_, one)| same(one));
-        let found = findings().find(|(_, one)| one.message == guilty.message).or_else(|| findings().next());
         Some(Marked {
-            finding: found?.0,
+            finding: report.position_of(guilty, input, device)?,
             each: steps(guilty.each.iter().map(|at| *at as usize)),
             clouds: guilty.clouds.clone(),
             without: guilty.without.as_ref().map(Mended::of),

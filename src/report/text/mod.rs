@@ -3,20 +3,24 @@
 mod clip;
 mod excerpt;
 
+use std::cmp::Reverse;
 use std::fmt::Write;
 
 use self::excerpt::Mark;
 use super::headline::Headline;
 use super::look::{Detail, Ink, Look};
+use super::paths::{Root, package_path};
 use super::place::Place;
 use super::{Failure, closing, sightings, words};
-use crate::engine::Report;
-use crate::finding::{Finding, Notice, Related, Severity};
+use crate::engine::{Outcome, Report};
+use crate::finding::{Finding, Location, Notice, Related, Severity, Stood};
 use crate::source::SourceMap;
 use crate::unit::{Index, count, shown_line, shown_name, shown_page};
 
 /// Lines this far apart are drawn in one frame; others follow the finding's own.
 const NEAR: u32 = 3;
+/// A folder that stands in so many paths is not worth a line of its own.
+const SELDOM: usize = 2;
 
 /// Files that could not be read, as far as they are named where not all is asked for.
 const MOST_UNREAD: usize = 10;
@@ -24,20 +28,48 @@ const MOST_UNREAD: usize = 10;
 /// Writes the report of a check.
 pub fn render(report: &Report, sources: &SourceMap, look: &Look) -> String {
     let mut out = String::new();
-    render_headline(&mut out, report, look);
+    // Where the gate closes, what closes it is what somebody needs. Where it stays open, what could not be judged is.
+    let is_first = matches!(report.verdict.outcome(), Outcome::Open | Outcome::NoVerdict(_));
+    if is_first {
+        render_headline(&mut out, report, look);
+    }
+    let root = root(report, sources, look);
     let mut unknown_files = Vec::new();
     for finding in words::shown(report, look.detail) {
-        Entry { report, sources, look, finding }.render(&mut out, &mut unknown_files);
+        Entry { report, sources, look, finding, root: &root }.render(&mut out, &mut unknown_files);
         out.push('\n');
     }
     for notice in words::shown_notices(report, look.detail) {
         render_notice(&mut out, notice, look);
         out.push('\n');
     }
+    // The last lines say what could not be judged, but not that a GPU was modelled.
+    let is_modelled = report.recordings.iter().any(|one| one.modelled.is_some());
+    if !is_first && (is_modelled || look.detail == Detail::Quiet) {
+        render_headline(&mut out, report, look);
+    }
+    if !root.folder().is_empty() {
+        let _ = writeln!(
+            out,
+            "{}",
+            look.wrap(&format!("files that are not here lie below {}", shown_name(root.folder())), 2)
+        );
+    }
     if look.detail > Detail::Quiet {
         closing::render(&mut out, report, sources, look);
     }
     shown_page(&out, look.color)
+}
+
+/// The folder that holds all of the program's files that are not here, where it would be named more often than it is worth.
+fn root(report: &Report, sources: &SourceMap, look: &Look) -> Root {
+    let findings = || words::shown(report, look.detail);
+    let related = findings().flat_map(|one| &one.related).map(|one| &one.location);
+    let stacks =
+        findings().flat_map(|one| &one.stack).filter(|frame| frame.user).map(|frame| &frame.location);
+    let all = findings().filter_map(|one| one.location.as_ref()).chain(related).chain(stacks);
+    let missing: Vec<&str> = all.filter(|at| sources.find(at).is_none()).map(|at| at.file.as_str()).collect();
+    if missing.len() > SELDOM { Root::of(missing.into_iter()) } else { Root::default() }
 }
 
 /// That not all was judged, and which files could not be read.
@@ -85,6 +117,8 @@ struct Entry<'a> {
     sources: &'a SourceMap,
     look: &'a Look,
     finding: &'a Finding,
+    /// What the paths of files that are not here are told from.
+    root: &'a Root,
 }
 
 impl<'a> Entry<'a> {
@@ -98,6 +132,7 @@ impl<'a> Entry<'a> {
         } else if look.detail == Detail::Verbose {
             self.frames(out);
         }
+        self.stood(out);
         for (name, text) in [
             ("evidence", words::evidence(finding)),
             ("impact", words::impact(self.report, finding)),
@@ -107,9 +142,9 @@ impl<'a> Entry<'a> {
         ] {
             look.attribute(out, name, &text);
         }
-        for related in self.elsewhere(drawn) {
+        for related in self.elsewhere(drawn).into_iter().filter(|related| related.stood.is_none()) {
             let place = Place::of(&related.location, self.sources);
-            look.attribute(out, "also", &format!("{}: {}", place.line(), related.message));
+            look.attribute(out, "also", &format!("{}: {}", place.line_from(self.root), related.message));
         }
         self.origin(out);
     }
@@ -138,7 +173,8 @@ impl<'a> Entry<'a> {
         finding.related.iter().filter_map(move |related| {
             let location = &related.location;
             let Place { number, file: Some(file), .. } = Place::of(location, sources) else { return None };
-            let drawable = primary.is_some_and(|primary| primary.file == location.file)
+            let drawable = related.stood.is_none()
+                && primary.is_some_and(|primary| primary.file == location.file)
                 && !taken.contains(&number)
                 && excerpt::on_one_line(&file, number).is_some();
             if !drawable {
@@ -147,6 +183,18 @@ impl<'a> Entry<'a> {
             taken.push(number);
             Some((number, related))
         })
+    }
+
+    /// What stood at the moment that the finding is about, the largest first.
+    fn stood(&self, out: &mut String) {
+        let parts = self.finding.related.iter().filter_map(|one| Some((one.stood.as_ref()?, &one.location)));
+        let mut parts: Vec<_> = parts.collect();
+        parts.sort_by_key(|(stood, _)| Reverse(stood.bytes));
+        let row = |(stood, at): &(&Stood, &Location)| {
+            let place = Place::of(at, self.sources).line_from(self.root);
+            format!("{:>9}  {:<16}  {place}", stood.bytes.to_string(), stood.what)
+        };
+        self.look.listing(out, "stood there", &parts.iter().map(row).collect::<Vec<_>>());
     }
 
     /// What is related and has no label.
@@ -166,7 +214,7 @@ impl<'a> Entry<'a> {
         let place = Place::of(location, self.sources);
         let label = &self.finding.label;
         let colon = if label.is_empty() { "" } else { ": " };
-        self.look.attribute(out, "at", &format!("{}{colon}{label}", place.line_and_function()));
+        self.look.attribute(out, "at", &format!("{}{colon}{label}", place.line_and_function_from(self.root)));
         self.frames(out);
         let missing = place.file.is_none() && self.sources.changed(&location.file).is_none();
         if missing && !unknown_files.contains(&location.file) {
@@ -182,7 +230,7 @@ impl<'a> Entry<'a> {
         for frame in &self.finding.stack {
             let place = Place::of(&frame.location, self.sources);
             if frame.user {
-                lines.push(place.line_and_function());
+                lines.push(place.line_and_function_from(self.root));
             } else if self.look.detail == Detail::Verbose {
                 lines.push(self.look.paint(Ink::Faint, package_path(&place.line_and_function())));
             } else {
@@ -209,14 +257,6 @@ impl<'a> Entry<'a> {
             self.look.attribute(out, "device", &device.position().to_string());
         }
     }
-}
-
-/// A library's path from its package on.
-fn package_path(path: &str) -> &str {
-    ["site-packages/", "dist-packages/"]
-        .iter()
-        .find_map(|folder| path.rsplit_once(folder))
-        .map_or(path, |(_, rest)| rest)
 }
 
 /// Which option makes a source known.

@@ -1,0 +1,258 @@
+//! What is alive at a moment as a tree, whichever way it is grouped: by calls, by lines or by roles.
+//!
+//! In: a picture. Out: a tree that stays the same at all moments, and for each moment what its nodes hold. Always: a node holds
+//! what the nodes below it hold and what it holds itself, and the root holds everything.
+
+use std::collections::BTreeMap;
+
+use crate::picture::{Cloud, Label, Life, Lives, Picture, Tree};
+use crate::report::closing;
+use crate::report::paths::{Root, package_path};
+use crate::role::Role;
+use crate::unit::shown_name;
+
+/// By what a tree is grouped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Grouping {
+    /// By who called whom.
+    Calls,
+    /// By file, line and role.
+    Lines,
+    /// By role, file and line.
+    Roles,
+}
+
+impl Grouping {
+    /// What it is called.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Grouping::Calls => "calls",
+            Grouping::Lines => "file, line, role",
+            Grouping::Roles => "role, file, line",
+        }
+    }
+
+    /// The one after it.
+    pub(super) const fn next(self) -> Grouping {
+        match self {
+            Grouping::Calls => Grouping::Lines,
+            Grouping::Lines => Grouping::Roles,
+            Grouping::Roles => Grouping::Calls,
+        }
+    }
+}
+
+/// A tree of what was allocated. Node 0 is the root.
+#[derive(Debug, Default)]
+pub(super) struct Grove {
+    /// For each node the one above it, which stands before it; the root is its own.
+    parents: Vec<u32>,
+    names: Vec<Name>,
+    children: Vec<Vec<u32>>,
+    /// For each lifetime of a picture its node.
+    each: Vec<u32>,
+    /// For each cloud its node.
+    clouds: Vec<u32>,
+}
+
+/// How a node is called.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Name {
+    pub(super) text: String,
+    /// Whether it is the user's own code.
+    pub(super) own: bool,
+}
+
+impl Grove {
+    /// The tree of a picture.
+    pub(super) fn of(picture: &Picture, grouping: Grouping) -> Grove {
+        let names = Names::of(&picture.tree);
+        match grouping {
+            Grouping::Calls => Grove::of_calls(picture, &names),
+            Grouping::Lines => Grove::grown(picture, |node, role| {
+                let mut path = names.file_and_line(&picture.tree, node);
+                path.push(Name { text: closing::roles(role).to_owned(), own: false });
+                path
+            }),
+            Grouping::Roles => Grove::grown(picture, |node, role| {
+                let mut path = vec![Name { text: closing::roles(role).to_owned(), own: false }];
+                path.extend(names.file_and_line(&picture.tree, node));
+                path
+            }),
+        }
+    }
+
+    fn of_calls(picture: &Picture, names: &Names) -> Grove {
+        let Picture { tree, lives, .. } = picture;
+        let mut grove = Grove {
+            parents: tree.callers.clone(),
+            names: tree.called.iter().map(|label| names.whole(*label)).collect(),
+            each: lives.each.iter().map(|life| life.node).collect(),
+            clouds: lives.clouds.iter().map(|cloud| cloud.node).collect(),
+            ..Grove::default()
+        };
+        grove.link();
+        grove
+    }
+
+    /// Grows a tree out of the path of each lifetime.
+    fn grown(picture: &Picture, path: impl Fn(u32, Role) -> Vec<Name>) -> Grove {
+        let mut grove = Grove { parents: vec![0], names: vec![Name::default()], ..Grove::default() };
+        let mut known: BTreeMap<(u32, String), u32> = BTreeMap::new();
+        let mut paths: BTreeMap<(u32, Role), u32> = BTreeMap::new();
+        let mut leaf = |node: u32, role: Role| {
+            *paths.entry((node, role)).or_insert_with(|| {
+                path(node, role).into_iter().fold(0, |parent, name| {
+                    let next = u32::try_from(grove.parents.len()).unwrap_or(u32::MAX);
+                    let node = *known.entry((parent, name.text.clone())).or_insert(next);
+                    if node == next {
+                        grove.parents.push(parent);
+                        grove.names.push(name);
+                    }
+                    node
+                })
+            })
+        };
+        let lives = &picture.lives;
+        let each: Vec<u32> = lives.each.iter().map(|life| leaf(life.node, life.role)).collect();
+        let clouds: Vec<u32> = lives.clouds.iter().map(|cloud| leaf(cloud.node, cloud.role)).collect();
+        (grove.each, grove.clouds) = (each, clouds);
+        grove.link();
+        grove
+    }
+
+    fn link(&mut self) {
+        self.children = vec![Vec::new(); self.parents.len()];
+        for (node, parent) in (0_u32..).zip(&self.parents).skip(1) {
+            if let Some(children) = self.children.get_mut(*parent as usize) {
+                children.push(node);
+            }
+        }
+    }
+
+    pub(super) fn name(&self, node: u32) -> Option<&Name> {
+        self.names.get(node as usize)
+    }
+
+    pub(super) fn parent(&self, node: u32) -> u32 {
+        self.parents.get(node as usize).copied().unwrap_or(0)
+    }
+
+    pub(super) fn children(&self, node: u32) -> &[u32] {
+        self.children.get(node as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// What every node holds in a bin, of the lifetimes and clouds that are asked for.
+    pub(super) fn held(
+        &self,
+        lives: &Lives,
+        bin: usize,
+        (each, clouds): (impl Iterator<Item = usize>, impl Iterator<Item = usize>),
+    ) -> Vec<u64> {
+        let mut held = vec![0_u64; self.parents.len()];
+        let mut add = |node: Option<&u32>, bytes: u64| {
+            if let Some(held) = node.and_then(|node| held.get_mut(*node as usize)) {
+                *held = held.saturating_add(bytes);
+            }
+        };
+        for at in each {
+            let life = lives.each.get(at).filter(|life| is_alive(life, bin));
+            add(self.each.get(at), life.map_or(0, |life| life.bytes.get()));
+        }
+        for at in clouds {
+            add(self.clouds.get(at), lives.clouds.get(at).map_or(0, |cloud| level(cloud, bin)));
+        }
+        for node in (1..held.len()).rev() {
+            let bytes = held.get(node).copied().unwrap_or(0);
+            let parent = self.parents.get(node).map_or(0, |parent| *parent as usize);
+            if let Some(above) = held.get_mut(parent) {
+                *above = above.saturating_add(bytes);
+            }
+        }
+        held
+    }
+}
+
+/// Whether a lifetime is seen in a bin.
+fn is_alive(life: &Life, bin: usize) -> bool {
+    life.start <= bin && life.end.is_none_or(|end| bin < end)
+}
+
+/// What a cloud holds in a bin.
+fn level(cloud: &Cloud, bin: usize) -> u64 {
+    let steps = cloud.steps.iter().take_while(|step| step.bin <= bin);
+    let level: i128 = steps.map(|step| i128::from(step.by)).sum();
+    u64::try_from(level.max(0)).unwrap_or(u64::MAX)
+}
+
+/// The labels of a tree in words.
+struct Names {
+    /// Of each label the file and the rest; only lines have a file.
+    parts: Vec<(Option<String>, Name)>,
+}
+
+impl Names {
+    fn of(tree: &Tree) -> Names {
+        let root = Root::of(own_files(tree));
+        Names { parts: tree.labels.iter().map(|label| words(label, &root)).collect() }
+    }
+
+    /// A label on one line.
+    fn whole(&self, label: u32) -> Name {
+        match self.parts.get(label as usize) {
+            Some((Some(file), rest)) => Name { text: format!("{file}:{}", rest.text), own: rest.own },
+            Some((None, rest)) => rest.clone(),
+            None => Name::default(),
+        }
+    }
+
+    /// The file and the line that stand for a node: the user's own that is nearest to it, else the nearest of all.
+    fn file_and_line(&self, tree: &Tree, node: u32) -> Vec<Name> {
+        let mut nearest = None;
+        let mut at = node;
+        while at != 0 {
+            let label = tree.called.get(at as usize).copied().unwrap_or(0);
+            if let Some((Some(file), rest)) = self.parts.get(label as usize) {
+                let found = (file, rest);
+                if rest.own {
+                    nearest = Some(found);
+                    break;
+                }
+                nearest = nearest.or(Some(found));
+            }
+            at = tree.callers.get(at as usize).copied().unwrap_or(0);
+        }
+        match nearest {
+            Some((file, rest)) => vec![
+                Name { text: file.clone(), own: rest.own },
+                Name { text: format!("line {}", rest.text), own: rest.own },
+            ],
+            None => vec![self.whole(tree.called.get(node as usize).copied().unwrap_or(0))],
+        }
+    }
+}
+
+/// The user's own files, as recorded.
+pub(super) fn own_files(tree: &Tree) -> impl Iterator<Item = &str> {
+    tree.labels.iter().filter_map(|label| match label {
+        Label::Line(at, true) => Some(at.file.as_str()),
+        _ => None,
+    })
+}
+
+fn words(label: &Label, root: &Root) -> (Option<String>, Name) {
+    let plain = |text: &str| (None, Name { text: text.to_owned(), own: false });
+    match label {
+        Label::All => plain("everything"),
+        Label::Line(at, own) => {
+            let file = if *own { root.within(&at.file) } else { package_path(&at.file) };
+            let text = format!("{} in {}", at.line, shown_name(&at.function));
+            (Some(shown_name(file)), Name { text, own: *own })
+        }
+        Label::Operator(name) => plain(&shown_name(name)),
+        Label::Engine => plain("the autograd engine"),
+        Label::NoStack => plain("no stack was recorded"),
+        Label::Older => plain("older than the recording"),
+        Label::Merged => plain("too small to be told apart"),
+    }
+}

@@ -1,0 +1,221 @@
+//! What `memlint view` shows: the timeline of a device, and what is alive at any moment of it.
+//!
+//! In: a report with pictures, and the keys that somebody presses. Out: the cells of a screen. Always: what is shown follows
+//! from these alone, and no terminal is read or written here; whoever runs it does that. Text out of a recording commands
+//! nothing: it is put into cells.
+
+mod grove;
+mod help;
+mod key;
+mod moment;
+mod outline;
+mod pen;
+mod strip;
+mod table;
+mod timeline;
+mod window;
+
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::{Constraint, Layout, Rect};
+
+pub use self::key::{Key, Next};
+use self::pen::{Ink, Pen};
+use self::strip::Strip;
+use self::timeline::{MARGIN, Timeline};
+use super::headline::Headline;
+use super::look::Look;
+use super::tally::Tally;
+use crate::engine::Report;
+use crate::source::SourceMap;
+
+/// The smallest screen on which there is something to see.
+const LEAST: (u16, u16) = (40, 14);
+/// The keys that a newcomer needs, as many as there is room for.
+const HINT: &str = "q quit  ? help  arrows  [ ] iteration  p peak  f finding  enter open  / search";
+
+/// What is on the screen.
+pub struct View<'a> {
+    /// At least one.
+    strips: Vec<Strip<'a>>,
+    /// Which of them is shown.
+    at: usize,
+    pen: Pen,
+    mode: Mode,
+    /// What is searched for.
+    wanted: String,
+    /// What a key that did nothing should say.
+    said: String,
+    /// What was found in all.
+    headline: String,
+    /// The columns of the timeline and the rows of the tree when it was drawn last.
+    room: (usize, usize),
+}
+
+/// What keys are taken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Looking,
+    Searching,
+    Helping,
+}
+
+impl<'a> View<'a> {
+    /// A view of all devices of which there is a picture; nothing where there is none.
+    pub fn of(report: &'a Report, sources: &SourceMap, look: &Look) -> Option<View<'a>> {
+        let recordings = report.recordings.iter().enumerate();
+        let devices =
+            recordings.flat_map(|(input, one)| one.devices.iter().map(move |device| ((input, one), device)));
+        let strips: Vec<Strip> =
+            devices.filter_map(|(recording, device)| Strip::of(report, recording, device, sources)).collect();
+        let headline =
+            Headline::of(report).map_or_else(|| Tally::of(report).found(), |headline| headline.text);
+        (!strips.is_empty()).then(|| View {
+            strips,
+            at: 0,
+            pen: Pen::of(look),
+            mode: Mode::Looking,
+            wanted: String::new(),
+            said: String::new(),
+            headline,
+            room: (1, 1),
+        })
+    }
+
+    /// Does what a key says.
+    pub fn press(&mut self, key: Key) -> Next {
+        if key == Key::Interrupt {
+            return Next::Leave;
+        }
+        self.said.clear();
+        match self.mode {
+            Mode::Helping => self.mode = Mode::Looking,
+            Mode::Searching => self.spell(key),
+            Mode::Looking => return self.look(key),
+        }
+        Next::Stay
+    }
+
+    fn look(&mut self, key: Key) -> Next {
+        match key {
+            Key::Letter('q') => return Next::Leave,
+            Key::Letter('?') => self.mode = Mode::Helping,
+            Key::Letter('/') => {
+                self.mode = Mode::Searching;
+                self.wanted.clear();
+            }
+            Key::Letter('n') => self.search(true),
+            Key::Letter('N') => self.search(false),
+            Key::Letter('d') => self.at = (self.at + 1) % self.strips.len(),
+            Key::Letter('D') => self.at = (self.at + self.strips.len() - 1) % self.strips.len(),
+            _ => {
+                let room = self.room;
+                if let Some(strip) = self.strips.get_mut(self.at) {
+                    self.said = if moment::moves(strip, key, room.0) {
+                        String::new()
+                    } else {
+                        moment::walks(strip, key, room.1).to_owned()
+                    };
+                }
+            }
+        }
+        Next::Stay
+    }
+
+    /// A letter of what is searched for.
+    fn spell(&mut self, key: Key) {
+        match key {
+            Key::Letter(letter) => self.wanted.push(letter),
+            Key::Backspace => {
+                self.wanted.pop();
+            }
+            Key::Enter => {
+                self.mode = Mode::Looking;
+                self.search(true);
+            }
+            Key::Escape => {
+                self.mode = Mode::Looking;
+                self.wanted.clear();
+            }
+            _ => {}
+        }
+    }
+
+    fn search(&mut self, forward: bool) {
+        if self.wanted.is_empty() {
+            "nothing is searched for: press /".clone_into(&mut self.said);
+        } else if !self.strips.get_mut(self.at).is_some_and(|strip| strip.search(&self.wanted, forward)) {
+            self.said = format!("nothing alive here is called `{}`", self.wanted);
+        }
+    }
+
+    /// Draws everything, and remembers how much room there was.
+    pub fn draw(&mut self, screen: &mut Buffer) {
+        let area = screen.area;
+        if (area.width, area.height) < LEAST || area.height < LEAST.1 {
+            let text = format!("too small: {} columns and {} lines at least", LEAST.0, LEAST.1);
+            self.pen.write(screen, (area.x, area.y), area.width, &text, Ink::Plain);
+            return;
+        }
+        if self.mode == Mode::Helping {
+            help::draw(screen, self.pen);
+            return;
+        }
+        let curve = (area.height / 3).clamp(5, 20);
+        let rows = [1, 1, curve, 1].map(Constraint::Length).into_iter();
+        let rows = rows.chain([Constraint::Min(3), Constraint::Length(2), Constraint::Length(1)]);
+        let parts: [Rect; 7] = Layout::vertical(rows).areas(area);
+        self.room =
+            (usize::from(area.width.saturating_sub(MARGIN)), usize::from(parts[4].height.saturating_sub(1)));
+        self.draw_parts(screen, parts);
+    }
+
+    fn draw_parts(
+        &mut self,
+        screen: &mut Buffer,
+        [title, summary, curve, moment, tree, finding, last]: [Rect; 7],
+    ) {
+        let (count, pen) = (self.strips.len(), self.pen);
+        let hint = self.hint();
+        let Some(strip) = self.strips.get_mut(self.at) else { return };
+        let of = if count > 1 { format!("  ({} of {count}: d)", self.at + 1) } else { String::new() };
+        let write = |screen: &mut Buffer, at: Rect, text: &str, ink: Ink| {
+            pen.write(screen, (at.x, at.y), at.width, text, ink);
+        };
+        write(screen, title, &format!("{}{of}", strip.name), Ink::Strong);
+        write(screen, summary, &strip.summary, Ink::Plain);
+        Timeline { strip, pen, area: curve }.draw(screen);
+        write(screen, moment, &strip.moment(), Ink::Strong);
+        let (held, guilty) = (strip.held(), strip.guilty_held());
+        let rows = strip.rows(&held);
+        table::draw(strip, (&rows, &held, &guilty), pen, (screen, tree));
+        let below = Rect { y: finding.y + 1, height: 1, ..finding };
+        if let (Some(card), Some(at)) = (strip.card(), strip.chosen) {
+            let head = format!("finding {} of {}: {}: ", at + 1, strip.cards.len(), card.level);
+            let ink = Ink::Severity(card.severity);
+            let end = pen.write(screen, (finding.x, finding.y), finding.width, &head, ink);
+            pen.write(
+                screen,
+                (end, finding.y),
+                finding.width.saturating_sub(end),
+                &card.message,
+                Ink::Strong,
+            );
+            write(screen, below, &strip.consequence(card), Ink::Plain);
+        } else {
+            write(screen, finding, &self.headline, Ink::Strong);
+            let more =
+                if strip.cards.is_empty() { "" } else { "press f for the first finding of this device" };
+            write(screen, below, more, Ink::Faint);
+        }
+        write(screen, last, &hint, Ink::Faint);
+    }
+
+    /// The last line: what is being typed, what the last key came to, or which keys there are.
+    fn hint(&self) -> String {
+        match (self.mode, self.said.is_empty()) {
+            (Mode::Searching, _) => format!("/{}_", self.wanted),
+            (_, false) => self.said.clone(),
+            _ => HINT.to_owned(),
+        }
+    }
+}
