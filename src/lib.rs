@@ -28,6 +28,7 @@
 //! | [`config`] | which rules run, at which level; budgets, suppressions; errors point into the file |
 //! | [`engine`] | runs the rules over the snapshots and sorts what they find |
 //! | [`source`] | from recorded paths to local files; the expression to underline |
+//! | [`fix`] | the edit that mends a finding, where it is certain |
 //! | [`comparison`] | two recordings of one program, side by side |
 //! | [`whatif`] | what a recorded program would need under other settings |
 //! | [`gate`] | which findings count, and the verdict |
@@ -64,6 +65,7 @@ pub mod edit;
 pub mod engine;
 pub mod facts;
 pub mod finding;
+pub mod fix;
 pub mod frames;
 pub mod gate;
 pub mod input;

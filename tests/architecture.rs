@@ -11,7 +11,7 @@ use std::path::Path;
 use shipped::{code, sources};
 
 /// The pipeline, from the bytes to the command line.
-const PIPELINE: [&str; 27] = [
+const PIPELINE: [&str; 28] = [
     "unit",
     "threshold",
     "input",
@@ -34,6 +34,7 @@ const PIPELINE: [&str; 27] = [
     "config",
     "engine",
     "source",
+    "fix",
     "comparison",
     "whatif",
     "gate",

@@ -17,6 +17,7 @@ mod error;
 mod explain;
 mod fault;
 mod file;
+mod fix;
 mod known;
 mod manual;
 mod meant;
@@ -68,6 +69,7 @@ pub fn run() -> ExitCode {
         permitted().and_then(|()| match &arguments.command {
             Command::Check(check) => check::run(check, matches, arguments.color),
             Command::Record(record) => record::run(record, arguments.color),
+            Command::Fix(fix) => fix::run(fix, matches, arguments.color),
             Command::Report(report) => report::run(report, matches, arguments.color),
             Command::Stats(stats) => stats::run(stats, matches, arguments.color),
             Command::Diff(diff) => diff::run(diff, matches, arguments.color),

@@ -10,6 +10,7 @@ mod concise;
 mod curve;
 pub mod diff;
 mod failure;
+pub mod fix;
 mod format;
 mod gap;
 mod github;
