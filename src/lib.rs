@@ -29,6 +29,7 @@
 //! | [`engine`] | runs the rules over the snapshots and sorts what they find |
 //! | [`part`] | what one input has to say, as a file |
 //! | [`source`] | from recorded paths to local files; the expression to underline |
+//! | [`fix`] | the edit that mends a finding, where it is certain |
 //! | [`comparison`] | two recordings of one program, side by side |
 //! | [`whatif`] | what a recorded program would need under other settings |
 //! | [`gate`] | which findings count, and the verdict |
@@ -65,6 +66,7 @@ pub mod edit;
 pub mod engine;
 pub mod facts;
 pub mod finding;
+pub mod fix;
 pub mod frames;
 pub mod gate;
 pub mod input;

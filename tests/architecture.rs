@@ -35,6 +35,7 @@ const PIPELINE: [&str; 28] = [
     "engine",
     "part",
     "source",
+    "fix",
     "comparison",
     "whatif",
     "gate",

@@ -280,6 +280,22 @@ pub(super) enum CliError {
         /// What the system says.
         error: io::Error,
     },
+    /// A program that cannot be run in a copy.
+    #[error("the current folder cannot be copied: {error}")]
+    #[diagnostic(help("`--verify` runs the program in copies of the folder in which memlint is started"))]
+    Uncopied {
+        /// What the system says.
+        error: io::Error,
+    },
+    /// Edits that cannot be proved.
+    #[error("the edits cannot be proved: {why}")]
+    #[diagnostic(help(
+        "name the command that trains, from the current folder: --verify SNAPSHOT -- python train.py"
+    ))]
+    Unverified {
+        /// Why not.
+        why: String,
+    },
     /// A panic.
     #[error("this is a bug in memlint: {what}")]
     #[diagnostic(help(

@@ -19,6 +19,7 @@ mod examine;
 mod explain;
 mod fault;
 mod file;
+mod fix;
 mod known;
 mod manual;
 mod meant;
@@ -74,6 +75,7 @@ pub fn run() -> ExitCode {
             Command::Examine(examine) => examine::run(examine, matches),
             Command::Conclude(conclude) => conclude::run(conclude, matches, arguments.color),
             Command::Record(record) => record::run(record, arguments.color),
+            Command::Fix(fix) => fix::run(fix, matches, arguments.color),
             Command::Report(report) => report::run(report, matches, arguments.color),
             Command::View(view) => view::run(view, matches, arguments.color),
             Command::Stats(stats) => stats::run(stats, matches, arguments.color),

@@ -26,7 +26,8 @@ pub(super) fn run(record: &Record, color: Color) -> Result<ExitCode, CliError> {
     let Record { iterations, stop, every, watch, .. } = *record;
     let when = When { iterations, stop, every, watch };
     let model = record.no_gpu.then_some(Model { devices: record.devices, bytes: record.device_memory });
-    let wish = Wish { when, stacks: record.stacks.into(), max_entries: record.max_entries, model };
+    let wish =
+        Wish { when, stacks: record.stacks.into(), max_entries: record.max_entries, model, elsewhere: None };
     let outcome = record::run(&record.command, &wish, &destination, |path, steps| {
         say(&format!("after {}:", count(steps, "optimizer step")));
         report(&[path.to_owned()], Format::Concise, color);

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::thread;
 use std::time::Duration;
@@ -25,8 +26,13 @@ pub(super) struct Running {
     signals: Signals,
 }
 
-/// Starts a program.
-pub(super) fn start(command: &[OsString], hook: &Hook, order: &Order<'_>) -> Result<Running, RecordError> {
+/// Starts a program, in another folder where one is named: its standard output is then ours for the errors.
+pub(super) fn start(
+    command: &[OsString],
+    hook: &Hook,
+    order: &Order<'_>,
+    elsewhere: Option<&Path>,
+) -> Result<Running, RecordError> {
     let (program, arguments) =
         command.split_first().map_or((OsStr::new(""), &[][..]), |(a, b)| (a.as_os_str(), b));
     let failed = |error| RecordError::Start { program: program.to_string_lossy().into_owned(), error };
@@ -34,12 +40,12 @@ pub(super) fn start(command: &[OsString], hook: &Hook, order: &Order<'_>) -> Res
     #[cfg(unix)]
     let signals = Signals::listen(hook.ledger().to_owned()).map_err(failed)?;
     let order = serde_json::to_string(order).map_err(|error| failed(error.into()))?;
-    let child = Command::new(program)
-        .args(arguments)
-        .env(VARIABLE, order)
-        .env(SEARCHED, path_with(hook))
-        .spawn()
-        .map_err(failed)?;
+    let mut command = Command::new(program);
+    command.args(arguments).env(VARIABLE, order).env(SEARCHED, path_with(hook));
+    if let Some(folder) = elsewhere {
+        command.current_dir(folder).stdout(std::io::stderr());
+    }
+    let child = command.spawn().map_err(failed)?;
     Ok(Running {
         child,
         #[cfg(unix)]

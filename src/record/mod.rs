@@ -26,7 +26,7 @@ pub use outcome::{Process, Recorded, Snapshot};
 
 use std::ffi::OsString;
 use std::num::NonZeroU64;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::mpsc;
 use std::thread;
@@ -47,6 +47,8 @@ pub struct Wish {
     pub max_entries: Option<NonZeroU64>,
     /// What stands in for the GPU; `None` is a real one.
     pub model: Option<Model>,
+    /// The folder in which the program runs, with its output on standard error; `None` is that of memlint, as it is.
+    pub elsewhere: Option<PathBuf>,
 }
 
 /// Runs a program to its end. `seen` is called with each snapshot that shows the recording so far ([`When::watch`]), beside
@@ -67,7 +69,7 @@ pub fn run(
     let mut stand_ins = StandIns::in_folder(hook.stand_ins());
     let order = Order::of(wish, destination, hook.ledger());
     let mut ledger = Ledger::of(hook.ledger());
-    let child = child::start(command, &hook, &order)?;
+    let child = child::start(command, &hook, &order, wish.elsewhere.as_deref())?;
     let (sender, receiver) = mpsc::channel::<Written>();
     let (status, snapshots) = thread::scope(|scope| {
         let packer = scope.spawn(move || pack_all(&receiver, destination, &seen));

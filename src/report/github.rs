@@ -6,13 +6,14 @@
 use std::fmt::Write;
 
 use super::Failure;
+use super::fix;
 use super::headline::Headline;
 use super::look::{Detail, Look};
 use super::place::Place;
 use super::tally::Tally;
 use super::words;
 use crate::engine::Report;
-use crate::finding::Severity;
+use crate::finding::{Finding, Severity};
 use crate::source::SourceMap;
 use crate::unit::{count, shown_line, shown_name};
 
@@ -70,7 +71,12 @@ fn annotations<'a>(report: &'a Report, sources: &SourceMap, look: &Look) -> Vec<
         severity: finding.severity,
         place: words::anchor(report, finding).map(|location| Place::of(location, sources)),
         title: format!("memlint: {}", finding.rule),
-        message: with_help(words::sentence(report, finding), &finding.help),
+        message: with_fix(
+            with_help(words::sentence(report, finding), &finding.help),
+            finding,
+            report,
+            sources,
+        ),
     });
     let notices = words::shown_notices(report, look.detail).map(|notice| Annotation {
         severity: notice.severity,
@@ -85,6 +91,14 @@ fn annotations<'a>(report: &'a Report, sources: &SourceMap, look: &Look) -> Vec<
 
 fn with_help(message: String, help: &str) -> String {
     if help.is_empty() { message } else { format!("{message}\nhelp: {help}") }
+}
+
+/// With the edit that mends it, as the suggestion that a reviewer would write.
+fn with_fix(message: String, finding: &Finding, report: &Report, sources: &SourceMap) -> String {
+    match fix::suggestion(report, finding, sources) {
+        Some(suggestion) => format!("{message}\n{suggestion}"),
+        None => message,
+    }
 }
 
 impl Annotation<'_> {

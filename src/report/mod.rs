@@ -11,6 +11,7 @@ mod concise;
 mod curve;
 pub mod diff;
 mod failure;
+pub mod fix;
 mod format;
 mod gap;
 mod github;

@@ -35,6 +35,8 @@ use fit::Lines;
 use outline::{Outline, Scope};
 use syntax::Syntax;
 
+use ruff_python_ast::Stmt;
+
 use crate::engine::RecordedFile;
 use crate::finding::Location;
 
@@ -211,6 +213,11 @@ impl SourceFile {
     fn outline(&self) -> Option<&Outline> {
         let outline = || Some(self.syntax()?.outline(|offset| self.place(offset).0));
         self.outline.get_or_init(outline).as_ref()
+    }
+
+    /// Its statements; `None` where it is no valid Python, or nested as no person writes it.
+    pub(crate) fn tree(&self) -> Option<&[Stmt]> {
+        self.syntax().map(Syntax::body)
     }
 
     fn syntax(&self) -> Option<&Syntax> {

@@ -77,6 +77,11 @@ impl Syntax {
         Some(Syntax { body: parsed.into_suite().into_iter().collect(), comments })
     }
 
+    /// Its statements.
+    pub(super) fn body(&self) -> &[Stmt] {
+        &self.body
+    }
+
     /// What to underline at a line.
     pub(super) fn expression_at(&self, line: &Range<usize>) -> Option<Span> {
         let code = self.innermost(line)?;

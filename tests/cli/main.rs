@@ -7,6 +7,7 @@ mod against;
 mod bad_input;
 mod baseline;
 mod diff;
+mod fix;
 mod folders;
 mod formats;
 mod judged;

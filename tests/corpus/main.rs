@@ -6,6 +6,7 @@
 mod advice;
 mod case;
 mod findings;
+mod fixes;
 mod judged;
 mod layouts;
 mod parts;

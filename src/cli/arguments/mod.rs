@@ -1,6 +1,7 @@
 //! What can be said on the command line.
 
 mod configuring;
+mod fix;
 mod parts;
 mod reading;
 mod record;
@@ -13,6 +14,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(super) use self::configuring::{Configuring, Locating};
+pub(super) use self::fix::Fix;
 pub(super) use self::parts::{Conclude, Examine};
 pub(super) use self::reading::{Limits, Reading, Sources};
 pub(super) use self::record::Record;
@@ -47,6 +49,8 @@ pub(super) enum Command {
     Record(Record),
     /// Check snapshots: what is wrong, at which line, what it costs, and how to mend it.
     Check(Check),
+    /// Show the edits that mend what is found, make them, or prove them: only where they are certain.
+    Fix(Fix),
     /// Write a page to look at: timelines, findings, what the peak consists of.
     Report(Report),
     /// Examine one snapshot where it lies, and write what it has to say into a small file, for `memlint conclude`.

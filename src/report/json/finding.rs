@@ -6,6 +6,8 @@ use serde_json::{Value as Json, json};
 
 use crate::engine::Report;
 use crate::finding::{self, Finding, Location, Standing, Value};
+use crate::fix::Edit;
+use crate::report::fix;
 use crate::report::place::Place;
 use crate::source::SourceMap;
 use crate::unit::{Bytes, Index};
@@ -51,6 +53,31 @@ pub(super) struct Found {
     standing: &'static str,
     /// Who ignored it and why, where somebody did.
     ignored: Option<Ignored>,
+    /// What mends it, where that is certain: changes to be made together, none of which meets another.
+    edits: Vec<Change>,
+}
+
+/// A change of a file.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Edit")]
+struct Change {
+    /// The local file.
+    file: String,
+    /// The first byte that goes, counted from 0.
+    start_byte: usize,
+    /// The byte after the last; as `start_byte` where nothing goes.
+    end_byte: usize,
+    line: u32,
+    column: u32,
+    end_line: u32,
+    end_column: u32,
+    /// What comes in its place.
+    replacement: String,
+    /// Whether the program computes the same as before.
+    #[schemars(extend("enum" = ["safe", "unsafe"]))]
+    applicability: &'static str,
+    /// What all changes of the finding do, and why that is safe or not.
+    why: String,
 }
 
 /// A place where a finding was made, too.
@@ -152,8 +179,29 @@ impl Found {
             fingerprint: finding.fingerprint.to_string(),
             standing,
             ignored,
+            edits: changes(finding, report, sources),
         }
     }
+}
+
+fn changes(finding: &Finding, report: &Report, sources: &SourceMap) -> Vec<Change> {
+    let Some((fix, file)) = fix::certain(report, finding, sources) else { return Vec::new() };
+    let change = |edit: &Edit| {
+        let ((line, column), (end_line, end_column)) = fix::region(edit, &file);
+        Change {
+            file: fix.file.clone(),
+            start_byte: edit.start,
+            end_byte: edit.end,
+            line,
+            column,
+            end_line,
+            end_column,
+            replacement: edit.text.clone(),
+            applicability: fix.applicability.name(),
+            why: format!("{}: {}", fix.title, fix.why),
+        }
+    };
+    fix.edits.iter().map(change).collect()
 }
 
 impl Sighting {

@@ -98,8 +98,14 @@ objects! {
         /// Present on all results or on none.
         #[serde(skip_serializing_if = "Option::is_none")]
         baseline_state: Option<&'static str>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        fixes: Vec<Mending>,
         properties: Properties,
     }
+    /// A `fix`.
+    Mending { description: Message, artifact_changes: Vec<ArtifactChange>, }
+    ArtifactChange { artifact_location: ArtifactLocation, replacements: Vec<Replacement>, }
+    Replacement { deleted_region: Region, inserted_content: Message, }
     /// A `location`.
     Spot {
         #[serde(skip_serializing_if = "Option::is_none")]

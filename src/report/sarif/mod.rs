@@ -5,6 +5,7 @@
 //! skipped rules, gaps and notices are notifications. Files are named from the root of the working copy.
 
 mod log;
+mod mending;
 mod uri;
 
 use std::collections::BTreeMap;
@@ -222,6 +223,7 @@ impl Writer<'_> {
             partial_fingerprints: BTreeMap::from([(FINGERPRINT, finding.fingerprint.to_string())]),
             suppressions: suppression(&finding.standing).into_iter().collect(),
             baseline_state: compared.then_some(baseline_state),
+            fixes: mending::of(self.report, finding, self.sources).into_iter().collect(),
             properties: self.properties(finding),
         }
     }

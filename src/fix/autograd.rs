@@ -1,0 +1,141 @@
+//! Passes whose graph nothing uses.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ruff_python_ast::{Expr, ExprCall, Stmt, StmtFunctionDef};
+use ruff_text_size::Ranged;
+
+use super::case::Case;
+use super::flow::Key;
+use super::script::{Edit, Reason, range};
+use super::tree::{self, bound_names, callee, dotted, method};
+use super::{Applicability, Draft};
+
+const SAFE: &str = "nothing in the file differentiates what it computes";
+
+/// Runs a pass without autograd: all of its function, or the one statement.
+pub(super) fn unused(case: &Case<'_>) -> Result<Draft, Reason> {
+    evaluation(case).or_else(|_| statement(case))
+}
+
+/// Runs a function that evaluates without autograd.
+pub(super) fn evaluation(case: &Case<'_>) -> Result<Draft, Reason> {
+    let (_, function) = case.place.function().ok_or("the line is in no function")?;
+    if !evaluates(case, function) {
+        return Err("its function does not only evaluate".to_owned());
+    }
+    let torch = case.torch()?;
+    if case.flow.reaches_backward([Key::Returned(function.name.to_string())]) {
+        return Err(format!("what `{}` returns may be differentiated", function.name));
+    }
+    if let Some(edit) = enabled(case, torch) {
+        return Ok(Draft {
+            title: "evaluate without autograd".to_owned(),
+            applicability: Applicability::Unsafe,
+            why: "somebody asked for gradients here, although nothing in the file uses them",
+            edits: vec![edit],
+        });
+    }
+    if function.is_async || tree::suspends(&function.body) {
+        return Err(format!(
+            "`{}` is suspended while it runs, and its callers would run without autograd",
+            function.name
+        ));
+    }
+    Ok(Draft {
+        title: format!("run `{}` without autograd", function.name),
+        applicability: Applicability::Safe,
+        why: SAFE,
+        edits: vec![decorate(case, function, &format!("@{torch}.no_grad()"))?],
+    })
+}
+
+/// Whether a function puts a model into evaluation before the line, and trains nothing.
+fn evaluates(case: &Case<'_>, function: &StmtFunctionDef) -> bool {
+    let line = case.place.innermost().map(|step| step.statement().start());
+    let evals = tree::calls(&function.body)
+        .into_iter()
+        .any(|call| method(call).is_some_and(|(_, name)| name == "eval") && Some(call.start()) < line);
+    evals && !trains(case, function.body.iter())
+}
+
+/// Whether some code trains, itself or through the functions of the file that it calls.
+fn trains<'a>(case: &Case<'a>, code: impl Iterator<Item = &'a Stmt>) -> bool {
+    let mut functions: BTreeMap<&str, Vec<&'a StmtFunctionDef>> = BTreeMap::new();
+    for step in tree::all_statements(case.script.body) {
+        if let Stmt::FunctionDef(of) = step.statement() {
+            functions.entry(&of.name).or_default().push(of);
+        }
+    }
+    let mut known: BTreeSet<&str> = BTreeSet::new();
+    let mut calls: Vec<&'a ExprCall> = tree::calls(code);
+    while let Some(call) = calls.pop() {
+        let Some(name) = callee(call) else { continue };
+        // `model.train()` only switches; a function of the file is looked into.
+        let switches = name == "train" && method(call).is_some() && call.arguments.len() <= 1;
+        let own = functions.get(name).filter(|_| !switches);
+        let says_so =
+            ["train", "fit", "learn", "backward", "optimize"].iter().any(|word| name.contains(word));
+        let is_step = ["step", "zero_grad", "requires_grad_", "grad", "set_grad_enabled"].contains(&name);
+        if is_step || own.is_none() && says_so && !switches {
+            return true;
+        }
+        if known.insert(name) {
+            calls.extend(own.into_iter().flatten().flat_map(|function| tree::calls(&function.body)));
+        }
+    }
+    false
+}
+
+/// Puts a line before `def`, behind other decorators.
+fn decorate(case: &Case<'_>, function: &StmtFunctionDef, line: &str) -> Result<Edit, Reason> {
+    let text = case.script.text();
+    let name = function.name.start().to_usize();
+    let before = text.get(..name).unwrap_or_default();
+    let start = before.rfind('\n').map_or(0, |at| at + 1);
+    let head = text.get(start..name).unwrap_or_default();
+    let code = head.trim_start();
+    let indent = head.get(..head.len() - code.len()).unwrap_or_default();
+    if code.trim_end() != "def" {
+        return Err(format!("the head of `{}` has an unusual form", function.name));
+    }
+    Ok(Edit::new(start..start, format!("{indent}{line}{}", case.script.line_break())))
+}
+
+/// A block around the place that switches autograd on, as one that does not.
+fn enabled(case: &Case<'_>, torch: &str) -> Option<Edit> {
+    case.place.inside().iter().find_map(|step| {
+        let Stmt::With(of) = step.statement() else { return None };
+        let [item] = &of.items[..] else { return None };
+        let Expr::Call(call) = &item.context_expr else { return None };
+        let enables = dotted(&call.func)? == format!("{torch}.enable_grad");
+        enables.then(|| Edit::new(range(&*call.func), format!("{torch}.no_grad")))
+    })
+}
+
+/// Runs one statement without autograd.
+fn statement(case: &Case<'_>) -> Result<Draft, Reason> {
+    let statement = case.statement()?;
+    let torch = case.torch()?;
+    let uses = || "what the line computes may be differentiated later".to_owned();
+    let names: Vec<&str> = match statement {
+        Stmt::Assign(_) | Stmt::AnnAssign(_) => {
+            bound_names(statement).ok_or("the line assigns to more than names")?
+        }
+        // A call for its effect may keep what it computes anywhere.
+        _ => return Err("the line is no plain assignment".to_owned()),
+    };
+    if trains(case, std::iter::once(statement)) || tree::suspends([statement]) {
+        return Err(uses());
+    }
+    let keys = names.iter().map(|name| case.key(&case.place, name));
+    if case.flow.reaches_backward(keys) {
+        return Err(uses());
+    }
+    Ok(Draft {
+        title: format!("compute `{}` without autograd", names.join("`, `")),
+        applicability: Applicability::Safe,
+        why: SAFE,
+        edits: case.script.wrap(statement, &format!("with {torch}.no_grad():"))?,
+    })
+}

@@ -1,0 +1,47 @@
+//! Memory that is given back to the driver only to be asked for again.
+
+use ruff_python_ast::{Expr, Stmt};
+
+use super::case::Case;
+use super::script::Reason;
+use super::tree::{Step, call_of, dotted};
+use super::{Applicability, Draft};
+
+/// Takes `empty_cache()` out, with a condition that guards nothing else.
+pub(super) fn leave_alone(case: &Case<'_>) -> Result<Draft, Reason> {
+    let statement = case.statement()?;
+    let called = call_of(statement).and_then(|call| dotted(&call.func)).unwrap_or_default();
+    if called.rsplit('.').next() != Some("empty_cache") {
+        return Err("no plain call of `empty_cache()` stands at the line".to_owned());
+    }
+    let own = case.place.innermost().ok_or("no statement stands at the line")?;
+    let outer = case.place.steps.iter().rev().nth(1).copied();
+    let guard = outer.filter(|outer| own.block.len() == 1 && only_guards(outer.statement()));
+    let gone: Step<'_> = guard.unwrap_or(own);
+    Ok(Draft {
+        title: "take `empty_cache()` out of the loop".to_owned(),
+        applicability: Applicability::Safe,
+        why: "it changes no value: what is cached serves the next turn",
+        edits: vec![case.script.remove(gone.statement(), gone.block.len() == 1)?],
+    })
+}
+
+/// Whether a statement is a condition without an `else` whose test calls nothing.
+fn only_guards(statement: &Stmt) -> bool {
+    match statement {
+        Stmt::If(of) => of.elif_else_clauses.is_empty() && is_plain(&of.test),
+        _ => false,
+    }
+}
+
+fn is_plain(test: &Expr) -> bool {
+    match test {
+        Expr::Name(_) | Expr::NumberLiteral(_) | Expr::BooleanLiteral(_) => true,
+        Expr::Attribute(of) => is_plain(&of.value),
+        Expr::BinOp(of) => is_plain(&of.left) && is_plain(&of.right),
+        Expr::UnaryOp(of) => is_plain(&of.operand),
+        Expr::BoolOp(of) => of.values.iter().all(is_plain),
+        Expr::Compare(of) => is_plain(&of.left) && of.comparators.iter().all(is_plain),
+        _ => false,
+    }
+}

@@ -1,0 +1,194 @@
+//! Gradients that are cleared nowhere, or too late.
+
+use ruff_python_ast::{Expr, Stmt};
+use ruff_text_size::Ranged;
+
+use super::case::{Case, looks_at_gradients};
+use super::optimizer::{OptimizerStep, backwards, clearings, steps};
+use super::script::{Edit, Reason};
+use super::tree::{self, Names, Place, Step, call_of, callee, method};
+use super::{Applicability, Draft};
+
+/// The share of the peak from which on a `zero_grad` before the backward pass is moved. PyTorch's own tutorials write
+/// `zero_grad(); backward(); step()`: below a tenth whoever reads the program is better served by the idiom.
+const WORTH_MOVING: f64 = 0.1;
+
+/// Calls `zero_grad` after the step.
+pub(super) fn missing(case: &Case<'_>) -> Result<Draft, Reason> {
+    let statement = case.statement()?;
+    let [backward, ..] = backwards([statement])[..] else {
+        return Err("no backward pass stands at the line".to_owned());
+    };
+    // The outermost loop is what runs again and again; a function without one is called in one.
+    let block = case.place.loops().last().and_then(|step| step.loop_body());
+    let block = block.unwrap_or_else(|| case.place.scope());
+    if looks_at_gradients(block) {
+        return Err("the loop looks at `.grad` itself".to_owned());
+    }
+    let all = steps(case, block);
+    let passes = backwards(block);
+    let next = passes.iter().map(|one| one.start()).filter(|at| *at > backward.start()).min();
+    let belongs = |one: &&OptimizerStep<'_>| {
+        let at = one.step.statement().start();
+        at > backward.end() && next.is_none_or(|next| at < next)
+    };
+    let own: Vec<&OptimizerStep<'_>> = all.iter().filter(belongs).collect();
+    if own.is_empty() {
+        return Err("no plain `optimizer.step()` follows the backward pass in its loop".to_owned());
+    }
+    for one in &own {
+        unclear(case, &one.optimizer, &all)?;
+    }
+    let clear = |one: &OptimizerStep<'_>| format!("{}.zero_grad(set_to_none=True)", one.optimizer);
+    let mut edits = Vec::new();
+    for one in &own {
+        edits.push(case.script.insert_after(one.step.statement(), &[clear(one)])?);
+    }
+    // What other backward passes add is cleared at the end of the turn.
+    let last = all.last().filter(|last| {
+        passes.len() > 1 && !own.iter().any(|one| one.step.statement() == last.step.statement())
+    });
+    if let Some(last) = last {
+        if !block.iter().any(|statement| statement == last.step.statement()) {
+            return Err("several backward passes add to these gradients".to_owned());
+        }
+        let lines: Vec<String> = own.iter().map(|one| clear(one)).collect();
+        edits.push(case.script.insert_after(last.step.statement(), &lines)?);
+    }
+    Ok(Draft {
+        title: format!("call `{}.zero_grad()` after the step", own[0].optimizer),
+        applicability: Applicability::Unsafe,
+        why: "every step then uses the gradients of its own batches alone, and training takes another course",
+        edits,
+    })
+}
+
+/// Makes sure that nothing clears an optimizer's gradients.
+fn unclear(case: &Case<'_>, optimizer: &str, all: &[OptimizerStep<'_>]) -> Result<(), Reason> {
+    let made: Vec<&Expr> = case.assigned(optimizer);
+    let names = |value: &&Expr| {
+        let names = Names::in_expression(value);
+        names.read.iter().chain(&names.attributes).map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let of: Vec<String> = made.iter().flat_map(names).collect();
+    for cleared in clearings(case.script.body) {
+        let is_other = all.iter().any(|one| one.optimizer == cleared) && cleared != optimizer;
+        let last = cleared.rsplit('.').next().unwrap_or_default().to_owned();
+        let is_apart = !of.is_empty() && cleared != optimizer && !of.contains(&last);
+        if !is_other && !is_apart {
+            return Err(format!(
+                "`{cleared}.zero_grad()` is there already: parameters that it does not have keep their gradients; \
+                 freeze them with `requires_grad_(False)`"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Moves `zero_grad` behind the step.
+pub(super) fn late(case: &Case<'_>) -> Result<Draft, Reason> {
+    if case.share().is_none_or(|share| share < WORTH_MOVING) {
+        return Err("it saves less than a tenth of the peak, and the order is the usual one".to_owned());
+    }
+    let clearing = case.statement()?;
+    let call = call_of(clearing).and_then(method).filter(|(_, name)| *name == "zero_grad");
+    let (on, _) = call.ok_or("no call of `zero_grad` stands at the line")?;
+    let cleared = tree::dotted(on).ok_or("what is cleared is no plain name")?;
+    let step = step_after(case, &cleared)?;
+    let words = case.script.words(clearing).to_owned();
+    if words.contains('\n') {
+        return Err("the call of `zero_grad` has several lines".to_owned());
+    }
+    let own = case.place.innermost().ok_or("no statement stands at the line")?;
+    let edits: Vec<Edit> = vec![
+        case.script.remove(clearing, own.block.len() == 1)?,
+        case.script.insert_after(step.statement(), std::slice::from_ref(&words))?,
+    ];
+    Ok(Draft {
+        title: format!("move `{words}` behind the step"),
+        applicability: Applicability::Safe,
+        why: "the step is the last to use the gradients, and nothing looks at them between it and the next backward pass",
+        edits,
+    })
+}
+
+/// The one step that follows, in the function of the clearing or in the one that calls it.
+fn step_after<'a>(case: &Case<'a>, cleared: &str) -> Result<Step<'a>, Reason> {
+    if backwards(case.script.body).len() != 1 {
+        return Err("several backward passes of the file may add to these gradients".to_owned());
+    }
+    if clearings(case.script.body).len() != 1 {
+        return Err("gradients are cleared at several places".to_owned());
+    }
+    if looks_at_gradients(case.script.body) {
+        return Err("the program looks at `.grad` itself".to_owned());
+    }
+    let places = std::iter::once(&case.place).chain(&case.callers);
+    for (depth, place) in places.enumerate() {
+        if depth > 0 && (!cleared.starts_with("self.") || !runs_through(case)) {
+            break;
+        }
+        let outer = steady(place)?;
+        let after = |one: &OptimizerStep<'_>| one.step.statement().start() > outer[0].statement().end();
+        let found: Vec<OptimizerStep<'_>> = steps(case, place.scope()).into_iter().filter(after).collect();
+        match &found[..] {
+            [] => {}
+            [one] => return level_with(&outer, one.step),
+            _ => return Err("several steps follow".to_owned()),
+        }
+    }
+    Err("no plain `optimizer.step()` follows in the same function".to_owned())
+}
+
+/// Whether the function of the clearing is called at one place, and clears whenever it is.
+fn runs_through(case: &Case<'_>) -> bool {
+    let Some(function) = Case::function(&case.place) else { return false };
+    let calls = tree::calls(case.script.body).into_iter();
+    let is_called_once = calls.filter(|call| callee(call) == Some(function.name.as_str())).count() == 1;
+    let is_outermost = case.place.inside().len() == 1;
+    let ends_early = tree::statements(&function.body)
+        .into_iter()
+        .any(|step| matches!(step.statement(), Stmt::Return(_) | Stmt::Raise(_)));
+    is_called_once && is_outermost && !ends_early
+}
+
+/// The statements around a place that run whenever it does, innermost first.
+fn steady<'a>(place: &Place<'a>) -> Result<Vec<Step<'a>>, Reason> {
+    let mut steady: Vec<Step<'a>> = Vec::new();
+    for step in place.inside().iter().rev() {
+        if !steady.is_empty() && !matches!(step.statement(), Stmt::With(_)) {
+            break;
+        }
+        steady.push(*step);
+    }
+    if steady.is_empty() { Err("no statement stands at the line".to_owned()) } else { Ok(steady) }
+}
+
+/// The step, if it runs exactly as often as what comes before it, and nothing leaves in between.
+fn level_with<'a>(outer: &[Step<'a>], step: Step<'a>) -> Result<Step<'a>, Reason> {
+    let uneven = || "the step does not follow every time".to_owned();
+    for from in outer {
+        let mut rest = from.block.iter().skip(from.index + 1);
+        let to = rest.position(|one| one.range().contains_range(step.statement().range()));
+        let Some(to) = to.map(|to| from.index + 1 + to) else { continue };
+        // Through blocks that always run: `with`.
+        let mut here = &from.block[to];
+        while here != step.statement() {
+            let Stmt::With(of) = here else { return Err(uneven()) };
+            here = of
+                .body
+                .iter()
+                .find(|one| one.range().contains_range(step.statement().range()))
+                .ok_or_else(uneven)?;
+        }
+        let between = &from.block[from.index..=to];
+        let leaves = tree::statements(between).into_iter().any(|one| {
+            matches!(
+                one.statement(),
+                Stmt::Continue(_) | Stmt::Break(_) | Stmt::Return(_) | Stmt::Raise(_) | Stmt::Try(_)
+            )
+        });
+        return if leaves { Err(uneven()) } else { Ok(step) };
+    }
+    Err(uneven())
+}

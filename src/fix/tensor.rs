@@ -1,0 +1,161 @@
+//! Whether a value is a tensor, and whose graph it has, as far as the source shows.
+
+use std::collections::BTreeSet;
+
+use ruff_python_ast::visitor::{self, Visitor};
+use ruff_python_ast::{Expr, ExprCall};
+
+use super::case::Case;
+use super::flow::is_cut;
+use super::script::Reason;
+use super::tree::{Place, dotted, method};
+
+/// What of a value is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// What a backward pass would need.
+    Graph,
+    /// Its memory on the device.
+    Memory,
+}
+
+impl Kept {
+    /// Whether the result of a call has nothing of it.
+    fn is_cut(self, call: &ExprCall) -> bool {
+        let name = method(call).map(|(_, name)| name);
+        match self {
+            Kept::Graph => is_cut(call),
+            Kept::Memory => name == Some("cpu") || name != Some("detach") && is_cut(call),
+        }
+    }
+}
+
+/// Whether an expression takes what is kept from one of some names.
+pub(super) fn mentions(expression: &Expr, names: &BTreeSet<String>, kept: Kept) -> bool {
+    let mut uncut = Uncut { names, kept, found: false };
+    uncut.visit_expr(expression);
+    uncut.found
+}
+
+struct Uncut<'n> {
+    names: &'n BTreeSet<String>,
+    kept: Kept,
+    found: bool,
+}
+
+impl<'a> Visitor<'a> for Uncut<'_> {
+    fn visit_expr(&mut self, expression: &'a Expr) {
+        match expression {
+            Expr::Compare(_) => {}
+            Expr::Call(call) if self.kept.is_cut(call) => {}
+            Expr::Name(of) => self.found |= self.names.contains(of.id.as_str()),
+            _ => visitor::walk_expr(self, expression),
+        }
+    }
+}
+
+/// Makes sure that every part of a kept value is a tensor: a name of which nothing is asked that a tensor does not have, or a call
+/// of PyTorch.
+pub(super) fn is_tensor(
+    case: &Case<'_>,
+    place: &Place<'_>,
+    value: &Expr,
+    derived: &BTreeSet<String>,
+    kept: Kept,
+) -> Result<(), Reason> {
+    let all = |parts: &[Expr]| parts.iter().try_for_each(|one| is_tensor(case, place, one, derived, kept));
+    let is_one = match value {
+        _ if !mentions(value, derived, kept) => true,
+        Expr::Tuple(of) => return all(&of.elts),
+        Expr::List(of) => return all(&of.elts),
+        Expr::Dict(of) => {
+            return of.items.iter().try_for_each(|one| is_tensor(case, place, &one.value, derived, kept));
+        }
+        Expr::Name(of) => {
+            let mut asked = Asked { name: &of.id, strange: false };
+            place.scope().iter().for_each(|one| asked.visit_stmt(one));
+            !asked.strange
+        }
+        Expr::Attribute(of) => ["loss", "logits"].contains(&of.attr.as_str()),
+        Expr::Call(call) => {
+            let path = dotted(&call.func).unwrap_or_default();
+            let is_torchs = ["torch.", "F.", "nn.functional."].iter().any(|from| path.starts_with(from));
+            is_torchs || method(call).is_some_and(|(_, name)| TENSORS.contains(&name))
+        }
+        Expr::BinOp(_) | Expr::UnaryOp(_) => true,
+        _ => false,
+    };
+    let words = case.script.words(value);
+    if is_one { Ok(()) } else { Err(format!("`{words}` may be something else than a tensor")) }
+}
+
+/// What tensors have, as far as programs ask for it of outputs and losses.
+const TENSORS: [&str; 46] = [
+    "argmax",
+    "argmin",
+    "backward",
+    "bfloat16",
+    "clamp",
+    "clone",
+    "contiguous",
+    "cpu",
+    "cuda",
+    "data",
+    "detach",
+    "device",
+    "dim",
+    "double",
+    "dtype",
+    "eq",
+    "exp",
+    "flatten",
+    "float",
+    "grad_fn",
+    "half",
+    "item",
+    "log",
+    "log_softmax",
+    "long",
+    "max",
+    "mean",
+    "min",
+    "norm",
+    "numel",
+    "numpy",
+    "permute",
+    "pow",
+    "reshape",
+    "shape",
+    "sigmoid",
+    "size",
+    "softmax",
+    "sqrt",
+    "squeeze",
+    "std",
+    "sum",
+    "to",
+    "transpose",
+    "unsqueeze",
+    "view",
+];
+
+/// Looks for what no tensor has.
+struct Asked<'n> {
+    name: &'n str,
+    strange: bool,
+}
+
+impl<'a> Visitor<'a> for Asked<'_> {
+    fn visit_expr(&mut self, expression: &'a Expr) {
+        let is_it = |one: &Expr| matches!(one, Expr::Name(of) if of.id == self.name);
+        match expression {
+            Expr::Attribute(of) if is_it(&of.value) => self.strange |= !TENSORS.contains(&of.attr.as_str()),
+            Expr::Subscript(of) if is_it(&of.value) => {
+                self.strange |= matches!(&*of.slice, Expr::StringLiteral(_));
+            }
+            Expr::Starred(of) => self.strange |= is_it(&of.value),
+            _ => {}
+        }
+        visitor::walk_expr(self, expression);
+    }
+}
