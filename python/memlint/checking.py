@@ -24,13 +24,19 @@ def check(*paths: Union[str, os.PathLike[str]], options: Sequence[str] = ()) -> 
     Raises NoVerdict where nothing could be read or understood. A report may still say that it is no verdict
     (`report.verdict.outcome`), for one if some of the files cannot be read.
     """
-    command = [binary.find(), "check", *options, "--output-format", "json", "--", *(os.fspath(path) for path in paths)]
+    return read_report(["check", *options], paths)
+
+
+def read_report(command: Sequence[str], paths: Sequence[Union[str, os.PathLike[str]]]) -> report.Report:
+    """What a command of memlint reports of some files. Raises NoVerdict where it reports nothing."""
+    memlint = binary.find()
+    arguments = [memlint, *command, "--output-format", "json", "--", *(os.fspath(path) for path in paths)]
     done = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8", check=False
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8", check=False
     )
     if not done.stdout.strip():
         raise NoVerdict(done.stderr.strip() or f"memlint ended with status {done.returncode}")
     said = json.loads(done.stdout)
     if said.get("schema") != SCHEMA:
-        raise NoVerdict(f"the memlint at {command[0]} writes {said.get('schema')}, and this package reads {SCHEMA}")
+        raise NoVerdict(f"the memlint at {memlint} writes {said.get('schema')}, and this package reads {SCHEMA}")
     return report.read(report.Report, said)
