@@ -163,7 +163,8 @@ fn a_thousand_ranks_with_one_fault_fit_on_a_page_and_the_one_unlike_them_is_name
     copy("cycle-closure-bug", &folder, &["run/rank0.pickle"]);
     copy("cycle-closure-fixed", &folder, &["run/rank7.pickle"]);
     for rank in (1..1000).filter(|rank| *rank != 7) {
-        fs::hard_link(folder.join("run/rank0.pickle"), folder.join(format!("run/rank{rank}.pickle"))).unwrap();
+        fs::hard_link(folder.join("run/rank0.pickle"), folder.join(format!("run/rank{rank}.pickle")))
+            .unwrap();
     }
     let output = memlint_in(&folder, &["check", "run", "--isolated"]);
     let text = stdout(&output);
