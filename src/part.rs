@@ -5,11 +5,11 @@
 //! read is what was written, to the last bit; a file of another version, or one that was damaged, is refused, and none grows
 //! beyond a limit.
 
+use std::error::Error;
 use std::io::{self, Read, Write};
 
 use miette::Diagnostic;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use crate::engine::Examination;
 
@@ -34,7 +34,7 @@ pub struct Part {
 }
 
 /// Why a part cannot be read.
-#[derive(Debug, Error, Diagnostic)]
+#[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum PartError {
     /// Something else, or nothing.
     #[error("it is not what `memlint examine` writes")]
@@ -111,13 +111,13 @@ impl Part {
     pub fn read(packed: impl Read, limit: u64) -> Result<Part, PartError> {
         let mut packed = packed;
         let mut magic = Vec::with_capacity(MAGIC.len());
-        packed.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic).map_err(damaged)?;
+        packed.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic).map_err(|error| damaged(&error))?;
         if magic != MAGIC {
             return Err(PartError::Other);
         }
         let mut text = Vec::new();
-        let unpacked = zstd::Decoder::new(MAGIC.as_slice().chain(packed)).map_err(damaged)?;
-        unpacked.take(limit.saturating_add(1)).read_to_end(&mut text).map_err(damaged)?;
+        let unpacked = zstd::Decoder::new(MAGIC.as_slice().chain(packed)).map_err(|error| damaged(&error))?;
+        unpacked.take(limit.saturating_add(1)).read_to_end(&mut text).map_err(|error| damaged(&error))?;
         if text.len() as u64 > limit {
             return Err(PartError::TooLarge { limit });
         }
@@ -125,12 +125,13 @@ impl Part {
         if (head.memlint_part, head.tool.as_str()) != (FORMAT, TOOL) {
             return Err(PartError::Version { found: head.tool });
         }
-        let Body { asked, page, examination } = serde_json::from_slice(&text).map_err(damaged)?;
+        let Body { asked, page, examination } =
+            serde_json::from_slice(&text).map_err(|error| damaged(&error))?;
         Ok(Part { asked, page, examination })
     }
 }
 
-fn damaged(error: impl ToString) -> PartError {
+fn damaged(error: &dyn Error) -> PartError {
     PartError::Damaged { what: error.to_string() }
 }
 

@@ -1,11 +1,11 @@
-//! A rank that needs more memory than the others of its job.
+//! A rank that needs more memory than the others of its job, or far less.
 
-use statrs::statistics::{Data, Median};
+mod typical;
 
+use self::typical::{Holdings, Job, apart, growth};
 use super::{declare_rule, measure};
 use crate::facts::Peer;
 use crate::finding::{Finding, Impact, Location, Measure, Related, Severity, Value};
-use crate::lives::growth::of_levels;
 use crate::role::Role;
 use crate::threshold::Threshold;
 use crate::unit::{Bytes, Confidence, percent};
@@ -44,52 +44,91 @@ const MOST_NAMED: usize = 2;
 
 impl RankImbalance {
     fn detect(ranks: &[Peer]) -> Vec<Finding> {
-        let outliers: Vec<Outlier> = ranks.iter().filter_map(|rank| Outlier::of(rank, ranks)).collect();
+        let job = Job::of(ranks);
+        let outliers: Vec<Outlier> = ranks.iter().filter_map(|rank| Outlier::of(rank, &job)).collect();
+        if outliers.is_empty() {
+            return Vec::new();
+        }
+        let holdings = Holdings::of(ranks);
         let few = outliers.len() <= ranks.len().div_ceil(FEW.get());
-        outliers.iter().map(|outlier| outlier.finding(few)).collect()
+        outliers.iter().filter_map(|outlier| outlier.finding(&holdings, few)).collect()
     }
 }
 
-/// A rank that needs far more than the others.
+/// A rank that needs far more than the others, or far less.
 struct Outlier<'a> {
     rank: &'a Peer,
-    others: Vec<&'a Peer>,
+    /// The only other rank, where there is but one.
+    other: Option<&'a Peer>,
+    /// How many others there are.
+    others: usize,
     /// The median of the others' peaks.
     median: Bytes,
 }
 
 impl<'a> Outlier<'a> {
-    fn of(rank: &'a Peer, ranks: &'a [Peer]) -> Option<Outlier<'a>> {
-        let others: Vec<&Peer> = ranks.iter().filter(|other| other.rank != rank.rank).collect();
-        let median = median(&others, |other| other.peak);
-        let excess = rank.peak - median;
-        let deviation = median_of(others.iter().map(|other| (other.peak - median).max(median - other.peak)));
-        let score = NORMAL_DEVIATION * excess.share_of(deviation);
+    fn of(rank: &'a Peer, job: &Job<'a>) -> Option<Outlier<'a>> {
+        let (median, deviation) = (job.median(rank), job.deviation(rank));
+        let distance = apart(rank.peak, median);
+        let score = NORMAL_DEVIATION * distance.share_of(deviation);
         let stands_out = deviation == Bytes::ZERO || score > OUTLIER.get();
-        let much = excess >= NOTED && rank.peak.share_of(median) >= FACTOR.get() && median > Bytes::ZERO;
-        (much && stands_out).then_some(Outlier { rank, others, median })
+        let (less, more) = (rank.peak.min(median), rank.peak.max(median));
+        let much = distance >= NOTED && more.share_of(less) >= FACTOR.get() && less > Bytes::ZERO;
+        let others = job.ranks.len() - 1;
+        let other = job.ranks.iter().find(|one| one.rank != rank.rank).filter(|_| others == 1);
+        // Of two ranks the larger is told; that one is small among several takes several that agree.
+        let told = rank.peak > median || others >= MANY.get();
+        (much && stands_out && told).then_some(Outlier { rank, other, others, median })
     }
 
     fn excess(&self) -> Bytes {
         self.rank.peak - self.median
     }
 
-    /// What is typical of the others.
-    fn typical(&self, of: impl Fn(&Peer) -> Bytes) -> Bytes {
-        median(&self.others, of)
+    /// What to call the others.
+    fn than(&self) -> String {
+        self.other.map_or_else(|| "the other ranks".to_owned(), |other| format!("rank {}", other.rank))
     }
 
-    fn finding(&self, few: bool) -> Finding {
+    /// A rank far below the others: nothing to save, but it may not do its share of the work, or hold its part of the state.
+    /// Where it may be meant nothing is said.
+    fn below(&self, holdings: &Holdings, few: bool) -> Option<Finding> {
+        let Outlier { rank, median, .. } = self;
+        if self.by_design(holdings, few).is_some() {
+            return None;
+        }
+        let meta = RankImbalance::META;
+        let times = rank.peak.share_of(*median);
+        let missing = |role: &Role| holdings.role(*role, rank.role(*role)) - rank.role(*role);
+        let role = Role::ALL.iter().max_by_key(|role| missing(role)).filter(|role| missing(role) >= NOTED);
+        let less = role.map(|role| {
+            let (here, there) = (rank.role(*role), holdings.role(*role, rank.role(*role)));
+            let text = format!("{here} of {} memory, {there} on the other ranks", role.name());
+            measure("role", Value::Text(role.name().to_owned()), text)
+        });
+        Some(Finding {
+            input: rank.input,
+            device: Some(rank.device),
+            confidence: Confidence::Medium,
+            message: format!("rank {} needs {}, {times:.1} times as much as the other ranks", rank.rank, rank.peak),
+            help: "see whether it does its share: as many samples of the same lengths, and its part of the state"
+                .to_owned(),
+            evidence: self.peaks().into_iter().chain(less).collect(),
+            ..Finding::of(meta.name, meta.group, Severity::Info)
+        })
+    }
+
+    fn finding(&self, holdings: &Holdings, few: bool) -> Option<Finding> {
         let Outlier { rank, others, .. } = self;
+        if rank.peak < self.median {
+            return self.below(holdings, few);
+        }
         let times = rank.peak.share_of(self.median);
-        let by_design = self.by_design(few);
-        let lines = self.lines();
+        let by_design = self.by_design(holdings, few);
+        let lines = self.lines(holdings);
         let meta = RankImbalance::META;
         let mut finding = Finding::of(meta.name, meta.group, meta.level);
-        let than = match others.as_slice() {
-            [other] => format!("rank {}", other.rank),
-            _ => "the other ranks".to_owned(),
-        };
+        let than = self.than();
         finding.message =
             format!("rank {} needs {}, {times:.1} times as much as {than}", rank.rank, rank.peak);
         "give every rank as much to do: the same batch and sequence lengths (pad or pack to one length), and \
@@ -101,7 +140,7 @@ impl<'a> Outlier<'a> {
             if self.excess() >= WARNED && by_design.is_none() { Severity::Warning } else { Severity::Info };
         finding.confidence = match by_design {
             Some(_) => Confidence::Low,
-            None if others.len() < MANY.get() => Confidence::Medium,
+            None if *others < MANY.get() => Confidence::Medium,
             None => Confidence::High,
         };
         finding.impact = Impact { peak: Some(self.excess()), ..Impact::default() };
@@ -117,35 +156,34 @@ impl<'a> Outlier<'a> {
                 stood: None,
             })
             .collect();
-        finding.evidence = self.evidence(by_design);
-        finding
+        finding.evidence = self.evidence(holdings, by_design);
+        Some(finding)
     }
 
     /// The lines that have more at the peak than on the other ranks, with both figures, what exceeds most first.
-    fn lines(&self) -> Vec<(&'a Location, Bytes, Bytes)> {
+    fn lines(&self, holdings: &Holdings) -> Vec<(&'a Location, Bytes, Bytes)> {
         let least = Bytes::rounded(NAMED * self.excess().get() as f64);
         let compared = self
             .rank
             .lines
             .iter()
-            .map(|(line, bytes)| (line, *bytes, self.typical(|other| other.line(line))));
+            .map(|(line, bytes)| (line, *bytes, holdings.line(line, self.rank.line(line))));
         let mut lines: Vec<_> = compared.filter(|(_, here, elsewhere)| *here > *elsewhere + least).collect();
         lines.sort_by(|a, b| (b.1 - b.2).cmp(&(a.1 - a.2)).then_with(|| a.0.cmp(b.0)));
         lines
     }
 
     /// Why the ranks may be meant to differ, if there is a sign of it.
-    fn by_design(&self, few: bool) -> Option<&'static str> {
-        let weights = |peer: &Peer| peer.role(Role::Parameter);
-        let (here, elsewhere) = (weights(self.rank), self.typical(weights));
-        let apart = (here - elsewhere).max(elsewhere - here);
+    fn by_design(&self, holdings: &Holdings, few: bool) -> Option<&'static str> {
+        let here = self.rank.role(Role::Parameter);
+        let elsewhere = holdings.role(Role::Parameter, here);
         let known = self.rank.lines.iter().map(|(_, bytes)| *bytes).sum::<Bytes>();
-        let has = |line: &Location| self.others.iter().any(|other| other.line(line) > Bytes::ZERO);
+        let has = |line: &Location| holdings.has(line, self.rank.line(line));
         let shared =
             self.rank.lines.iter().filter(|(line, _)| has(line)).map(|(_, bytes)| *bytes).sum::<Bytes>();
         if !few {
             Some("many ranks are like it: another stage of a pipeline, another kind of work?")
-        } else if apart.share_of(here.max(elsewhere)) > ALIKE.get() {
+        } else if apart(here, elsewhere).share_of(here.max(elsewhere)) > ALIKE.get() {
             Some("its weights are not as large as those of the others: another stage of a pipeline?")
         } else if shared.share_of(known) < SHARED_LINES.get() && known > Bytes::ZERO {
             Some("its peak stands at other lines than those of the others: work that only it has?")
@@ -154,19 +192,25 @@ impl<'a> Outlier<'a> {
         }
     }
 
-    fn evidence(&self, by_design: Option<&'static str>) -> Vec<Measure> {
-        let Outlier { rank, others, median } = self;
-        let of_others = match others.as_slice() {
-            [other] => format!("{median} on rank {}", other.rank),
-            several => format!("{median} is the median of the {} others", several.len()),
+    /// Its peak and that of the others.
+    fn peaks(&self) -> [Measure; 2] {
+        let Outlier { rank, other, others, median } = self;
+        let of_others = match other {
+            Some(other) => format!("{median} on rank {}", other.rank),
+            None => format!("{median} is the median of the {others} others"),
         };
-        let mut evidence = vec![
+        [
             measure("rank-peak", Value::Bytes(rank.peak), format!("{} on rank {}", rank.peak, rank.rank)),
             measure("median-of-others", Value::Bytes(*median), of_others),
-            measure("excess-share", Value::Ratio(rank.peak.share_of(*median) - 1.0), String::new()),
-        ];
-        evidence.extend(self.composition());
-        evidence.extend(self.growth());
+        ]
+    }
+
+    fn evidence(&self, holdings: &Holdings, by_design: Option<&'static str>) -> Vec<Measure> {
+        let mut evidence = Vec::from(self.peaks());
+        let share = self.rank.peak.share_of(self.median) - 1.0;
+        evidence.push(measure("excess-share", Value::Ratio(share), String::new()));
+        evidence.extend(self.composition(holdings));
+        evidence.extend(self.growth(holdings));
         if let Some(why) = by_design {
             evidence.push(measure("by-design", Value::Text(why.to_owned()), why.to_owned()));
         }
@@ -174,9 +218,9 @@ impl<'a> Outlier<'a> {
     }
 
     /// The role that makes most of the difference.
-    fn composition(&self) -> Option<Measure> {
+    fn composition(&self, holdings: &Holdings) -> Option<Measure> {
         let compared = self.rank.roles.iter().map(|(role, bytes)| {
-            let elsewhere = self.typical(|other| other.role(*role));
+            let elsewhere = holdings.role(*role, self.rank.role(*role));
             (*role, *bytes, elsewhere)
         });
         let (role, here, elsewhere) = compared.max_by_key(|(role, here, there)| (*here - *there, *role))?;
@@ -192,8 +236,9 @@ impl<'a> Outlier<'a> {
     }
 
     /// What it gains in each iteration and the others do not.
-    fn growth(&self) -> Option<Measure> {
-        let (here, elsewhere) = (growth(self.rank), self.typical(growth));
+    fn growth(&self, holdings: &Holdings) -> Option<Measure> {
+        let here = growth(self.rank);
+        let elsewhere = holdings.growth(here);
         let share = (here - elsewhere).times(self.rank.resident.len() as u64).share_of(self.excess());
         (share >= NAMED).then(|| {
             let others = if elsewhere == Bytes::ZERO { "nothing".to_owned() } else { elsewhere.to_string() };
@@ -201,19 +246,4 @@ impl<'a> Outlier<'a> {
             measure("growth", Value::Bytes(here), text)
         })
     }
-}
-
-/// By how much a rank grows from iteration to iteration, where it does so steadily.
-fn growth(peer: &Peer) -> Bytes {
-    let series: Vec<f64> = peer.resident.iter().map(|bytes| bytes.get() as f64).collect();
-    of_levels(&series).map(|growth| Bytes::rounded(growth.slope)).unwrap_or_default()
-}
-
-fn median(peers: &[&Peer], of: impl Fn(&Peer) -> Bytes) -> Bytes {
-    median_of(peers.iter().map(|peer| of(peer)))
-}
-
-fn median_of(values: impl Iterator<Item = Bytes>) -> Bytes {
-    let values: Vec<f64> = values.map(|bytes| bytes.get() as f64).collect();
-    if values.is_empty() { Bytes::ZERO } else { Bytes::rounded(Data::new(values).median()) }
 }

@@ -36,13 +36,11 @@ pub(super) struct Folders {
 impl Folders {
     /// The entry of a name in a folder, if it is there.
     pub(super) fn entry(&self, folder: &Path, name: &OsStr) -> Option<Entry> {
-        match &*self.names(folder) {
-            Some(names) => names.get(name).copied(),
-            None => {
-                let metadata = fs::symlink_metadata(folder.join(name)).ok()?;
-                Some(if metadata.is_symlink() { Entry::Link } else { Entry::Itself })
-            }
+        if let Some(names) = &*self.names(folder) {
+            return names.get(name).copied();
         }
+        let metadata = fs::symlink_metadata(folder.join(name)).ok()?;
+        Some(if metadata.is_symlink() { Entry::Link } else { Entry::Itself })
     }
 
     /// The names in a folder: none where it is no folder.

@@ -97,7 +97,7 @@ pub(crate) fn finding(rule: &'static str, severity: Severity, message: &str) -> 
 }
 
 pub(crate) fn measure(name: &'static str, text: &str) -> Measure {
-    Measure { name, value: Value::Count(4), text: text.to_owned() }
+    Measure { name: name.into(), value: Value::Count(4), text: text.to_owned() }
 }
 
 pub(crate) fn missing_zero_grad() -> Finding {
@@ -191,12 +191,16 @@ pub(crate) fn findings() -> Report {
         impact: Impact { reserved: Some(mib(512)), ..Impact::default() },
         evidence: vec![
             Measure {
-                name: "holes",
+                name: "holes".into(),
                 value: Value::Bytes(mib(512)),
                 text: "51.2 MiB of holes at the peak".to_owned(),
             },
-            Measure { name: "share", value: Value::Ratio(0.125), text: String::new() },
-            Measure { name: "resident", value: Value::Series(vec![mib(10), mib(20)]), text: String::new() },
+            Measure { name: "share".into(), value: Value::Ratio(0.125), text: String::new() },
+            Measure {
+                name: "resident".into(),
+                value: Value::Series(vec![mib(10), mib(20)]),
+                text: String::new(),
+            },
         ],
         help: "allocate the largest batch first".to_owned(),
         ..finding("fragmentation", Severity::Warning, "51.2 MiB of 472 MiB reserved are holes")
