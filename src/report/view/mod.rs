@@ -151,7 +151,7 @@ impl<'a> View<'a> {
     /// Draws everything, and remembers how much room there was.
     pub fn draw(&mut self, screen: &mut Buffer) {
         let area = screen.area;
-        if (area.width, area.height) < LEAST || area.height < LEAST.1 {
+        if area.width < LEAST.0 || area.height < LEAST.1 {
             let text = format!("too small: {} columns and {} lines at least", LEAST.0, LEAST.1);
             self.pen.write(screen, (area.x, area.y), area.width, &text, Ink::Plain);
             return;
