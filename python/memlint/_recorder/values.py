@@ -60,7 +60,18 @@ WITHOUT = {
 WITHOUT |= {"record_stream", "resize_", "is_pinned", "_pin_memory", "requires_grad_", "detach_", "as_strided_"}
 WITHOUT |= {"squeeze_", "unsqueeze_", "transpose_", "t_", "swapaxes_", "swapdims_"}
 #: Operators made of others that decide by values, or hand them out: it is these that are looked at.
-MADE_OF_OTHERS = {"item", "is_nonzero", "nonzero_numpy", "argwhere", "coalesce", "allclose", "cpu", "cuda", "multinomial", "histc"}
+MADE_OF_OTHERS = {
+    "item",
+    "is_nonzero",
+    "nonzero_numpy",
+    "argwhere",
+    "coalesce",
+    "allclose",
+    "cpu",
+    "cuda",
+    "multinomial",
+    "histc",
+}
 #: Operators that hand a value to the script.
 READS = {"_local_scalar_dense"}
 #: Operators that move values as they are.
@@ -68,8 +79,36 @@ COPIES = {"_to_copy", "copy_"}
 #: Operators after which a tensor holds nothing of what it held.
 OVERWRITES = {"copy_", "zero_", "fill_", "normal_", "uniform_", "random_", "bernoulli_"}
 #: Operators that look at each element once; others of this kind PyTorch marks itself.
-ONCE = {"all", "any", "sum", "mean", "prod", "amax", "amin", "max", "min", "argmax", "argmin", "linalg_vector_norm", "norm"}
-ONCE |= {"eye", "tril", "triu", "arange", "linspace", "ones", "full", "_to_copy", "clone", "cat", "stack", "repeat", "index"}
+ONCE = {
+    "all",
+    "any",
+    "sum",
+    "mean",
+    "prod",
+    "amax",
+    "amin",
+    "max",
+    "min",
+    "argmax",
+    "argmin",
+    "linalg_vector_norm",
+    "norm",
+}
+ONCE |= {
+    "eye",
+    "tril",
+    "triu",
+    "arange",
+    "linspace",
+    "ones",
+    "full",
+    "_to_copy",
+    "clone",
+    "cat",
+    "stack",
+    "repeat",
+    "index",
+}
 #: What holds of values that are unknown.
 HOLDS = {"all": True, "_is_all_true": True, "any": False, "_is_any_true": False}
 
