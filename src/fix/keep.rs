@@ -9,6 +9,7 @@ use ruff_text_size::Ranged;
 use super::case::Case;
 use super::flow::Key;
 use super::optimizer::backwards;
+use super::overlap::also_drop;
 use super::script::{Edit, Reason};
 use super::tensor::{Kept, is_tensor, mentions};
 use super::tree::{self, Names, Place, Step, bound_names, call_of, dotted, method, value_of};
@@ -29,10 +30,7 @@ struct Keeping<'a> {
 
 /// Keeps values without their graph.
 pub(super) fn graphs(case: &Case<'_>) -> Result<Draft, Reason> {
-    let kept = match found(case, Kept::Graph) {
-        Ok(kept) => kept,
-        Err(reason) => return second_pass(case).map_err(|_| reason),
-    };
+    let kept = found(case, Kept::Graph)?;
     let mut edits = Vec::new();
     let mut suffixes = BTreeSet::new();
     for (place, keeping, derived) in &kept {
@@ -79,6 +77,16 @@ pub(super) fn tensors(case: &Case<'_>) -> Result<Draft, Reason> {
     }
     if edits.is_empty() {
         return Err("what is kept is no plain value".to_owned());
+    }
+    // The name alone would hold the last one on the device through the next turn.
+    for (place, keeping, _) in &kept {
+        let value = match keeping.value {
+            Expr::Call(call) => method(call).map_or(keeping.value, |(on, _)| on),
+            value => value,
+        };
+        if let Expr::Name(of) = value {
+            edits.extend(also_drop(case, place, &[&of.id]));
+        }
     }
     Ok(Draft {
         title: "keep the values in host memory: `.detach().cpu()`".to_owned(),
@@ -289,22 +297,4 @@ impl<'a> Visitor<'a> for Reads<'_> {
         visitor::walk_expr(self, expression);
         self.showing = before;
     }
-}
-
-/// Lets the only backward pass release its graph.
-fn second_pass(case: &Case<'_>) -> Result<Draft, Reason> {
-    let uncertain = || "several backward passes may need the graph".to_owned();
-    let [backward] = backwards(case.place.scope())[..] else { return Err(uncertain()) };
-    let kept = backward.arguments.find_keyword("retain_graph").ok_or_else(uncertain)?;
-    let [only] = &backward.arguments.keywords[..] else { return Err(uncertain()) };
-    if !backward.arguments.args.is_empty() || backwards(case.script.body).len() != 1 || only != kept {
-        return Err(uncertain());
-    }
-    let range = super::script::range(&backward.arguments);
-    Ok(Draft {
-        title: "let the backward pass release its graph".to_owned(),
-        applicability: Applicability::Unsafe,
-        why: "the only backward pass goes through each graph once, unless one graph leads into the next",
-        edits: vec![Edit::new(range, "()")],
-    })
 }

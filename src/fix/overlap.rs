@@ -7,7 +7,7 @@ use ruff_text_size::Ranged;
 
 use super::case::Case;
 use super::flow::is_cut;
-use super::script::Reason;
+use super::script::{Edit, Reason};
 use super::tree::{self, Names, Place, Step, bound_names, method, value_of};
 use super::{Applicability, Draft};
 
@@ -52,9 +52,17 @@ pub(super) fn drop_names(case: &Case<'_>) -> Result<Draft, Reason> {
     Err(nowhere())
 }
 
+/// The `del` for names of a place's innermost loop; nothing where that is not certain.
+pub(super) fn also_drop(case: &Case<'_>, place: &Place<'_>, names: &[&str]) -> Vec<Edit> {
+    let around = place.loops().next();
+    let draft = around.and_then(|around| drop_in(case, place, around, names).ok());
+    draft.map_or_else(Vec::new, |draft| draft.edits)
+}
+
 fn drop_in(case: &Case<'_>, place: &Place<'_>, around: Step<'_>, names: &[&str]) -> Result<Draft, Reason> {
     let body = around.loop_body().unwrap_or_default();
-    let held = aliases(&tree::statements(body), names);
+    let mut held = aliases(&tree::statements(body), names);
+    held.extend(kin(body, &held).into_iter().filter(|name| droppable(place, around, name).is_ok()));
     if held.is_empty() {
         return Err("no name in the loop holds what the line makes".to_owned());
     }
@@ -77,6 +85,33 @@ fn drop_in(case: &Case<'_>, place: &Place<'_>, around: Step<'_>, names: &[&str])
         why: "nothing reads the names again before they are bound anew",
         edits: vec![case.script.insert_after(last, &[line])?],
     })
+}
+
+/// Names of the loop whose values are made of others by a method, or the other way round: `probs` of `logits.softmax(1)`. They are
+/// as large, and live as long.
+fn kin(body: &[Stmt], held: &BTreeSet<String>) -> BTreeSet<String> {
+    let mut kin = BTreeSet::new();
+    for step in tree::statements(body) {
+        let (Some(bound), Some(value)) = (bound_names(step.statement()), value_of(step.statement())) else {
+            continue;
+        };
+        let Some(stem) = stem(value) else { continue };
+        if held.contains(stem) {
+            kin.extend(bound.into_iter().map(str::to_owned));
+        } else if bound.iter().any(|name| held.contains(*name)) {
+            kin.insert(stem.to_owned());
+        }
+    }
+    kin
+}
+
+/// The name whose method gives a value: of `logits.float().softmax(1)` it is `logits`. A number is none's kin.
+fn stem(value: &Expr) -> Option<&str> {
+    match value {
+        Expr::Name(of) => Some(&of.id),
+        Expr::Call(call) if !is_cut(call) => method(call).and_then(|(on, _)| stem(on)),
+        _ => None,
+    }
 }
 
 /// The names in the order in which the loop binds them.

@@ -111,7 +111,7 @@ fn clearing_moves_behind_the_step_that_always_follows() {
 fn a_kept_value_loses_its_graph_unless_that_is_needed() {
     let text = |keep: &str, rest: &str| {
         format!(
-            "history = []\nfor x in loader:\n    loss = model(x)  #!\n    loss.backward()\n    {keep}\n{rest}"
+            "history = []\ntotal = 0\nfor x in loader:\n    loss = model(x)  #!\n    loss.backward()\n    {keep}\n{rest}"
         )
     };
     let one = |keep: &str| new_lines("retained-graph", &text(keep, ""));
@@ -148,8 +148,12 @@ fn a_sum_that_is_only_shown_becomes_a_number() {
 fn growing_tensors_go_to_the_host_if_they_are_tensors() {
     let text = |keep: &str| format!("kept = []\nfor x in loader:\n    out = model(x)  #!\n    {keep}\n");
     let one = |keep: &str| new_lines("growing-residency", &text(keep));
-    assert_eq!(one("kept.append(out)"), ["    kept.append(out.detach().cpu())"]);
-    assert_eq!(one("kept.append(out.detach())"), ["    kept.append(out.detach().cpu())"]);
+    assert_eq!(one("kept.append(out)"), ["    kept.append(out.detach().cpu())", "    del out"]);
+    assert_eq!(
+        one("kept.append(out)\n    if out is x: break"),
+        ["    kept.append(out.detach().cpu())", "    del out"]
+    );
+    assert_eq!(one("kept.append(out.detach())"), ["    kept.append(out.detach().cpu())", "    del out"]);
     refused("growing-residency", &text("kept.append(out.detach().cpu())"));
     refused("growing-residency", &text("kept.append(out.past_key_values)"));
     refused("growing-residency", &text("kept.append(out); print(out['logits'])"));
@@ -221,6 +225,8 @@ fn names_are_given_up_behind_their_last_use() {
     let one = |body: &str| edited("overlapping-iterations", &text(body, "")).unwrap();
     assert!(one("    print(out)\n    other()\n").ends_with("    print(out)\n    del out\n    other()\n"));
     assert!(one("    y = out.logits\n    show(y)\n").ends_with("    show(y)\n    del out, y\n"));
+    assert!(one("    probs = out.softmax(1)\n    show(probs)\n").ends_with("    del out, probs\n"));
+    assert!(one("    n = out.argmax(1).item()\n    show(n)\n").ends_with("    del out\n    show(n)\n"));
     assert!(refused("overlapping-iterations", &text("", "print(out)\n")).contains("outside"));
     assert!(refused("overlapping-iterations", &text("    del out\n", "")).contains("given up"));
     let carried = "state = None\nfor x in loader:\n    show(state)\n    state = model(x)  #!\n";
@@ -273,6 +279,21 @@ fn an_optimizer_is_made_once() {
     // One of another function has the same name and nothing else in common.
     let other = format!("def other():\n{same}{}", text("", "model.parameters(), lr=e", ""));
     refused("optimizer-state-regrowth", &other);
+}
+
+#[test]
+fn cells_of_notebooks_are_named_and_files_that_are_not_here_asked_for() {
+    let refused = |file: &str| {
+        let location = Location { file: file.to_owned(), line: 3, function: "f".to_owned() };
+        let finding = Finding {
+            location: Some(location),
+            ..Finding::of("missing-zero-grad", Group::Leak, Severity::Error)
+        };
+        super::mend(&finding, None, &SourceMap::default()).expect_err("there is no file")
+    };
+    assert!(refused("/tmp/ipykernel_12/345.py").contains("a cell of a notebook"));
+    assert!(refused("<stdin>").contains("typed in"));
+    assert!(refused("/job/train.py").contains("--source-root"));
 }
 
 #[test]

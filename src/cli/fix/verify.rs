@@ -54,7 +54,9 @@ pub(super) fn verify(
     let before = trial
         .run(&[])?
         .map_err(|why| CliError::Unverified { why: format!("the program itself does not run: {why}") })?;
-    if whole(&trial, patch, found, &before)?.is_ok() {
+    let Err(why) = whole(&trial, patch, found, &before)? else { return Ok(()) };
+    if patch.taken.len() == 1 {
+        patch.withdraw(0, &format!("withdrawn: {why}"));
         return Ok(());
     }
     // One by one, the last first: positions before stay.
