@@ -27,7 +27,7 @@ pub(super) fn missing(case: &Case<'_>) -> Result<Draft, Reason> {
     }
     let all = steps(case, block);
     let passes = backwards(block);
-    let next = passes.iter().map(|one| one.start()).filter(|at| *at > backward.start()).min();
+    let next = passes.iter().map(Ranged::start).filter(|at| *at > backward.start()).min();
     let belongs = |one: &&OptimizerStep<'_>| {
         let at = one.step.statement().start();
         at > backward.end() && next.is_none_or(|next| at < next)

@@ -223,7 +223,7 @@ impl<'a> Walk<'a> {
         self.flow.scopes.push(bound_in(&of.body, Some(of)));
         let start = of.range.start().to_usize();
         self.flow.functions.insert(start, scope);
-        for one in of.parameters.iter() {
+        for one in &*of.parameters {
             let name = one.name().to_string();
             let given = BTreeSet::from([Key::Attribute(format!("{start}:{name}"))]);
             self.link(given, BTreeSet::from([Key::Local(scope, name)]));

@@ -270,7 +270,7 @@ fn is_shown_only(place: &Place<'_>, keeping: &Keeping<'_>, derived: &BTreeSet<St
     });
     let is_local = place.function().is_some();
     let mut reads = Reads { name: &sum.id, shown: 0, all: 0, showing: false };
-    scope.iter().for_each(|one| reads.visit_stmt(one));
+    reads.visit_body(scope);
     keeping.sums && is_scalar && is_local && derived.contains(value.id.as_str()) && reads.shown == reads.all
 }
 

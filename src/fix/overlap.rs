@@ -177,9 +177,9 @@ fn viewed(expression: &Expr) -> Option<&str> {
 fn droppable(place: &Place<'_>, around: Step<'_>, name: &str) -> Result<(), Reason> {
     let body = around.loop_body().unwrap_or_default();
     // Bound in every turn before it is read.
-    let first = body.iter().find_map(|statement| {
-        let names = Names::of([statement]);
-        (names.read.contains(name) || names.bound.contains(name)).then_some(statement)
+    let first = body.iter().find(|statement| {
+        let names = Names::of([*statement]);
+        names.read.contains(name) || names.bound.contains(name)
     });
     let binds = |statement: &Stmt| bound_names(statement).is_some_and(|names| names.contains(&name));
     let always = |statement: &Stmt| match statement {

@@ -132,9 +132,9 @@ impl<'a> Script<'a> {
         let (indent, at) = (self.indent(statement)?, self.lines(statement)?.end);
         let (break_, whole) = (self.line_break(), self.text().get(..at).unwrap_or_default());
         let text: String = if whole.ends_with('\n') {
-            lines.iter().map(|line| format!("{indent}{line}{break_}")).collect()
+            joined(lines, &[indent], break_)
         } else {
-            lines.iter().map(|line| format!("{break_}{indent}{line}")).collect()
+            joined(lines, &[break_, indent], "")
         };
         Ok(Edit::new(at..at, text))
     }
@@ -143,7 +143,7 @@ impl<'a> Script<'a> {
     pub(super) fn insert_before(&self, statement: &Stmt, lines: &[String]) -> Result<Edit, Reason> {
         let (indent, at) = (self.indent(statement)?, self.line_start(statement.start().to_usize()));
         let break_ = self.line_break();
-        let text: String = lines.iter().map(|line| format!("{indent}{line}{break_}")).collect();
+        let text = joined(lines, &[indent], break_);
         Ok(Edit::new(at..at, text))
     }
 
@@ -173,6 +173,11 @@ impl<'a> Script<'a> {
         }
         Ok(edits)
     }
+}
+
+/// Lines one after another, each with something before and behind it.
+fn joined(lines: &[String], before: &[&str], behind: &str) -> String {
+    lines.iter().flat_map(|line| before.iter().copied().chain([line.as_str(), behind])).collect()
 }
 
 /// Looks for texts that hold a line break.

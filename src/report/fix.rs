@@ -53,10 +53,8 @@ pub(super) fn suggestion(report: &Report, finding: &Finding, sources: &SourceMap
     let text = file.text();
     let start = text.get(..first.start)?.rfind('\n').map_or(0, |at| at + 1);
     // What is put at the beginning of a line belongs to the line before, too, or nobody sees where.
-    let start = match first.start == start && first.end == start && start > 0 {
-        true => text.get(..start - 1)?.rfind('\n').map_or(0, |at| at + 1),
-        false => start,
-    };
+    let is_inserted = first.start == start && first.end == start && start > 0;
+    let start = if is_inserted { text.get(..start - 1)?.rfind('\n').map_or(0, |at| at + 1) } else { start };
     let end = last.end + text.get(last.end..)?.find('\n').map_or(text.len() - last.end, |at| at + 1);
     let patched = Patch::alone(fix.clone()).files(|_| Some(text.to_owned())).pop()?;
     let tail = text.len() - end;
