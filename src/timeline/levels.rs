@@ -52,9 +52,23 @@ impl Levels {
         after.map_or(Bytes::ZERO, |level| self.bytes(i128::from(level)))
     }
 
-    /// The highest level after an event of a range; nothing where the range is empty.
+    /// The highest level after an event of a range, and where the range begins with the first event, before it; nothing where
+    /// the range is empty. Takes time by the range alone: each of very many iterations is asked for its own.
     pub fn highest(&self, events: Range<usize>) -> Bytes {
-        self.highest_with(events, &[])
+        let mut most = (events.start == 0).then_some(0);
+        let (mut at, end) = (events.start, events.end.min(self.after.len()));
+        while at < end {
+            let block = at / BLOCK;
+            let next = (block + 1) * BLOCK;
+            let highest = if at == block * BLOCK && next <= end {
+                self.highest.get(block).copied()
+            } else {
+                self.after.get(at..next.min(end)).and_then(|levels| levels.iter().copied().max())
+            };
+            most = most.max(highest);
+            at = next;
+        }
+        most.map_or(Bytes::ZERO, |most| self.bytes(i128::from(most)))
     }
 
     /// The first event of a range after which so many bytes are in use, of those that `counts` accepts.
@@ -196,6 +210,7 @@ mod tests {
             let signed = |bytes: Bytes| i128::from(bytes.get());
             let expected = plain[range.clone()].iter().copied().max().unwrap();
             assert_eq!(signed(levels.highest_with(range.clone(), &shifts)), expected, "{range:?}");
+            assert_eq!(levels.highest(range.clone()), levels.highest_with(range.clone(), &[]), "{range:?}");
         }
     }
 
