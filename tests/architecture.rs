@@ -11,7 +11,7 @@ use std::path::Path;
 use shipped::{code, sources};
 
 /// The pipeline, from the bytes to the command line.
-const PIPELINE: [&str; 28] = [
+const PIPELINE: [&str; 29] = [
     "unit",
     "threshold",
     "input",

@@ -18,7 +18,9 @@ fn finding(rule: &'static str, text: &str) -> (Finding, u32) {
     let finding = Finding {
         location: Some(at(line)),
         stack: lines("#!").chain(lines("#^")).map(frame).collect(),
-        related: lines("#@").map(|line| Related { location: at(line), message: String::new(), stood: None }).collect(),
+        related: lines("#@")
+            .map(|line| Related { location: at(line), message: String::new(), stood: None })
+            .collect(),
         impact: Impact { peak: Some(Bytes(50)), ..Impact::default() },
         ..Finding::of(rule, Group::Leak, Severity::Error)
     };
