@@ -107,11 +107,17 @@ fn endless_paths_are_not_looked_for() {
 }
 
 #[test]
-fn only_what_exists_is_remembered() {
+fn what_is_not_there_is_remembered_too() {
     let folder = folder("remembered", &[]);
     let sources = SourceMap::new([folder.clone()], Vec::new());
     assert_eq!(found(&sources, &folder, "/job/train.py", 5, "main"), None);
     fs::write(folder.join("train.py"), TRAIN).unwrap();
+    assert_eq!(
+        found(&sources, &folder, "/job/train.py", 5, "main"),
+        None,
+        "each folder is looked through once"
+    );
+    let sources = SourceMap::new([folder.clone()], Vec::new());
     assert_eq!(found(&sources, &folder, "/job/train.py", 5, "main").as_deref(), Some("train.py"));
 }
 

@@ -78,7 +78,9 @@ fn grouped(out: &mut String, report: &Report, sources: &SourceMap, look: &Look) 
             };
             let _ = writeln!(out, "{}", look.wrap(&format!("{}: {line}", shown_name(&group.label())), 2));
             if !group.rest {
-                details(out, (report, recording, device), sources, look);
+                let mut members = group.members.iter();
+                let clears = members.find_map(|one| clearing(report, one.recording, one.device, sources));
+                details(out, device, clears, look);
             }
         }
         if group.has_last_devices() {
@@ -98,22 +100,22 @@ fn name(out: &mut String, name: &str, look: &Look) {
 }
 
 /// What one device did, and what its peak consists of.
-fn summary(out: &mut String, one: (&Report, &Recording, &RecordedDevice), sources: &SourceMap, look: &Look) {
-    let (_, recording, device) = one;
-    let _ = writeln!(out, "{}", look.wrap(&iterations(recording, device, sources), 2));
-    details(out, one, sources, look);
-}
-
-fn details(
+fn summary(
     out: &mut String,
     (report, recording, device): (&Report, &Recording, &RecordedDevice),
     sources: &SourceMap,
     look: &Look,
 ) {
+    let _ = writeln!(out, "{}", look.wrap(&iterations(recording, device, sources), 2));
+    details(out, device, clearing(report, recording, device, sources), look);
+}
+
+/// The lines below it: what kind of recording it is, how the loop clears gradients where that matters, and the peak's parts.
+fn details(out: &mut String, device: &RecordedDevice, clears: Option<String>, look: &Look) {
     if device.kind.hides() {
         let _ = writeln!(out, "{}", look.wrap(&format!("  recording: {}", device.kind.words()), 4));
     }
-    if let Some(text) = clearing(report, recording, device, sources) {
+    if let Some(text) = clears {
         let _ = writeln!(out, "{}", look.wrap(&format!("  loop: {text}"), 4));
     }
     let parts = composition(device);

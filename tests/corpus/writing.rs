@@ -223,7 +223,7 @@ fn user_names(snapshot: &Snapshot) -> HashSet<String> {
     // The format's own words are public, and the methods that PyTorch and Lightning call by name.
     let mut own = HashSet::new();
     let mut public =
-        "user_metadata external_annotations forward training_step validation_step <module> <lambda>"
+        "user_metadata external_annotations garbage_collection_threshold forward zero_grad training_step validation_step <module> <lambda>"
             .to_owned();
     for id in snapshot.stacks.frame_ids() {
         let Some(frame) = snapshot.stacks.frame(id) else { continue };

@@ -88,10 +88,10 @@ fn a_clean_program() {
 
 /// Memory ran out in the third line of a program that grows, and a rule could not judge.
 fn ran_out() -> Report {
-    let stood = |line, tenths, what| Related {
+    let stood = |line, tenths, what: &'static str| Related {
         location: at(RECORDED, line, "run_resnet50"),
         message: format!("{} of {what} stood at that moment", mib(tenths)),
-        stood: Some(Stood { bytes: mib(tenths), what }),
+        stood: Some(Stood { bytes: mib(tenths), what: what.into() }),
     };
     let finding = Finding {
         location: Some(at(RECORDED, 17, "run_resnet50")),
