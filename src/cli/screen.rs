@@ -64,7 +64,8 @@ impl Screen {
         loop {
             self.terminal.draw(|frame| view.draw(frame.buffer_mut()))?;
             while !event::poll(NOTICED)? {
-                if self.signal.load(Ordering::Relaxed) != 0 {
+                // A terminal that is gone (its window closed, its connection lost) never says anything again.
+                if self.signal.load(Ordering::Relaxed) != 0 || !io::stdout().is_terminal() {
                     return Ok(());
                 }
             }

@@ -92,6 +92,10 @@ pub(super) fn files(snapshot: &Snapshot, frames: &Frames) -> Vec<RecordedFile> {
     let mut files: BTreeMap<String, BTreeMap<Key, BTreeSet<Callee>>> = BTreeMap::new();
     for call in calls(snapshot, frames) {
         let Some(Location { file, line, function }) = Location::of(snapshot, call.line) else { continue };
+        // While an exception unwinds a comprehension Python has no line to tell: such a frame says nothing about the file.
+        if line == 0 {
+            continue;
+        }
         let (kind, names) = called(snapshot, frames, &call);
         let first = names.first().map_or("", |callee| callee.name.as_str()).to_owned();
         let key = Key { line, function, kind, first };

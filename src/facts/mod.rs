@@ -264,6 +264,11 @@ impl<'a> Facts<'a> {
         siblings::siblings_go(self, kept)
     }
 
+    /// The line at which most of what is kept goes in the end, where the recording shows it.
+    pub fn go_at(&self, kept: &[AllocationId]) -> Option<FrameId> {
+        siblings::go_at(self, kept)
+    }
+
     /// Buffers that are replaced by ever larger ones, by the function that replaces them.
     pub fn reallocations(&self) -> &[Reallocation] {
         self.reallocations.get_or_init(|| reallocation::reallocations(self))

@@ -9,23 +9,40 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashSet;
 
 use crate::facts::Facts;
+use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, FrameId, StackId};
 
 pub(super) fn siblings_go(facts: &Facts, kept: &[AllocationId]) -> Option<FrameId> {
-    if !facts.timeline.frees_have_stacks() {
-        return None;
-    }
     let stays: FxHashSet<AllocationId> = kept.iter().copied().collect();
     let made = |id: &AllocationId| facts.timeline.allocation(*id)?.stack;
     let stacks: FxHashSet<StackId> = kept.iter().filter_map(made).collect();
+    let others = facts
+        .timeline
+        .iter()
+        .filter(|(id, one)| one.stack.is_some_and(|stack| stacks.contains(&stack)) && !stays.contains(id));
+    freed_at(facts, others.map(|(_, one)| one)).map(|(line, _)| line)
+}
+
+/// The line at which most of what is kept goes after all.
+pub(super) fn go_at(facts: &Facts, kept: &[AllocationId]) -> Option<FrameId> {
+    let (line, bytes) = freed_at(facts, kept.iter().filter_map(|id| facts.timeline.allocation(*id)))?;
+    (bytes.times(2) > facts.bytes(kept)).then_some(line)
+}
+
+/// The line at which most bytes are given back, and how many. What an exception gives back while it unwinds may have no line.
+fn freed_at<'a>(
+    facts: &Facts,
+    allocations: impl Iterator<Item = &'a Allocation>,
+) -> Option<(FrameId, Bytes)> {
+    if !facts.timeline.frees_have_stacks() {
+        return None;
+    }
     let mut lines: BTreeMap<FrameId, Bytes> = BTreeMap::new();
-    for (id, one) in facts.timeline.iter() {
-        let sibling = one.stack.is_some_and(|stack| stacks.contains(&stack)) && !stays.contains(&id);
-        let Some(freed) = one.free_requested.filter(|_| sibling) else { continue };
-        if let Some(line) = facts.seen_stack(freed).and_then(|stack| facts.site(stack)) {
+    for one in allocations {
+        let freed = one.free_requested.and_then(|freed| facts.site(facts.seen_stack(freed)?));
+        if let Some(line) = freed.filter(|line| facts.frames.line(*line) > 0) {
             *lines.entry(line).or_default() += one.bytes;
         }
     }
-    let most = lines.into_iter().max_by_key(|(line, bytes)| (*bytes, std::cmp::Reverse(*line)));
-    most.map(|(line, _)| line)
+    lines.into_iter().max_by_key(|(line, bytes)| (*bytes, std::cmp::Reverse(*line)))
 }

@@ -63,12 +63,27 @@ fn tell(facts: &Facts, growing: &Growing, worth: &Worth) -> Finding {
         format!("memory grows by {slope} an iteration, {net} in all")
     };
     let mut beside: Vec<Related> = made_at(facts, worth, &place);
-    let healthy = facts.siblings_go(&worth.about);
-    beside.extend(related(facts, healthy, &place, "others made at the same place are freed here"));
+    let emptied = facts.go_at(&worth.about);
+    beside.extend(match emptied {
+        Some(line) => {
+            related(facts, Some(line), &place, "most of it goes here, when the iterations are over")
+        }
+        None => related(
+            facts,
+            facts.siblings_go(&worth.about),
+            &place,
+            "others made at the same place are freed here",
+        ),
+    });
+    let tensors = count(worth.about.len(), "tensor");
+    let label = match (emptied, facts.iteration_ends().len()) {
+        (Some(_), last) => format!("{tensors} made here are still held when iteration {last} ends"),
+        (None, _) => format!("{tensors} made here are still alive at the end"),
+    };
     let telling = Telling {
         message,
         help: help(facts, &worth.about).to_owned(),
-        label: format!("{} made here are still alive at the end", count(worth.about.len(), "tensor")),
+        label,
         related: beside,
         evidence: evidence(facts, growing, worth, (slope, net)),
         place,
@@ -112,7 +127,9 @@ fn made_at(facts: &Facts, worth: &Worth, place: &Place) -> Vec<Related> {
 fn evidence(facts: &Facts, growing: &Growing, worth: &Worth, (slope, net): (Bytes, Bytes)) -> Vec<Measure> {
     let growth = &growing.growth;
     let (low, high) = (Bytes::rounded(growth.bounds.0), Bytes::rounded(growth.bounds.1));
-    let is_steady = [low, high].iter().all(|bound| bound.to_string() == slope.to_string());
+    // The bounds are those of one line: of several that hang together they say nothing.
+    let is_one = slope == Bytes::rounded(growth.slope);
+    let is_steady = !is_one || [low, high].iter().all(|bound| bound.to_string() == slope.to_string());
     let range = if is_steady { String::new() } else { format!(" ({low} to {high})") };
     vec![
         measure(

@@ -94,7 +94,9 @@ fn tell(facts: &Facts, failure: &Failure, worth: &Worth) -> Finding {
     related.extend(between(facts, failure, cause, &place));
     let telling = Telling {
         message: message(facts, failure, cause),
-        help: fitting.map_or_else(|| help(failure, cause, phase, &standing).to_owned(), let_it_fit),
+        help: piled_up(facts, failure)
+            .or_else(|| fitting.map(let_it_fit))
+            .unwrap_or_else(|| help(failure, cause, phase, &standing).to_owned()),
         label,
         related,
         evidence: evidence(facts, failure, cause, &standing)
@@ -124,6 +126,20 @@ fn message(facts: &Facts, failure: &Failure, cause: Cause) -> String {
 /// What was free on the device: the event of a failure holds it where others hold an address.
 fn left(facts: &Facts, failure: &Failure) -> Bytes {
     facts.trace.event(failure.event).map_or(Bytes::ZERO, |event| Bytes(event.address))
+}
+
+/// Where most of what was in use had piled up, more memory, a setting or a smaller batch only put the failure off.
+fn piled_up(facts: &Facts, failure: &Failure) -> Option<String> {
+    let knows_first = facts.evidence.first_iteration().is_ok();
+    let sure = facts.growing().iter().filter(|one| one.growth.confidence(knows_first) > Confidence::Low);
+    let stood = |id: &&AllocationId| {
+        facts.timeline.allocation(**id).is_some_and(|one| one.alive_after(failure.event))
+    };
+    let piled: Bytes =
+        sure.map(|one| facts.bytes(&one.stays.iter().filter(stood).copied().collect::<Vec<_>>())).sum();
+    (piled.times(2) > failure.in_use).then(|| {
+        format!("mend what piles up first, {piled} of what stood there (growing-residency): anything else puts the failure off")
+    })
 }
 
 /// A setting under which the replay got the memory.
@@ -269,7 +285,11 @@ fn evidence(facts: &Facts, failure: &Failure, cause: Cause, standing: &Standing)
         measure("cause", Value::Text(cause.name().to_owned()), String::new()),
         measure("wanted", Value::Bytes(wanted), String::new()),
         measure("reserved", Value::Bytes(reserved), format!("{reserved} reserved")),
-        measure("free", Value::Bytes(free), format!("{free} of that free in {}", count(pieces, "piece"))),
+        measure(
+            "free",
+            Value::Bytes(free),
+            format!("{free} of that free for requests of this size, in {}", count(pieces, "piece")),
+        ),
         measure("largest-piece", Value::Bytes(largest), format!("the largest {largest}")),
         measure("in-use", Value::Bytes(in_use), format!("in use: {}", held.join(", "))),
         measure("left-on-device", Value::Bytes(left), outside),

@@ -45,7 +45,21 @@ pub(super) fn run(arguments: &Fix, matches: &ArgMatches, color: Color) -> Result
     } else {
         print(|out| out.write_all(report::difference(&changed).as_bytes()))?;
     }
-    Ok(ExitCode::SUCCESS)
+    unread(&found)
+}
+
+/// What cannot be read is no snapshot without an edit.
+fn unread(found: &Report) -> Result<ExitCode, CliError> {
+    for one in &found.unread {
+        terminal::say(&format!("memlint: {}", crate::unit::shown_line(&one.message)));
+    }
+    match found.unread.len() {
+        0 => Ok(ExitCode::SUCCESS),
+        many => Err(CliError::Unread {
+            unread: many,
+            files: crate::unit::count(many + found.recordings.len(), "file"),
+        }),
+    }
 }
 
 /// Says what each edit does, and why there is none for other findings.
