@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 #: One at least for each kind of edit; programs that need PyTorch alone.
 USUAL = [
+    "dup-resume-bug",
     "graph-rl-values-bug",
     "h2-siamese-newopt",
     "ho-nanogpt-nozero",
@@ -27,8 +28,7 @@ USUAL = [
     "latezero-mlp-bug",
     "mzg-gan-disc-bug",
     "mzg-nanogpt-bug",
-    "pass-eval-autograd-bug",
-    "seed-leak-list",
+    "nograd-teacher-bug",
     "seed-linear",
 ]
 RULES = {
