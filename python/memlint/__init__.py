@@ -16,6 +16,7 @@ from .checking import NoVerdict, check
 from .recording import record
 from .report import (
     Device,
+    Edit,
     Finding,
     Frame,
     Gap,
@@ -37,6 +38,7 @@ from .report import (
 
 __all__ = [
     "Device",
+    "Edit",
     "Finding",
     "Frame",
     "Gap",

@@ -110,6 +110,22 @@ class Sighting:
 
 
 @dataclass(frozen=True)
+class Edit:
+    """A change of a file; `why` says what all changes of its finding do, and why that is safe or not."""
+
+    file: str
+    start_byte: int
+    end_byte: int
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    replacement: str
+    applicability: str
+    why: str
+
+
+@dataclass(frozen=True)
 class Ignored:
     """Why a finding does not count."""
 
@@ -139,6 +155,7 @@ class Finding:
     fingerprint: str
     standing: str
     ignored: Optional[Ignored]
+    edits: List[Edit]
 
 
 @dataclass(frozen=True)
