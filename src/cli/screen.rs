@@ -63,19 +63,29 @@ impl Screen {
     fn run(&mut self, view: &mut View) -> io::Result<()> {
         loop {
             self.terminal.draw(|frame| view.draw(frame.buffer_mut()))?;
-            while !event::poll(NOTICED)? {
-                // A terminal that is gone (its window closed, its connection lost) never says anything again.
-                if self.signal.load(Ordering::Relaxed) != 0 || !io::stdout().is_terminal() {
-                    return Ok(());
-                }
-            }
-            if let Event::Key(pressed) = event::read()? {
+            let Some(event) = self.heard()? else { return Ok(()) };
+            if let Event::Key(pressed) = event {
                 if is_suspension(pressed) {
                     self.suspend()?;
                 } else if key(pressed).is_some_and(|key| view.press(key) == Next::Leave) {
                     return Ok(());
                 }
             }
+        }
+    }
+
+    /// What the terminal says next; nothing where a signal came, or the terminal is gone.
+    fn heard(&self) -> io::Result<Option<Event>> {
+        // What was read already comes first.
+        let mut patience = Duration::ZERO;
+        loop {
+            if self.signal.load(Ordering::Relaxed) != 0 || !is_there(patience)? {
+                return Ok(None);
+            }
+            if event::poll(Duration::ZERO)? {
+                return event::read().map(Some);
+            }
+            patience = NOTICED;
         }
     }
 
@@ -103,6 +113,30 @@ fn enter() -> io::Result<()> {
 fn leave() {
     let _ = execute!(io::stdout(), Show, LeaveAlternateScreen);
     let _ = disable_raw_mode();
+}
+
+/// Waits for the terminal to say something; false where it is gone (its window closed, its connection lost). crossterm reads the end of
+/// a terminal again and again and never comes back, so it is not the one that waits.
+#[cfg(unix)]
+fn is_there(patience: Duration) -> io::Result<bool> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let stdout = io::stdout();
+    let mut terminal = [PollFd::new(&stdout, PollFlags::IN)];
+    let patience = Timespec::try_from(patience).map_err(io::Error::other)?;
+    match poll(&mut terminal, Some(&patience)) {
+        Ok(_) => {
+            let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+            Ok(terminal.iter().all(|one| !one.revents().intersects(gone)))
+        }
+        // A signal: it is looked at next.
+        Err(rustix::io::Errno::INTR) => Ok(true),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(not(unix))]
+fn is_there(patience: Duration) -> io::Result<bool> {
+    event::poll(patience).map(|_| true)
 }
 
 fn is_suspension(pressed: KeyEvent) -> bool {

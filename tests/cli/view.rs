@@ -11,7 +11,8 @@ fn without_a_terminal_it_says_what_to_do() {
     assert!(error.contains("needs a terminal") && error.contains("memlint stats"), "{error}");
 }
 
-#[cfg(unix)]
+// Where a terminal's outer side can be opened so that no child gets it: one that holds it keeps the terminal alive.
+#[cfg(target_os = "linux")]
 mod in_a_terminal {
     use std::fs::File;
     use std::io::{Read, Write};
@@ -51,20 +52,30 @@ mod in_a_terminal {
         }
     }
 
+    /// A terminal of 24 lines and 80 columns: the side of whoever looks at it, and a program's.
+    fn terminal() -> (OwnedFd, OwnedFd) {
+        let outside = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&outside).unwrap();
+        unlockpt(&outside).unwrap();
+        let name = ptsname(&outside, Vec::new()).unwrap();
+        let inside = open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+        let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&outside, size).unwrap();
+        (outside, inside)
+    }
+
+    fn start(inside: &OwnedFd, arguments: &[&str], variables: &[(&str, &str)]) -> Child {
+        let stream = || inside.try_clone().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_memlint"));
+        command.env_clear().env("TERM", "xterm-256color").envs(variables.iter().copied());
+        command.args(arguments).current_dir(root());
+        command.stdin(stream()).stdout(stream()).stderr(stream()).spawn().unwrap()
+    }
+
     impl Session {
         fn of(arguments: &[&str], variables: &[(&str, &str)]) -> Session {
-            let outside = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-            grantpt(&outside).unwrap();
-            unlockpt(&outside).unwrap();
-            let name = ptsname(&outside, Vec::new()).unwrap();
-            let inside = open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
-            let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
-            tcsetwinsize(&outside, size).unwrap();
-            let stream = || inside.try_clone().unwrap();
-            let mut command = Command::new(env!("CARGO_BIN_EXE_memlint"));
-            command.env_clear().env("TERM", "xterm-256color").envs(variables.iter().copied());
-            command.args(arguments).current_dir(root());
-            let child = command.stdin(stream()).stdout(stream()).stderr(stream()).spawn().unwrap();
+            let (outside, inside) = terminal();
+            let child = start(&inside, arguments, variables);
             let (sender, said) = channel();
             let mut reader = File::from(outside.as_fd().try_clone_to_owned().unwrap());
             thread::spawn(move || {
@@ -160,6 +171,28 @@ mod in_a_terminal {
         kill_process(pid, Signal::TERM).unwrap();
         let (status, _) = session.ends();
         assert_eq!(status.signal(), Some(Signal::TERM.as_raw()));
+    }
+
+    #[test]
+    fn it_ends_with_its_terminal() {
+        let (outside, inside) = terminal();
+        let mut child = start(&inside, &["view", "--isolated", &recording("grow-replay-bug")], &[]);
+        drop(inside);
+        let mut outside = File::from(outside);
+        let (mut screen, mut buffer) = (Parser::default(), [0; 4096]);
+        while !screen.screen().contents().contains("press f for the first finding") {
+            let length = outside.read(&mut buffer).unwrap();
+            screen.process(&buffer[..length]);
+        }
+        drop(outside);
+        let until = Instant::now() + PATIENCE;
+        while child.try_wait().unwrap().is_none() {
+            if Instant::now() > until {
+                child.kill().unwrap();
+                panic!("it goes on without a terminal");
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 
     #[test]
