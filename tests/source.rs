@@ -2,10 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use memlint::finding::Location;
+use memlint::finding::{Location, Seek};
 use memlint::source::{PathMap, SourceMap};
 
 const TRAIN: &str = "import torch\n\n\ndef main():\n    model = build()\n    return model\n\n\nmain()\n";
@@ -141,10 +142,18 @@ fn deep_nesting_is_survived() {
 #[test]
 fn a_sought_call_is_found_where_it_stands() {
     let folder =
-        folder("call", &[("train.py", b"import torch\n\ndef main():\n    torch.cuda.memory._record(1)\n")]);
+        folder("call", &[("train.py", b"import torch\n\ndef main():\n    torch.cuda.memory._record(1)\n    _start(context='all')\n    _start(context=None)\n")]);
     let sources = SourceMap::new([folder], Vec::new());
-    assert_eq!(sources.line_of_call("/job/train.py", "_record"), Some(4));
-    assert_eq!(sources.line_of_call("/job/train.py", "_dump"), None);
+    let line = |call, arguments: &[(&'static str, &'static str)]| {
+        let arguments = arguments.iter().map(|(name, default)| ((*name).into(), (*default).into())).collect();
+        let label = Cow::Borrowed("");
+        sources.line_of_call("/job/train.py", &Seek { call: Cow::Borrowed(call), arguments, label })
+    };
+    assert_eq!(line("_record", &[]), Some(4));
+    assert_eq!(line("_dump", &[]), None);
+    assert_eq!(line("_record", &[("context", "all")]), None, "this one leaves it as it is");
+    assert_eq!(line("_start", &[("context", "all")]), Some(6), "the first sets it to what it is without");
+    assert_eq!(line("_start", &[("stacks", "python")]), None);
 }
 
 #[test]

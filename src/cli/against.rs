@@ -1,5 +1,6 @@
 //! The base of `memlint check --against`: read like any snapshot, and held against each of those that are checked.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 
 use super::arguments::Limits;
@@ -66,9 +67,20 @@ impl Base {
         doubts.sort();
         doubts.dedup();
         report.notices.extend(doubts.into_iter().map(not_compared));
+        report.notices.extend(self.missing_ranks(report));
         report.add(plan.admitted(found));
         report.base = self.report.recordings;
         Ok(())
+    }
+
+    /// Says which ranks the base has alone: one that wrote nothing is not in order because the others are.
+    fn missing_ranks(&self, report: &Report) -> Option<Notice> {
+        let here: BTreeSet<u32> = report.recordings.iter().filter_map(|one| one.rank).collect();
+        let base: BTreeSet<u32> = self.measured.iter().filter_map(|one| one.rank).collect();
+        // A base of one is that of all, and so it tells of no rank.
+        let missing: Vec<u32> = base.difference(&here).copied().filter(|_| self.measured.len() > 1).collect();
+        let place = format!("here, and one in the base `{}`", self.name);
+        (!missing.is_empty()).then(|| engine::without_snapshot(&missing, &place))
     }
 
     /// The recording of the base that belongs to one of the head.
@@ -85,7 +97,7 @@ fn place(one: &Measured) -> Place<'_> {
 
 fn not_compared(doubt: String) -> Notice {
     Notice {
-        kind: "not-compared",
+        kind: Notice::NOT_COMPARED,
         severity: Severity::Warning,
         message: doubt,
         help: "record both in the same way, then compare again".to_owned(),

@@ -53,6 +53,9 @@ pub(super) fn analyse(
     let known = judged.known.read(&settings)?;
     let Expansion { sources, mut left_out } = found?;
     let plan = plan(&settings, draws.then_some(sources.len()));
+    if plan.is_empty() && judged.known.against.is_none() {
+        return Err(CliError::NoBase);
+    }
     let files = source_map(&settings.source_roots, &settings.path_map, &sources)?;
     let base = judged.known.base(&sources)?;
     let limits = &judged.reading.limits;
@@ -175,12 +178,18 @@ fn exit(reporting: &Reporting, report: &Report, color: Color) -> ExitCode {
     if excused { ExitCode::SUCCESS } else { ExitCode::from(NO_VERDICT) }
 }
 
-fn no_verdict(report: &Report, why: Why) -> CliError {
+/// Why there is no verdict, in words.
+pub(super) fn no_verdict(report: &Report, why: Why) -> CliError {
     let (rules, recordings) = (report.blind_rules().len(), report.recordings.len());
+    let unseen = || report.notices.iter().find_map(|notice| Some((notice.unseen()?, notice.help.clone())));
     let what = if recordings > 1 { "all of the recordings" } else { "the recording" };
-    let remedy = report.most_hidden().map_or("see what else was asked for", Hidden::remedy);
+    let remedy =
+        report.most_hidden().map_or("check all ranks together, or select other rules", Hidden::remedy);
     match why {
-        Why::Strict if rules == 0 => CliError::LeftOut,
+        Why::Strict if rules == 0 => {
+            let (what, remedy) = unseen().unwrap_or_default();
+            CliError::LeftOut { what, remedy }
+        }
         Why::Strict => {
             CliError::Blind { rules: format!("{rules} of {}", count(report.asked(), "rule")), what, remedy }
         }
@@ -240,7 +249,8 @@ fn write(reporting: &Reporting, report: &Report, files: &SourceMap, color: Color
     print(|out| reporting.output_format.write(report, files, &look, out))
 }
 
-/// Tells whoever reads the files later that there is no verdict: an older report must not pass for this one's.
+/// Tells whoever reads the files later that there is no verdict: an older report must not pass for this one's. A program that reads
+/// standard output is told there, too; a person reads the error.
 pub(super) fn write_failure(reporting: &Reporting, error: &CliError) {
     if matches!(error, CliError::OutputTaken { .. }) {
         return;
@@ -250,5 +260,9 @@ pub(super) fn write_failure(reporting: &Reporting, error: &CliError) {
     for output in &reporting.output_file {
         // The error itself is being reported; that a file cannot even say so adds nothing to it.
         let _ = file::replace(&output.path, |out| output.format.write_failure(&failure, out));
+    }
+    if !reporting.output_format.is_read_in_logs() && !matches!(error, CliError::Output { .. }) {
+        // A reader that left hears nothing either way.
+        let _ = print(|out| reporting.output_format.write_failure(&failure, out));
     }
 }

@@ -47,9 +47,18 @@ pub(super) enum CliError {
         remedy: &'static str,
     },
     /// Something that was not looked at, where everything is to be seen.
-    #[error("not all snapshots were looked at, so with `--strict` there is no verdict")]
-    #[diagnostic(help("name what was left out, or copy what is missing"))]
-    LeftOut,
+    #[error("{what}, so with `--strict` there is no verdict")]
+    #[diagnostic(help("{remedy}"))]
+    LeftOut {
+        /// In which way.
+        what: &'static str,
+        /// What to do.
+        remedy: String,
+    },
+    /// Rules that compare with a base, and nothing else to judge by.
+    #[error("all rules that are selected compare with a base, and there is none")]
+    #[diagnostic(help("name the base with `--against BASE`, or select other rules"))]
+    NoBase,
     /// Some of several files.
     #[error("{unread} of {files} could not be read, so there is no verdict")]
     #[diagnostic(help(

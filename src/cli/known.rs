@@ -11,7 +11,7 @@ use super::reading::sources;
 use super::{file, terminal};
 use crate::config::{Amount, Settings};
 use crate::engine::Report;
-use crate::finding::Tolerance;
+use crate::finding::{Notice, Severity, Tolerance};
 use crate::gate::{Baseline, Changes, Terms};
 use crate::input::{Expansion, Source};
 use crate::unit::{count, shown_name};
@@ -112,7 +112,10 @@ impl Known {
 impl KnownFindings<'_> {
     /// Settles what is known, after the baseline was updated or pruned, where that is asked for.
     pub(super) fn settle(&self, report: &mut Report, quiet: bool) -> Result<(), CliError> {
-        let Some((path, baseline)) = &self.baseline else { return Ok(()) };
+        let Some((path, baseline)) = &self.baseline else {
+            report.notices.extend(self.settings.baseline.as_ref().map(|path| passed_over(&path.value)));
+            return Ok(());
+        };
         let name = path.display().to_string();
         let selected = |rule: &str| self.settings.selection.runs(rule);
         let terms = Terms { name: &name, tolerance: tolerance(self.settings), selected: &selected };
@@ -135,6 +138,20 @@ impl KnownFindings<'_> {
         }
         written.as_ref().unwrap_or(baseline).settle(report, &terms);
         Ok(())
+    }
+}
+
+/// Says that a baseline is set and not heeded.
+fn passed_over(baseline: &Path) -> Notice {
+    Notice {
+        kind: "baseline-not-heeded",
+        severity: Severity::Info,
+        message: format!(
+            "the baseline `{}` is not heeded: the base of `--against` stands in for it",
+            baseline.display()
+        ),
+        help: "leave `--against` out to hold the recording against the baseline".to_owned(),
+        location: None,
     }
 }
 

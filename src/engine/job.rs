@@ -93,23 +93,25 @@ fn missing(job: &str, ranks: &BTreeSet<u32>) -> Option<Notice> {
     if missing == 0 || missing >= ranks.len() {
         return None;
     }
-    let absent = (first..=last).filter(|rank| !ranks.contains(rank));
-    let mut listed: Vec<String> = absent.take(MOST_LISTED).map(|rank| rank.to_string()).collect();
-    if missing > listed.len() {
-        listed.push(format!("{} more", missing - listed.len()));
+    let absent: Vec<u32> = (first..=last).filter(|rank| !ranks.contains(rank)).collect();
+    let held = count(ranks.len(), "rank");
+    Some(without_snapshot(&absent, &format!("in `{job}`, which holds {held} from {first} to {last}")))
+}
+
+/// Says that some ranks have no snapshot; `place` says where they would be looked for.
+pub fn without_snapshot(ranks: &[u32], place: &str) -> Notice {
+    let mut listed: Vec<String> = ranks.iter().take(MOST_LISTED).map(u32::to_string).collect();
+    if ranks.len() > listed.len() {
+        listed.push(format!("{} more", ranks.len() - listed.len()));
     }
-    let (word, verb) = if missing == 1 { ("rank", "has") } else { ("ranks", "have") };
-    Some(Notice {
+    let (word, verb) = if ranks.len() == 1 { ("rank", "has") } else { ("ranks", "have") };
+    Notice {
         kind: Notice::MISSING_RANK,
         severity: Severity::Warning,
-        message: format!(
-            "{word} {} {verb} no snapshot in `{job}`, which holds {} from {first} to {last}",
-            listed.join(", "),
-            count(ranks.len(), "rank"),
-        ),
+        message: format!("{word} {} {verb} no snapshot {place}", listed.join(", ")),
         help: "copy the snapshots of all ranks; see why a process wrote none".to_owned(),
         location: None,
-    })
+    }
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ mod witness;
 
 pub use examination::{Examination, examine};
 pub use inherited::inherited;
+pub use job::without_snapshot;
 pub use plan::Plan;
 pub use profile::{IterationMemory, Line, Profile};
 pub use recording::{MainLoop, RecordedDevice, Recording};
@@ -93,7 +94,8 @@ impl Input {
 pub fn conclude(mut examinations: Vec<Examination>, unread: Vec<Unread>, plan: &Plan) -> Report {
     let recordings: Vec<&Recording> = examinations.iter().map(|one| &one.recording).collect();
     let mut differences = job::differences(&recordings, &plan.rules);
-    let notices = job::missing_ranks(&recordings, &unread);
+    let mut notices = job::missing_ranks(&recordings, &unread);
+    notices.extend(budget::unmeasured(&plan.budgets, &examinations));
     let alone = job::alone(&recordings);
     finish(&mut differences, plan);
     for finding in differences {

@@ -82,6 +82,11 @@ impl<'a> Plan<'a> {
         format!("{:032x}", xxh3_128(all.as_bytes()))
     }
 
+    /// Whether there is nothing to ask of a recording by itself.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty() && self.budgets.is_empty()
+    }
+
     /// The rules that are asked: those that run, and those that run by default, since one may have the cause of another.
     pub(super) fn asked(&self) -> Vec<&'a dyn Rule> {
         let others = by_default().into_iter().filter(|rule| !self.runs(*rule));

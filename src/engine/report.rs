@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::forecast::forecast;
 use super::{Examination, Recording, merged};
-use crate::finding::{Finding, Hidden, Notice, Severity, Skipped};
+use crate::finding::{Absent, Finding, Hidden, Notice, Severity, Silence, Skipped};
 use crate::picture::Guilty;
 use crate::unit::{Bytes, DeviceIndex};
 
@@ -169,10 +169,16 @@ impl Report {
             .map(|(hidden, _)| hidden)
     }
 
-    /// The recordings that no rule could judge although some were asked.
+    /// The recordings that no rule could judge although some were asked: what these look for is hidden, or was to be told by
+    /// other recordings alone.
     pub fn unjudged(&self) -> impl Iterator<Item = &Recording> {
-        let is_hidden =
-            |input: usize| self.skipped.iter().any(|one| one.input == input && one.blind().is_some());
+        let silences =
+            |input: usize| self.skipped.iter().filter(move |one| one.input == input).map(|one| one.silence);
+        let lacks_others = |silence| silence == Silence::NotApplicable(Absent::Ranks);
+        let is_hidden = move |input: usize| {
+            silences(input).any(|silence| matches!(silence, Silence::Blind(_)))
+                || silences(input).next().is_some() && silences(input).all(lacks_others)
+        };
         let unjudged = move |(input, one): &(usize, &Recording)| one.judged == 0 && is_hidden(*input);
         self.recordings.iter().enumerate().filter(unjudged).map(|(_, recording)| recording)
     }

@@ -1,8 +1,8 @@
-//! Where the healthy siblings of kept tensors are let go of.
+//! Where kept tensors go after all, and where their healthy siblings are let go of.
 //!
-//! In: kept tensors; frees with stacks of their own. Out: the user's line under which most bytes of other tensors of the
-//! same stacks go, the backward pass's own thread counting as the line that entered it. What stays has no free that could
-//! tell; what was made at the same place and went shows how it should have gone.
+//! In: kept tensors; frees with stacks of their own. Out: the user's line under which most of them go in the end; or that under
+//! which most bytes of other tensors of the same stacks go, the backward pass's own thread counting as the line that entered it.
+//! What stays has no free that could tell; what was made at the same place and went shows how it should have gone.
 
 use std::collections::BTreeMap;
 

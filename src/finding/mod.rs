@@ -198,10 +198,13 @@ pub struct Sighting {
 }
 
 /// A call to look for in the source of the file that a finding's location names.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Seek {
     /// The function's or method's bare name.
     pub call: Cow<'static, str>,
+    /// Arguments of which it sets one, where only such a call can be the one, each with the text that leaves it as it is without;
+    /// empty where any call may be.
+    pub arguments: Vec<(Cow<'static, str>, Cow<'static, str>)>,
     /// What the finding's label says there.
     pub label: Cow<'static, str>,
 }

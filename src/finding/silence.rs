@@ -60,6 +60,8 @@ pub enum Absent {
     Training,
     /// A phase that a budget is for.
     Phase(Phase),
+    /// The lines that a budget is for.
+    CallSite,
     /// Another rank whose snapshot could be compared.
     Ranks,
 }
@@ -69,6 +71,7 @@ impl Absent {
         match self {
             Absent::Training => "the program runs no backward pass and no optimizer".to_owned(),
             Absent::Phase(phase) => format!("the program was never seen in the phase `{}`", phase.name()),
+            Absent::CallSite => "no allocation was made at the call site".to_owned(),
             Absent::Ranks => "there is no other rank to compare with".to_owned(),
         }
     }

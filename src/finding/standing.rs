@@ -44,9 +44,18 @@ impl Notice {
     pub const LEFT_OUT: &'static str = "left-out";
     /// A rank of a job has no snapshot.
     pub const MISSING_RANK: &'static str = "missing-rank";
+    /// Two recordings cannot be compared in full.
+    pub const NOT_COMPARED: &'static str = "not-compared";
+    /// A budget was measured nowhere.
+    pub const UNMEASURED: &'static str = "unmeasured-budget";
 
-    /// Whether it says that something was not seen which belongs to what was to be judged.
-    pub fn is_of_unseen(&self) -> bool {
-        [Notice::LEFT_OUT, Notice::MISSING_RANK].contains(&self.kind)
+    /// In which way not all was judged that was to be, where it says that something was not: lower-case start, no final stop.
+    pub fn unseen(&self) -> Option<&'static str> {
+        match self.kind {
+            Notice::LEFT_OUT | Notice::MISSING_RANK => Some("not all snapshots were looked at"),
+            Notice::NOT_COMPARED => Some("not all could be compared with the base"),
+            Notice::UNMEASURED => Some("not all budgets could be measured"),
+            _ => None,
+        }
     }
 }

@@ -30,7 +30,7 @@ impl Gate {
         let closes = |severity: Severity| self.fail_on.is_some_and(|least| severity >= least);
         let findings = report.open().filter(|finding| closes(finding.severity)).count();
         let notices = report.notices.iter().filter(|notice| closes(notice.severity)).count();
-        let left_out = report.notices.iter().filter(|notice| notice.is_of_unseen()).count();
+        let left_out = report.notices.iter().filter(|notice| notice.unseen().is_some()).count();
         let strictly = |number: usize| if self.strict { number } else { 0 };
         report.verdict = Verdict {
             fail_on: self.fail_on,

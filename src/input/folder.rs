@@ -4,6 +4,7 @@
 //! back), and what looks like a snapshot and is left out is named.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{self, DirEntry, File};
 use std::path::{Path, PathBuf};
@@ -61,10 +62,14 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The files of a folder and its subfolders that begin like snapshots or are named like them, by path. A file of a snapshot's
-/// name that holds none (a rank that died while it wrote) is not passed over: reading it says what is wrong.
+/// Endings of what files are packed with, whether memlint unpacks it or not: what it cannot unpack is not to be passed over.
+const PACKED: [&str; 11] = ["7z", "br", "bz2", "gz", "lz4", "lzma", "tar", "tgz", "xz", "zip", "zst"];
+
+/// The files of a folder and its subfolders that begin like snapshots, or are named like them or, but for numbers, like one beside
+/// them; by path. A file of such a name that holds none (a rank that died while it wrote) is not passed over: reading it says what is
+/// wrong.
 pub(super) fn snapshots_in(folder: &Path) -> Result<Expansion, InputError> {
-    let mut search = Search { root: fs::canonicalize(folder).ok(), found: Vec::new(), left_out: Vec::new() };
+    let mut search = Search { root: fs::canonicalize(folder).ok(), ..Search::default() };
     let mut folders = vec![(folder.to_owned(), 0)];
     while let Some((folder, depth)) = folders.pop() {
         let failed = |source| opening(&folder, source);
@@ -73,7 +78,9 @@ pub(super) fn snapshots_in(folder: &Path) -> Result<Expansion, InputError> {
             folders.extend(search.visit(&entry, depth).map_err(failed)?);
         }
     }
-    let Search { mut found, mut left_out, .. } = search;
+    let Search { mut found, others, mut left_out, .. } = search;
+    let shapes: BTreeSet<_> = found.iter().filter_map(|path| shape(path)).collect();
+    found.extend(others.into_iter().filter(|path| shape(path).is_some_and(|shape| shapes.contains(&shape))));
     if found.is_empty() {
         return Err(InputError::NoSnapshots { name: folder.display().to_string(), depth: DEPTH });
     }
@@ -83,10 +90,13 @@ pub(super) fn snapshots_in(folder: &Path) -> Result<Expansion, InputError> {
 }
 
 /// A walk through a folder.
+#[derive(Default)]
 struct Search {
     /// The folder that is walked through.
     root: Option<PathBuf>,
     found: Vec<PathBuf>,
+    /// Files that neither begin like snapshots nor are named like them.
+    others: Vec<PathBuf>,
     left_out: Vec<LeftOut>,
 }
 
@@ -114,6 +124,8 @@ impl Search {
                 (_, true) => self.left_out.push(LeftOut { path, kind: Kind::Hidden }),
                 (false, false) => self.found.push(path),
             }
+        } else if !hidden && fs::metadata(&path).is_ok_and(|about| about.is_file()) {
+            self.others.push(path);
         }
         Ok(None)
     }
@@ -200,12 +212,32 @@ fn in_order(one: &Path, other: &Path) -> Ordering {
 
 /// Whether a path ends like a pickle's, compressed or not.
 fn is_named_like_a_snapshot(path: &Path) -> bool {
-    let ends_in = |path: &Path, endings: &[&str]| {
-        path.extension().is_some_and(|ending| endings.iter().any(|one| ending.eq_ignore_ascii_case(one)))
-    };
-    let unpacked = path.with_extension("");
-    let plain = if ends_in(path, &["gz", "zst", "xz"]) { unpacked.as_path() } else { path };
-    ends_in(plain, &["pickle", "pkl"])
+    ends_in(&unpacked(path), &["pickle", "pkl"])
+}
+
+/// A path without the ending of what it is packed with.
+fn unpacked(path: &Path) -> PathBuf {
+    if ends_in(path, &PACKED) { path.with_extension("") } else { path.to_owned() }
+}
+
+fn ends_in(path: &Path, endings: &[&str]) -> bool {
+    path.extension().is_some_and(|ending| endings.iter().any(|one| ending.eq_ignore_ascii_case(one)))
+}
+
+/// What names of one job's snapshots have in common: folder and name, with a sign in place of each number. Nothing for a name without
+/// numbers.
+fn shape(path: &Path) -> Option<(PathBuf, String)> {
+    let unpacked = unpacked(path);
+    let name = unpacked.file_name()?.to_str()?;
+    let mut shape = String::new();
+    for sign in name.chars() {
+        match sign {
+            '0'..='9' if shape.ends_with('#') => {}
+            '0'..='9' => shape.push('#'),
+            other => shape.push(other),
+        }
+    }
+    shape.contains('#').then(|| (path.parent().unwrap_or(Path::new("")).to_owned(), shape))
 }
 
 /// Whether it is a regular file whose first bytes are a snapshot's, or those of one inside a container.
@@ -222,6 +254,20 @@ mod tests {
     fn endings_tell_snapshots_whatever_is_inside() {
         let named = |name: &str| is_named_like_a_snapshot(Path::new(name));
         assert!(named("rank1.pickle") && named("a/rank1.pkl.zst") && named("RANK0.PICKLE.GZ"));
+        assert!(named("rank1.pickle.bz2"));
         assert!(!named("train.py") && !named("notes.gz") && !named("pickle"));
+    }
+
+    #[test]
+    fn names_of_one_job_differ_in_numbers_alone() {
+        let alike = |one: &str, other: &str| {
+            let (one, other) = (shape(Path::new(one)), shape(Path::new(other)));
+            one.is_some() && one == other
+        };
+        assert!(alike("out/rank1.memory", "out/rank12.memory.bz2"));
+        assert!(alike("rank1_step20", "rank0_step5"));
+        assert!(!alike("out/rank1.memory", "other/rank2.memory"));
+        assert!(!alike("rank1.memory", "rank1.json"));
+        assert!(!alike("memory", "memory"), "without a number it is no one of several");
     }
 }

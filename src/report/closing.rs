@@ -9,7 +9,7 @@ use super::look::{Detail, Ink, Look};
 use super::place::MainLoop;
 use super::tally::Tally;
 use super::{gap, words};
-use crate::engine::{RecordedDevice, Recording, Report};
+use crate::engine::{Outcome, RecordedDevice, Recording, Report};
 use crate::finding::{Finding, Severity};
 use crate::program::{FoundBy, Phase};
 use crate::role::Role;
@@ -246,7 +246,10 @@ fn verdict(report: &Report, look: &Look) -> String {
         parts.extend((number > 0).then(|| painted(number, noun, severity)));
     }
     if parts.is_empty() {
-        parts.push(tally.nothing().to_owned());
+        parts.push(match report.recordings.len() {
+            0 | 1 => tally.nothing().to_owned(),
+            several => format!("{} in {}", tally.nothing(), count(several, "snapshot")),
+        });
     }
     let notes = if words::hides_notes(report, look.detail) { notes(report) } else { Vec::new() };
     if let ([note], [only], [], 0) = (&*notes, &*report.findings, &*report.notices, tally.unsure) {
@@ -277,10 +280,19 @@ fn notes(report: &Report) -> Vec<&str> {
     findings.map(|finding| &*finding.rule).chain(notices.map(|notice| notice.kind)).collect()
 }
 
-/// `failed: 2 findings at or above warning`, where the gate closes.
+/// What the gate makes of it, where the counts do not say so: `failed: 2 findings at or above warning`, `passed: nothing at or above
+/// error`.
 fn gate(report: &Report) -> Option<String> {
-    let least = report.verdict.fail_on.filter(|_| report.verdict.fails())?;
-    Some(format!("failed: {} at or above {}", count(report.verdict.failing, "finding"), least.name()))
+    let verdict = report.verdict;
+    let tally = Tally::of(report);
+    match verdict.fail_on {
+        Some(least) if verdict.fails() => {
+            Some(format!("failed: {} at or above {}", count(verdict.failing, "finding"), least.name()))
+        }
+        _ if verdict.outcome() != Outcome::Open || tally.errors + tally.warnings == 0 => None,
+        Some(least) => Some(format!("passed: nothing at or above {}", least.name())),
+        None => Some("passed: by `--fail-on never` nothing fails".to_owned()),
+    }
 }
 
 /// Rules that could not judge; where all is asked for with the reasons, and those that are not applicable.

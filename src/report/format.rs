@@ -63,6 +63,11 @@ impl Format {
         }
     }
 
+    /// Whether it is lines of a log, where standard error is read as well.
+    pub const fn is_read_in_logs(self) -> bool {
+        matches!(self, Format::Text | Format::Concise | Format::Github)
+    }
+
     /// One line for the help.
     pub const fn summary(self) -> &'static str {
         match self {

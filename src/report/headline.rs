@@ -1,9 +1,11 @@
 //! The first line of every format that people read, where not all was judged, or a GPU was only modelled: that nothing was found would mean
 //! little, or less.
 
+use std::collections::BTreeSet;
+
 use super::tally::Tally;
 use crate::engine::{Outcome, Report};
-use crate::finding::Severity;
+use crate::finding::{Notice, Severity};
 use crate::unit::count;
 
 /// What stands before everything else.
@@ -74,7 +76,8 @@ fn modelled(report: &Report) -> Option<String> {
     }
 }
 
-fn left_out(report: &Report) -> Option<String> {
-    let left_out = report.notices.iter().any(crate::finding::Notice::is_of_unseen);
-    left_out.then(|| "not all snapshots were looked at".to_owned())
+/// `not all snapshots were looked at`, and what else was not seen.
+fn left_out(report: &Report) -> impl Iterator<Item = String> {
+    let unseen: BTreeSet<&str> = report.notices.iter().filter_map(Notice::unseen).collect();
+    unseen.into_iter().map(str::to_owned)
 }

@@ -12,22 +12,20 @@ use super::workspaces::is_handle_workspace;
 use super::{Evidence, Ground, Role, Verdict, Verdicts};
 use crate::unit::Bytes;
 
-const fn sizes(because: &'static str) -> Ground {
-    Ground { evidence: Evidence::Sizes, because }
-}
-
 const SAVED: Ground =
     Ground { evidence: Evidence::Release, because: "older than the recording; the backward pass let it go" };
 const GONE: Ground =
     Ground { evidence: Evidence::Nothing, because: "older than the recording, and let go in it" };
-const HANDLE: Ground = sizes("older than the recording, of the size of a cuBLAS workspace");
+const HANDLE: Ground = Ground::sizes("older than the recording, of the size of a cuBLAS workspace");
 const LIKE_THE_KEPT: Ground =
-    sizes("older than the recording, of the size of what the program goes on to keep");
+    Ground::sizes("older than the recording, of the size of what the program goes on to keep");
 const TRAINED: Ground =
-    sizes("older than the recording; a backward pass makes as many gradients of its size");
-const STANDS: Ground = sizes("older than the recording, and held through it");
-const ADDED_TO: Ground = sizes("older than the recording; a backward pass adds to as many of its size");
-const SURPLUS: Ground = sizes("older than the recording, beyond parameters and gradients of its size");
+    Ground::sizes("older than the recording; a backward pass makes as many gradients of its size");
+const STANDS: Ground = Ground::sizes("older than the recording, and held through it");
+const ADDED_TO: Ground =
+    Ground::sizes("older than the recording; a backward pass adds to as many of its size");
+const SURPLUS: Ground =
+    Ground::sizes("older than the recording, beyond parameters and gradients of its size");
 
 /// One that the backward pass lets go of was saved for it. Of those that stay, as many of a size as one backward pass
 /// makes gradients are parameters. If it only adds to gradients that are there, as many again are these. If the program

@@ -167,6 +167,13 @@ pub struct Ground {
     pub because: &'static str,
 }
 
+impl Ground {
+    /// Sizes, and at most lives, that fit.
+    const fn sizes(because: &'static str) -> Ground {
+        Ground { evidence: Evidence::Sizes, because }
+    }
+}
+
 /// The role of each allocation of a timeline, by its id.
 #[derive(Debug, Default)]
 pub struct Roles {

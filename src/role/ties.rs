@@ -33,19 +33,16 @@ static ALIKE: Threshold<f64> = Threshold::new("role::ties::ALIKE", 0.9);
 /// The share of the model's bytes, or of a backward pass's gradients, that a line must make in one turn.
 static PART: Threshold<f64> = Threshold::new("role::ties::PART", 0.5);
 
-const fn sizes(because: &'static str) -> Ground {
-    Ground { evidence: Evidence::Sizes, because }
-}
-
-const WEIGHTS: Ground = sizes("kept from setup, of the size of a gradient");
-const SUCCESSOR: Ground = sizes("its line makes what takes the place of others with this role");
-const OF_GRADIENTS: Ground = sizes("made right after a backward pass, in sizes of the model's, and kept");
-const BLANK: Ground = sizes("kept from setup beyond the weights of that size, and made blank");
+const WEIGHTS: Ground = Ground::sizes("kept from setup, of the size of a gradient");
+const SUCCESSOR: Ground = Ground::sizes("its line makes what takes the place of others with this role");
+const OF_GRADIENTS: Ground =
+    Ground::sizes("made right after a backward pass, in sizes of the model's, and kept");
+const BLANK: Ground = Ground::sizes("kept from setup beyond the weights of that size, and made blank");
 const OWN: Ground =
-    sizes("kept from setup beyond the weights of that size, and no optimizer of PyTorch's is seen");
+    Ground::sizes("kept from setup beyond the weights of that size, and no optimizer of PyTorch's is seen");
 const OF_MASTERS: Ground =
-    sizes("kept from setup beyond the masters, whose gradients the backward pass does not make");
-const COPY: Ground = sizes("a line's blocks have the sizes of the weights: a copy");
+    Ground::sizes("kept from setup beyond the masters, whose gradients the backward pass does not make");
+const COPY: Ground = Ground::sizes("a line's blocks have the sizes of the weights: a copy");
 
 /// What one line makes.
 #[derive(Debug, Default)]
@@ -248,7 +245,7 @@ pub(super) fn settle_bucket_views(scene: &Scene<'_>, verdicts: &mut Verdicts) {
     }
 }
 
-const BETWEEN: Ground = sizes("kept from the start, between parameters");
+const BETWEEN: Ground = Ground::sizes("kept from the start, between parameters");
 
 /// Parameters without a gradient stand between those with one, since a model is moved in one go.
 pub(super) fn close_ranks(scene: &Scene<'_>, verdicts: &mut Verdicts) {

@@ -106,7 +106,8 @@ fn tell(facts: &Facts, turnover: &[Release], (each, cause): (Bytes, Cause), wort
         ],
         place,
     };
-    let seek = Seek { call: "empty_cache".into(), label: "the cache is emptied here".into() };
+    let (call, label) = ("empty_cache".into(), "the cache is emptied here".into());
+    let seek = Seek { call, arguments: Vec::new(), label };
     telling.told(facts, &AllocatorThrash::META, worth).seeking((cause == Cause::Unknown).then_some(seek))
 }
 

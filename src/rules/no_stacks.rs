@@ -50,7 +50,11 @@ impl NoStacks {
             };
             let seek = Seek {
                 call: "_record_memory_history".into(),
-                label: "recorded here without Python stacks".into(),
+                // Unless one of them is set, stacks are recorded.
+                arguments: [("context", "all"), ("stacks", "python"), ("record_context", "")]
+                    .map(|(name, default)| (name.into(), default.into()))
+                    .to_vec(),
+                label: "the one call here that records without Python stacks".into(),
             };
             telling.told(facts, &Self::META, worth).seeking(Some(seek))
         };

@@ -63,7 +63,9 @@ fn seek(why: Lost) -> Option<Seek> {
         Lost::Full => "this buffer was too small for the program",
         Lost::Earlier | Lost::Slice => return None,
     };
-    Some(Seek { call: "_record_memory_history".into(), label: label.into() })
+    // Without it nothing is ever lost.
+    let arguments = ["max_entries", "trace_alloc_max_entries"].map(|name| (name.into(), "".into())).to_vec();
+    Some(Seek { call: "_record_memory_history".into(), arguments, label: label.into() })
 }
 
 fn tell(facts: &Facts, why: Lost, lost: usize, worth: &Worth) -> Finding {

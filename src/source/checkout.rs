@@ -41,7 +41,7 @@ impl Checkout {
 }
 
 /// A path without `.` and `..`, by its words alone.
-pub(super) fn plain(path: &Path) -> PathBuf {
+pub fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {

@@ -13,7 +13,7 @@ use super::fit::{Lines, Misfit};
 use super::search::{self, Candidate, PathMap, Search};
 use super::{Checkout, SourceFile};
 use crate::engine::{RecordedFile, Recording};
-use crate::finding::Location;
+use crate::finding::{Location, Seek};
 
 /// Where sources are looked for, and what is known of those that were recorded.
 #[derive(Debug, Default)]
@@ -147,15 +147,15 @@ impl SourceMap {
         }
     }
 
-    /// The line of the first call of `name` in the first local file of a recorded path that has one.
-    pub fn line_of_call(&self, recorded: &str, name: &str) -> Option<u32> {
-        self.candidates(recorded).find_map(|one| one.file.line_of_call(name))
+    /// The line of the first call that may be the one which is sought, in the first local file of a recorded path that has one.
+    pub fn line_of_call(&self, recorded: &str, seek: &Seek) -> Option<u32> {
+        self.candidates(recorded).find_map(|one| one.file.line_of_call(seek))
     }
 
-    /// The one file directly in the given folders that calls a function of this bare name, and the line; `None` where
-    /// several do. For recordings that name no file.
-    pub fn sole_caller(&self, name: &str) -> Option<(String, u32)> {
-        self.search.sole_caller(name)
+    /// The one file directly in the given folders that has such a call, and the line; `None` where several do. For
+    /// recordings that name no file.
+    pub fn sole_caller(&self, seek: &Seek) -> Option<(String, u32)> {
+        self.search.sole_caller(seek)
     }
 
     /// Files that were not opened, because they lie outside of the folders that were named, or of the working copy.

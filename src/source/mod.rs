@@ -19,7 +19,7 @@ mod search;
 mod settle;
 mod syntax;
 
-pub use checkout::Checkout;
+pub use checkout::{Checkout, plain};
 pub use clearing::ZeroGrad;
 pub use fit::Misfit;
 pub use ignore::{Asked, EXAMPLE, IgnoreComment, Malformed};
@@ -38,7 +38,7 @@ use syntax::Syntax;
 use ruff_python_ast::Stmt;
 
 use crate::engine::RecordedFile;
-use crate::finding::Location;
+use crate::finding::{Location, Seek};
 
 /// A local file.
 #[derive(Debug)]
@@ -141,9 +141,9 @@ impl SourceFile {
         around().unwrap_or(false)
     }
 
-    /// The line of the first call of a function or method of this bare name.
-    pub fn line_of_call(&self, name: &str) -> Option<u32> {
-        self.syntax()?.call_of(name).map(|span| self.place(span.start).0)
+    /// The line of the first call that may be the one which is sought.
+    pub fn line_of_call(&self, seek: &Seek) -> Option<u32> {
+        self.syntax()?.call_of(seek).map(|span| self.place(span.start).0)
     }
 
     /// The innermost loop around all of some lines (a loop's header belongs to it); `None` where there is none or the

@@ -14,6 +14,7 @@ use super::bounds::{Bounds, Leads};
 use super::checkout::plain;
 use super::folders::Folders;
 use super::{Checkout, SourceFile};
+use crate::finding::Seek;
 
 /// Files larger than this are not read: no program that a person wrote is.
 const MOST_BYTES: u64 = 4 << 20;
@@ -112,7 +113,7 @@ pub(super) struct Search {
     /// What exists, as far as it is a source; what does not is in no folder.
     files: RefCell<BTreeMap<PathBuf, Option<Rc<SourceFile>>>>,
     /// Where a call stands, for those that were asked for.
-    callers: RefCell<BTreeMap<String, Option<(String, u32)>>>,
+    callers: RefCell<BTreeMap<Seek, Option<(String, u32)>>>,
     /// Files that were not opened because they lie outside, as far as they are known to exist.
     outside: RefCell<BTreeSet<PathBuf>>,
 }
@@ -206,18 +207,18 @@ impl Search {
         })
     }
 
-    /// The one file directly in the given folders that calls a function of this bare name, and the line; `None` where
-    /// several do. For recordings that name no file.
-    pub(super) fn sole_caller(&self, name: &str) -> Option<(String, u32)> {
-        if let Some(known) = self.callers.borrow().get(name) {
+    /// The one file directly in the given folders that has such a call, and the line; `None` where several do. For
+    /// recordings that name no file.
+    pub(super) fn sole_caller(&self, seek: &Seek) -> Option<(String, u32)> {
+        if let Some(known) = self.callers.borrow().get(seek) {
             return known.clone();
         }
-        let found = self.look_for_call(name);
-        self.callers.borrow_mut().insert(name.to_owned(), found.clone());
+        let found = self.look_for_call(seek);
+        self.callers.borrow_mut().insert(seek.clone(), found.clone());
         found
     }
 
-    fn look_for_call(&self, name: &str) -> Option<(String, u32)> {
+    fn look_for_call(&self, seek: &Seek) -> Option<(String, u32)> {
         let mut callers: BTreeMap<PathBuf, (String, u32)> = BTreeMap::new();
         for (root, _) in self.roots.iter().filter(|(_, least)| *least == 1) {
             let Some(folder) = root.real.as_ref().filter(|folder| self.bounds.contain(folder)) else {
@@ -232,7 +233,7 @@ impl Search {
                     continue;
                 };
                 let Some(file) = self.read(&trial.shown, &real) else { continue };
-                if let Some(line) = file.line_of_call(name) {
+                if let Some(line) = file.line_of_call(seek) {
                     callers.entry(real).or_insert_with(|| (file.name().to_owned(), line));
                 }
             }

@@ -28,13 +28,13 @@ pub fn settle(report: &mut Report, sources: &SourceMap) {
 fn move_to_call(finding: &mut Finding, sources: &SourceMap) {
     let Some(seek) = &finding.seek else { return };
     let Some(location) = &mut finding.location else {
-        if let Some((file, line)) = sources.sole_caller(&seek.call) {
+        if let Some((file, line)) = sources.sole_caller(seek) {
             finding.location = Some(Location { file, line, function: String::new() });
             seek.label.as_ref().clone_into(&mut finding.label);
         }
         return;
     };
-    let Some(line) = sources.line_of_call(&location.file, &seek.call) else { return };
+    let Some(line) = sources.line_of_call(&location.file, seek) else { return };
     location.line = line;
     location.function.clear();
     seek.label.as_ref().clone_into(&mut finding.label);

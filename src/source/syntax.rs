@@ -2,17 +2,19 @@
 //!
 //! Parsed by ruff's parser. Spans are byte offsets into the file.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use ruff_python_ast::statement_visitor::{self, StatementVisitor};
 use ruff_python_ast::token::TokenKind;
 use ruff_python_ast::visitor::{self, Visitor};
-use ruff_python_ast::{ElifElseClause, ExceptHandler, Expr, MatchCase, Stmt};
+use ruff_python_ast::{ElifElseClause, ExceptHandler, Expr, ExprCall, Keyword, MatchCase, Stmt};
 use ruff_text_size::Ranged;
 
 use super::clearing::{self, ZeroGrad, called};
 use super::depth;
 use super::outline::Outline;
+use crate::finding::Seek;
 
 /// Trees deeper than this are not built: walking one takes some hundred bytes of stack a level.
 const MOST_LEVELS: usize = 500;
@@ -144,8 +146,8 @@ impl Syntax {
     }
 
     /// Where the first call of a function of this bare name stands.
-    pub(super) fn call_of(&self, name: &str) -> Option<Span> {
-        let mut calls = CallsOf { name, found: None };
+    pub(super) fn call_of(&self, seek: &Seek) -> Option<Span> {
+        let mut calls = CallsOf { seek, found: None };
         calls.visit_body(&self.body);
         calls.found
     }
@@ -309,16 +311,17 @@ impl<'a> Visitor<'a> for Starting<'_> {
     }
 }
 
-/// Looks for the first call of a function.
-struct CallsOf<'n> {
-    name: &'n str,
+/// Looks for the first call of a function that may be the one.
+struct CallsOf<'s> {
+    seek: &'s Seek,
     found: Option<Span>,
 }
 
 impl<'a> Visitor<'a> for CallsOf<'_> {
     fn visit_expr(&mut self, expression: &'a Expr) {
         if let Expr::Call(call) = expression
-            && called(call) == Some(self.name)
+            && called(call) == Some(&*self.seek.call)
+            && may_set_one(call, &self.seek.arguments)
         {
             let span = Span::of(expression);
             if self.found.is_none_or(|first| span.start < first.start) {
@@ -327,4 +330,23 @@ impl<'a> Visitor<'a> for CallsOf<'_> {
         }
         visitor::walk_expr(self, expression);
     }
+}
+
+/// Whether a call may set one of some arguments to something else than its default, a text. Which one a second positional argument is,
+/// its name does not tell.
+fn may_set_one(call: &ExprCall, wanted: &[(Cow<'static, str>, Cow<'static, str>)]) -> bool {
+    let is_default = |value: &Expr, default: &str| {
+        value.as_string_literal_expr().is_some_and(|text| text.value.to_str() == default)
+    };
+    let sets_one = |keyword: &Keyword| match &keyword.arg {
+        Some(name) => {
+            wanted.iter().any(|(one, default)| *one == name.as_str() && !is_default(&keyword.value, default))
+        }
+        None => true,
+    };
+    let positional = &call.arguments.args;
+    wanted.is_empty()
+        || call.arguments.keywords.iter().any(sets_one)
+        || positional.len() > 1
+        || positional.iter().any(Expr::is_starred_expr)
 }

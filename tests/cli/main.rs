@@ -4,6 +4,7 @@
 
 mod action;
 mod against;
+mod asked;
 mod bad_input;
 mod baseline;
 mod diff;

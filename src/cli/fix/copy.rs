@@ -4,7 +4,9 @@
 
 use std::fs;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
+
+use crate::source::plain;
 
 /// More than a program's own folder holds, and little enough to be copied in seconds.
 const MOST_BYTES: u64 = 2 << 30;
@@ -66,21 +68,6 @@ impl Copying<'_> {
         };
         link(&leads, &self.to.join(inside))
     }
-}
-
-/// A path without `.` and `..`, by its words.
-fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                plain.pop();
-            }
-            part => plain.push(part),
-        }
-    }
-    plain
 }
 
 #[cfg(unix)]

@@ -12,10 +12,10 @@ use std::process::ExitCode;
 use clap::ArgMatches;
 
 use super::arguments::{Color, Fix};
-use super::check::analyse;
+use super::check::{analyse, no_verdict};
 use super::error::CliError;
 use super::{print, terminal};
-use crate::engine::Report;
+use crate::engine::{Report, Why};
 use crate::fix::{self, Patch};
 use crate::report::fix as report;
 use crate::source::SourceMap;
@@ -53,13 +53,7 @@ fn unread(found: &Report) -> Result<ExitCode, CliError> {
     for one in &found.unread {
         terminal::say(&format!("memlint: {}", crate::unit::shown_line(&one.message)));
     }
-    match found.unread.len() {
-        0 => Ok(ExitCode::SUCCESS),
-        many => Err(CliError::Unread {
-            unread: many,
-            files: crate::unit::count(many + found.recordings.len(), "file"),
-        }),
-    }
+    if found.unread.is_empty() { Ok(ExitCode::SUCCESS) } else { Err(no_verdict(found, Why::Unread)) }
 }
 
 /// Says what each edit does, and why there is none for other findings.

@@ -46,7 +46,7 @@ pub(super) fn measure(metric: &Metric, scope: Scope, facts: &Facts) -> Result<Me
     Ok(match metric {
         Metric::PeakRequested => requested(facts, &moments, None, |_, _| true),
         Metric::RoleBytes(role) => of_role(facts, &moments, *role),
-        Metric::CallSiteBytes(site) => of_site(facts, &moments, site),
+        Metric::CallSiteBytes(site) => of_site(facts, &moments, site)?,
         Metric::PeakAllocated => allocated(facts, &moments),
         Metric::PeakReserved => reserved(facts, &moments),
         Metric::GrowthPerIteration => growth(facts),
@@ -167,7 +167,7 @@ fn of_role(facts: &Facts, moments: &Moments, role: Role) -> Measured {
     requested(facts, moments, Some(facts.peak()), |id, _| facts.role(id) == role)
 }
 
-fn of_site(facts: &Facts, moments: &Moments, site: &CallSite) -> Measured {
+fn of_site(facts: &Facts, moments: &Moments, site: &CallSite) -> Result<Measured, Silence> {
     let stacks = &facts.snapshot.stacks;
     let fits = |frame: FrameId| {
         let place = Location::of(facts.snapshot, frame);
@@ -179,10 +179,15 @@ fn of_site(facts: &Facts, moments: &Moments, site: &CallSite) -> Measured {
         facts.frames.python(stack).iter().any(fits)
     };
     let passing: Vec<bool> = stacks.ids().map(passes).collect();
-    requested(facts, moments, Some(facts.peak()), |_, one| {
+    let counts = |one: &Allocation| {
         let stack = one.alloc.map_or(one.stack, |event| facts.seen_stack(event));
         stack.is_some_and(|stack| passing.get(stack.position()).copied().unwrap_or(false))
-    })
+    };
+    // A name that fits nothing, misspelt or of code that is gone, must not pass for a line that holds little.
+    if !facts.timeline.iter().any(|(_, one)| counts(one)) {
+        return Err(Silence::NotApplicable(Absent::CallSite));
+    }
+    Ok(requested(facts, moments, Some(facts.peak()), |_, one| counts(one)))
 }
 
 /// Block sizes until the program gives them back, as PyTorch's `allocated_bytes`.

@@ -9,9 +9,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use self::measure::{Measured, measure};
+use super::Examination;
 use crate::config::{Amount, Budget, Metric, Scope};
 use crate::facts::Facts;
-use crate::finding::{Finding, Group, Hidden, Impact, Measure, Related, Severity, Silence, Value};
+use crate::finding::{Finding, Group, Hidden, Impact, Measure, Notice, Related, Severity, Silence, Value};
 use crate::rules::{place, shown};
 use crate::unit::{AllocationId, Bytes, Confidence, FrameId, Index, StackId, count, percent};
 
@@ -31,6 +32,33 @@ pub(super) fn judge(
         (Amount::Share(_), None) => return Err(Silence::Blind(Hidden::Capacity)),
     };
     Ok((measured.bytes > limit).then(|| finding(budget, facts, &measured, limit)))
+}
+
+/// Says of each budget that no device was measured by, for want of anything to measure: it limits nothing, and a green light would not
+/// tell.
+pub(super) fn unmeasured(budgets: &[&Budget], examinations: &[Examination]) -> Vec<Notice> {
+    let nowhere = |budget: &&Budget| {
+        let mut reason = None;
+        for one in examinations {
+            let mut absent = one.skipped.iter().filter(|skipped| skipped.rule == budget.rule);
+            for _ in &one.recording.devices {
+                // Where it was measured there is nothing to say, and where it is blind that is said elsewhere.
+                reason = Some(absent.next().filter(|skipped| skipped.blind().is_none())?.silence.reason());
+            }
+        }
+        Some(unmeasured_budget(budget, &reason?))
+    };
+    budgets.iter().filter_map(nowhere).collect()
+}
+
+fn unmeasured_budget(budget: &Budget, reason: &str) -> Notice {
+    Notice {
+        kind: Notice::UNMEASURED,
+        severity: Severity::Warning,
+        message: format!("{} measured nothing: {reason}", budget.rule),
+        help: format!("mend what it is for in `[{}]`, or take it away", budget.rule),
+        location: None,
+    }
 }
 
 fn finding(budget: &Budget, facts: &Facts, measured: &Measured, limit: Bytes) -> Finding {

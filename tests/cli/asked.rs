@@ -1,0 +1,147 @@
+//! Green means that what was asked for was looked at: every rank, every file, every rule and budget that was named.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::{folder, memlint_in, recording, root, stderr, stdout};
+
+/// A recording in which nothing is wrong.
+const SOUND: &str = "seed-resnet50-fixed";
+
+fn place(folder: &Path, names: &[&str]) {
+    for name in names {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::copy(root().join(recording(SOUND)), path).unwrap();
+    }
+}
+
+/// Exit status of a check, and all that it says.
+fn check(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let output = memlint_in(folder, &[&["check"], arguments].concat());
+    (output.status.code(), format!("{}{}", stdout(&output), stderr(&output)))
+}
+
+#[test]
+fn a_rank_that_the_base_has_alone_is_missed() {
+    let folder = folder("asked-base");
+    place(&folder, &["base/rank0.pickle", "base/rank1.pickle", "base/rank2.pickle"]);
+    place(&folder, &["head/rank0.pickle", "head/rank1.pickle", "one/rank0.pickle"]);
+    let (status, said) = check(&folder, &["head", "--against", "base"]);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(said.contains("rank 2 has no snapshot here, and one in the base"), "{said}");
+    let (status, said) = check(&folder, &["head", "--against", "base", "--strict"]);
+    assert_eq!(status, Some(2), "{said}");
+    assert!(said.contains("not all snapshots were looked at"), "{said}");
+    assert_eq!(check(&folder, &["base", "--against", "base", "--strict"]).0, Some(0));
+    assert_eq!(check(&folder, &["head", "--against", "one/rank0.pickle", "--strict"]).0, Some(0));
+}
+
+#[test]
+fn a_file_that_is_named_like_the_others_is_read_whatever_is_in_it() {
+    let folder = folder("asked-named");
+    place(&folder, &["out/rank0.memory", "out/rank1.memory"]);
+    fs::write(folder.join("out/rank0.log"), "loss 0.3").unwrap();
+    fs::write(folder.join("out/notes2.txt"), "nothing").unwrap();
+    let (status, said) = check(&folder, &["out", "--strict"]);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(said.contains("no findings in 2 snapshots"), "{said}");
+    for (name, content) in [
+        ("rank2.memory", &b""[..]),
+        ("rank2.memory.bz2", b"BZh91AY&SY"),
+        ("other.pickle.7z", b"7z\xbc\xaf\x27\x1c"),
+    ] {
+        let path = folder.join("out").join(name);
+        fs::write(&path, content).unwrap();
+        let (status, said) = check(&folder, &["out"]);
+        assert_eq!(status, Some(2), "{name}: {said}");
+        assert!(said.contains("1 of 3 files could not be read") && said.contains(name), "{said}");
+        fs::remove_file(path).unwrap();
+    }
+}
+
+#[test]
+fn rules_that_compare_judge_nothing_alone() {
+    let folder = folder("asked-compare");
+    place(&folder, &["rank0.pickle", "rank1.pickle"]);
+    for rules in ["peak-regression", "peak-regression,growth-regression"] {
+        let (status, said) = check(&folder, &["rank0.pickle", "--select", rules]);
+        assert_eq!(status, Some(2), "{said}");
+        assert!(said.contains("--against BASE"), "{said}");
+        let compared = ["rank0.pickle", "--select", rules, "--against", "rank1.pickle"];
+        assert_eq!(check(&folder, &compared).0, Some(0));
+    }
+    let (status, said) = check(&folder, &["rank0.pickle", "--select", "rank-imbalance"]);
+    assert_eq!(status, Some(2), "{said}");
+    assert!(said.contains("no rule could judge") && said.contains("all ranks together"), "{said}");
+    assert_eq!(check(&folder, &[".", "--select", "rank-imbalance"]).0, Some(0));
+}
+
+#[test]
+fn a_budget_that_measures_nothing_is_told() {
+    let folder = folder("asked-budget");
+    place(&folder, &["run.pickle"]);
+    let budget = |of: &str| {
+        let text = format!(
+            "[budget.cache]\nmetric = \"call-site-bytes\"\ncall-site = \"{of}\"\nlimit = \"70GiB\"\n"
+        );
+        fs::write(folder.join("memlint.toml"), text).unwrap();
+    };
+    budget("no_such_function");
+    let (status, said) = check(&folder, &["run.pickle"]);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(
+        said.contains("budget.cache measured nothing: no allocation was made at the call site"),
+        "{said}"
+    );
+    let (status, said) = check(&folder, &["run.pickle", "--strict"]);
+    assert_eq!(status, Some(2), "{said}");
+    budget("train.py");
+    let (status, said) = check(&folder, &["run.pickle", "--strict"]);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(!said.contains("measured nothing"), "{said}");
+}
+
+#[test]
+fn a_baseline_that_a_base_stands_in_for_is_named() {
+    let folder = folder("asked-baseline");
+    place(&folder, &["run.pickle", "base.pickle"]);
+    fs::write(folder.join("memlint.toml"), "[baseline]\nfile = \"known.json\"\n").unwrap();
+    let (status, said) = check(&folder, &["run.pickle", "--against", "base.pickle", "-v"]);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(said.contains("known.json` is not heeded"), "{said}");
+}
+
+#[test]
+fn the_last_lines_say_what_became_of_what_was_found() {
+    let warned = recording("latezero-vit-bug");
+    let said = |more: &[&str]| check(root(), &[&[&*warned, "--isolated"], more].concat());
+    for (more, status, line) in [
+        (&[][..], 0, "\npassed: nothing at or above error\n"),
+        (&["--fail-on", "never"], 0, "\npassed: by `--fail-on never` nothing fails\n"),
+        (&["--fail-on", "warning"], 1, "\nfailed: 1 finding at or above warning\n"),
+    ] {
+        let (code, said) = said(more);
+        assert_eq!(code, Some(status), "{said}");
+        assert!(said.contains(line), "{line} is not in {said}");
+    }
+}
+
+#[test]
+fn programs_are_told_on_standard_output_that_there_is_no_verdict() {
+    let folder = folder("asked-output");
+    fs::write(folder.join("bad.pickle"), "no snapshot").unwrap();
+    let output = |format: &str| memlint_in(&folder, &["check", "bad.pickle", "--output-format", format]);
+    for format in ["json", "sarif", "gitlab"] {
+        let output = output(format);
+        assert_eq!(output.status.code(), Some(2));
+        let document: Value = serde_json::from_str(stdout(&output)).unwrap();
+        assert!(document.to_string().contains("bad.pickle"), "{document}");
+    }
+    assert!(stdout(&output("junit")).contains("<error"), "{}", stdout(&output("junit")));
+    for format in ["text", "concise", "github"] {
+        assert_eq!(stdout(&output(format)), "", "the error is on standard error");
+    }
+}
