@@ -10,7 +10,7 @@ use super::error::CliError;
 use super::reading::read_all;
 use crate::comparison::{Comparison, Measured, Side, Threshold, regressions};
 use crate::engine::{self, Plan, Report};
-use crate::finding::{Finding, Notice, Severity, Tolerance};
+use crate::finding::{Finding, Matter, Notice, Severity, Tolerance};
 use crate::gate::inherit;
 use crate::input::Source;
 use crate::report::{Look, diff};
@@ -97,7 +97,7 @@ fn place(one: &Measured) -> Place<'_> {
 
 fn not_compared(doubt: String) -> Notice {
     Notice {
-        kind: Notice::NOT_COMPARED,
+        kind: Matter::NotCompared,
         severity: Severity::Warning,
         message: doubt,
         help: "record both in the same way, then compare again".to_owned(),

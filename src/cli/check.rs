@@ -19,7 +19,7 @@ use super::{NO_VERDICT, file, outputs, print, terminal};
 use crate::comparison::Measured;
 use crate::config::{Date, Settings};
 use crate::engine::{self, Device, Input, Outcome, Plan, Report, Why};
-use crate::finding::{Hidden, Notice, Severity};
+use crate::finding::{Hidden, Matter, Notice, Severity};
 use crate::gate::{self, Gate, Suppressions};
 use crate::input::{Expansion, LeftOut};
 use crate::picture::Room;
@@ -213,7 +213,7 @@ pub(super) fn not_looked_at(left_out: &[LeftOut]) -> Option<Notice> {
     }
     let verb = if left_out.len() == 1 { "was" } else { "were" };
     (!left_out.is_empty()).then(|| Notice {
-        kind: Notice::LEFT_OUT,
+        kind: Matter::LeftOut,
         severity: Severity::Warning,
         message: format!("{} {verb} not looked at: {}", count(left_out.len(), "path"), listed.join(", ")),
         help: "name what belongs to the job, and move away what does not".to_owned(),

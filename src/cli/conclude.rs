@@ -18,7 +18,7 @@ use super::outputs::{self, Read};
 use super::reading::source_map;
 use super::{NO_VERDICT, terminal};
 use crate::engine::{self, Examination, Plan, Report};
-use crate::finding::Notice;
+use crate::finding::Matter;
 use crate::input::{self, Expansion, InputError, Origin, Source};
 use crate::part::Part;
 use crate::unit::natural;
@@ -148,6 +148,6 @@ fn source(name: &str) -> Source {
 
 /// That a rank has no part: it may be the one that leaks.
 fn missing(report: &Report) -> Option<CliError> {
-    let notice = report.notices.iter().find(|notice| notice.kind == Notice::MISSING_RANK)?;
+    let notice = report.notices.iter().find(|notice| notice.kind == Matter::MissingRank)?;
     Some(CliError::PartMissing { what: notice.message.clone() })
 }

@@ -1,4 +1,4 @@
-//! `memlint explain`: a rule's page, a group's rules, or what a budget of the configuration means.
+//! `memlint explain`: a rule's page, a group's rules, what a notice or a budget of the configuration means.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -10,7 +10,7 @@ use super::error::CliError;
 use super::meant::{Meant, meant};
 use super::{print, terminal};
 use crate::config::{Budget, MaterialityTable, Origin, Overrides, Settings, Word};
-use crate::finding::{Group, Severity};
+use crate::finding::{Group, Matter, Severity};
 use crate::report::rules::Entry;
 use crate::report::{Detail, Look, page, rules};
 use crate::rules::{Meta, metas};
@@ -33,6 +33,10 @@ pub(super) fn run(explain: &Explain, matches: &ArgMatches, color: Color) -> Resu
                 rules::render_group(Group::Budget, &budgets(&settings), &look)
             }
             Thing::Group(group) => rules::render_group(group, &rules::of_group(group), &look),
+            Thing::Notice(matter) => page::wrapped(
+                &format!("# {}\n\nA notice of the judging itself.\n\n{}\n", matter.name(), matter.about()),
+                &look,
+            ),
         },
         None => {
             let page = |meta| of_rule(meta, configuration.materiality(), explain.examples, &look);
@@ -47,17 +51,21 @@ pub(super) fn run(explain: &Explain, matches: &ArgMatches, color: Color) -> Resu
 enum Thing {
     Rule(&'static Meta),
     Group(Group),
+    Notice(Matter),
 }
 
 /// What a name stands for, or what it must mean; says so where it is not the name.
 fn thing(name: &str) -> Result<Thing, CliError> {
     let named = |name: &str| {
         let group = || Group::ALL.into_iter().find(|group| group.name() == name);
-        metas().find(|meta| meta.name == name).map(Thing::Rule).or_else(|| group().map(Thing::Group))
+        let notice = || Matter::ALL.into_iter().find(|matter| matter.name() == name);
+        let rule = metas().find(|meta| meta.name == name).map(Thing::Rule);
+        rule.or_else(|| group().map(Thing::Group)).or_else(|| notice().map(Thing::Notice))
     };
     if let Some(thing) = named(name) {
         return Ok(thing);
     }
+    // A notice is looked up by the name that stands behind it: who describes what is wrong means a rule.
     let names: Vec<&str> =
         metas().map(|meta| meta.name).chain(Group::ALL.iter().map(|group| group.name())).collect();
     match meant(name, &names) {

@@ -11,7 +11,7 @@ use super::reading::sources;
 use super::{file, terminal};
 use crate::config::{Amount, Settings};
 use crate::engine::Report;
-use crate::finding::{Notice, Severity, Tolerance};
+use crate::finding::{Matter, Notice, Severity, Tolerance};
 use crate::gate::{Baseline, Changes, Terms};
 use crate::input::{Expansion, Source};
 use crate::unit::{count, shown_name};
@@ -144,7 +144,7 @@ impl KnownFindings<'_> {
 /// Says that a baseline is set and not heeded.
 fn passed_over(baseline: &Path) -> Notice {
     Notice {
-        kind: "baseline-not-heeded",
+        kind: Matter::BaselineNotHeeded,
         severity: Severity::Info,
         message: format!(
             "the baseline `{}` is not heeded: the base of `--against` stands in for it",

@@ -24,7 +24,14 @@ pub(super) fn spelt_out(arguments: impl Iterator<Item = OsString>, memlint: &Com
         at += if argument == COLOR { 2 } else { 1 };
     }
     if arguments.get(at).is_some_and(|first| !is_command(first, memlint) && looks_like_a_path(first)) {
-        arguments.insert(at, CHECK.into());
+        // Before the options that are the command's own: `memlint -v run.pickle`.
+        let general =
+            |argument: &OsString| argument == COLOR || argument.as_encoded_bytes().starts_with(b"--color=");
+        let own = (1..at).find(|&place| {
+            let valued = place > 1 && arguments.get(place - 1).is_some_and(|before| before == COLOR);
+            !valued && !arguments.get(place).is_some_and(general)
+        });
+        arguments.insert(own.unwrap_or(at), CHECK.into());
     }
     arguments
 }
@@ -59,6 +66,8 @@ mod tests {
             ("memlint - --strict", "memlint check - --strict"),
             ("memlint --color never out/*", "memlint --color never check out/*"),
             ("memlint --color=never src", "memlint --color=never check src"),
+            ("memlint -v run.pickle", "memlint check -v run.pickle"),
+            ("memlint --color never -q run.pickle", "memlint --color never check -q run.pickle"),
         ] {
             assert_eq!(spelt(line), meant);
         }

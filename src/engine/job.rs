@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Recording, Unread};
 use crate::facts::Peer;
-use crate::finding::{Finding, Notice, Severity};
+use crate::finding::{Finding, Matter, Notice, Severity};
 use crate::rules::Rule;
 use crate::unit::count;
 
@@ -106,7 +106,7 @@ pub fn without_snapshot(ranks: &[u32], place: &str) -> Notice {
     }
     let (word, verb) = if ranks.len() == 1 { ("rank", "has") } else { ("ranks", "have") };
     Notice {
-        kind: Notice::MISSING_RANK,
+        kind: Matter::MissingRank,
         severity: Severity::Warning,
         message: format!("{word} {} {verb} no snapshot {place}", listed.join(", ")),
         help: "copy the snapshots of all ranks; see why a process wrote none".to_owned(),

@@ -5,6 +5,7 @@
 //! should know of the judging itself is a [`Notice`].
 
 mod fingerprint;
+mod notice;
 mod pairing;
 mod silence;
 mod standing;
@@ -14,9 +15,10 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 pub use fingerprint::Fingerprint;
+pub use notice::{Matter, Notice};
 pub use pairing::{Difference, Mark, Pairing, Size, Tolerance, pair};
 pub use silence::{Absent, Hidden, Silence, Skipped};
-pub use standing::{Notice, Standing};
+pub use standing::Standing;
 
 use crate::program::Phase;
 use crate::snapshot::Snapshot;

@@ -13,8 +13,8 @@ pub use error::BaselineError;
 
 use crate::engine::Report;
 use crate::finding::{
-    Finding, Fingerprint, Impact, Location, Mark, Measure, Notice, Pairing, Severity, Standing, Tolerance,
-    Value, pair,
+    Finding, Fingerprint, Impact, Location, Mark, Matter, Measure, Notice, Pairing, Severity, Standing,
+    Tolerance, Value, pair,
 };
 
 /// Known findings.
@@ -243,7 +243,7 @@ impl Entry {
     fn stale(&self, terms: &Terms) -> Notice {
         let Entry { rule, place, line, .. } = self;
         Notice {
-            kind: "stale-baseline-entry",
+            kind: Matter::StaleBaselineEntry,
             severity: Severity::Warning,
             message: format!("the baseline knows {rule} at {place}, which is not found any more"),
             help: "remove the entry, or let `--prune-baseline` do it, so that it cannot come back unseen"

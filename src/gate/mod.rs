@@ -54,7 +54,7 @@ pub fn leave_out_unsure(report: &mut Report, least: Confidence) {
 mod tests {
     use super::*;
     use crate::engine::{Outcome, Recording, Why};
-    use crate::finding::{Absent, Finding, Group, Hidden, Notice, Silence, Skipped, Standing};
+    use crate::finding::{Absent, Finding, Group, Hidden, Matter, Notice, Silence, Skipped, Standing};
 
     fn failing(report: &mut Report, fail_on: Option<Severity>) -> usize {
         Gate { fail_on, strict: false }.judge(report);
@@ -120,7 +120,7 @@ mod tests {
         let finding = |severity| Finding::of("rule", Group::Leak, severity);
         let ignored = Standing::Ignored { reason: "meant".to_owned(), by: "a.py:1".to_owned() };
         let notice = Notice {
-            kind: "unused-ignore",
+            kind: Matter::UnusedIgnore,
             severity: Severity::Warning,
             message: String::new(),
             help: String::new(),

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use crate::config::{Date, Ignore, Origin, Selection};
 use crate::engine::{RecordedFile, Report};
-use crate::finding::{Finding, Location, Notice, Severity, Standing};
+use crate::finding::{Finding, Location, Matter, Notice, Severity, Standing};
 use crate::source::{EXAMPLE, IgnoreComment, Malformed, SourceFile, SourceMap, Spot};
 use crate::unit::{shown_name, suggestion};
 
@@ -62,14 +62,14 @@ impl Suppressions<'_> {
             let until = ignore.until.filter(|_| ignore.is_expired(self.today));
             let (kind, severity, message, help) = match until {
                 Some(until) => (
-                    "expired-ignore",
+                    Matter::ExpiredIgnore,
                     Severity::Warning,
                     format!("the ignore of `{}` ended on {until} and is not applied", ignore.rule),
                     "mend what it hid, or give it another day",
                 ),
                 None if *used || self.about(&ignore.rule, report) != About::Judged => return None,
                 None => (
-                    "unused-ignore",
+                    Matter::UnusedIgnore,
                     Severity::Info,
                     format!("the ignore of `{}` hides nothing", ignore.rule),
                     "remove it if that is so for all of your snapshots",
@@ -195,7 +195,7 @@ fn out_of_place(finding: &Finding, location: &Location, sources: &SourceMap) -> 
     };
     let line = file.ignores().iter().find(speaks)?.line;
     Some(Notice {
-        kind: "ignore-out-of-place",
+        kind: Matter::IgnoreOutOfPlace,
         severity: Severity::Warning,
         message: format!(
             "the ignore of `{}` is not applied: the file has changed since the recording, and nothing tells its line",
@@ -209,7 +209,7 @@ fn out_of_place(finding: &Finding, location: &Location, sources: &SourceMap) -> 
 /// An ignore in a file of which only the name is the recorded one's.
 fn by_name_alone(finding: &Finding, location: &Location, file: &SourceFile, line: u32) -> Notice {
     Notice {
-        kind: "ignore-by-name",
+        kind: Matter::IgnoreByName,
         severity: Severity::Warning,
         message: format!(
             "the ignore of `{}` is not applied: of `{}` only the file's name is the same",
@@ -223,7 +223,7 @@ fn by_name_alone(finding: &Finding, location: &Location, file: &SourceFile, line
 }
 
 /// Kind, severity, message and help of what is to be said.
-type Said = (&'static str, Severity, String, String);
+type Said = (Matter, Severity, String, String);
 
 fn of_comment(comment: &IgnoreComment, used: &[String], about: impl Fn(&str) -> About) -> Vec<Said> {
     let asked = match &comment.asks {
@@ -235,7 +235,7 @@ fn of_comment(comment: &IgnoreComment, used: &[String], about: impl Fn(&str) -> 
                 Malformed::NotIgnore => "this comment asks for nothing that memlint knows",
             };
             return vec![(
-                "malformed-ignore",
+                Matter::MalformedIgnore,
                 Severity::Warning,
                 message.to_owned(),
                 format!("write it as\n  {EXAMPLE}"),
@@ -243,11 +243,14 @@ fn of_comment(comment: &IgnoreComment, used: &[String], about: impl Fn(&str) -> 
         }
     };
     let one = |rule: &String| match about(rule) {
-        About::Unknown { hint } => {
-            Some(("unknown-rule", Severity::Warning, format!("there is no rule `{rule}` to ignore"), hint))
-        }
+        About::Unknown { hint } => Some((
+            Matter::UnknownRule,
+            Severity::Warning,
+            format!("there is no rule `{rule}` to ignore"),
+            hint,
+        )),
         About::Judged if !used.contains(rule) => Some((
-            "unused-ignore",
+            Matter::UnusedIgnore,
             Severity::Info,
             format!("the ignore of `{rule}` hides nothing"),
             "remove it if that is so for all of your snapshots".to_owned(),

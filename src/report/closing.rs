@@ -277,7 +277,7 @@ fn verdict(report: &Report, look: &Look) -> String {
 fn notes(report: &Report) -> Vec<&str> {
     let findings = report.open().filter(|finding| finding.severity == Severity::Info);
     let notices = report.notices.iter().filter(|notice| notice.severity == Severity::Info);
-    findings.map(|finding| &*finding.rule).chain(notices.map(|notice| notice.kind)).collect()
+    findings.map(|finding| &*finding.rule).chain(notices.map(|notice| notice.kind.name())).collect()
 }
 
 /// What the gate makes of it, where the counts do not say so: `failed: 2 findings at or above warning`, `passed: nothing at or above

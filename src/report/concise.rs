@@ -36,7 +36,7 @@ pub(super) fn render(report: &Report, sources: &SourceMap, look: &Look) -> Strin
     for notice in words::shown_notices(report, look.detail) {
         let place =
             notice.location.as_ref().map_or_else(|| "memlint".to_owned(), |at| spot(&Place::here(at)));
-        let what = format!("{} {}: {}", notice.severity.name(), notice.kind, notice.message);
+        let what = format!("{} {}: {}", notice.severity.name(), notice.kind.name(), notice.message);
         line(&mut out, &place, &what, &notice.help);
     }
     if look.detail > Detail::Quiet {

@@ -81,7 +81,7 @@ fn annotations<'a>(report: &'a Report, sources: &SourceMap, look: &Look) -> Vec<
     let notices = words::shown_notices(report, look.detail).map(|notice| Annotation {
         severity: notice.severity,
         place: notice.location.as_ref().map(Place::here),
-        title: format!("memlint: {}", notice.kind),
+        title: format!("memlint: {}", notice.kind.name()),
         message: with_help(notice.message.clone(), &notice.help),
     });
     let mut annotations: Vec<Annotation> = unread.chain(findings).chain(notices).collect();

@@ -110,9 +110,9 @@ impl Issue {
 
     fn of_notice(notice: &Notice, sources: &SourceMap) -> Issue {
         Issue {
-            description: description(notice.kind, &notice.message, &notice.help),
-            check_name: notice.kind.to_owned(),
-            fingerprint: hash(&[notice.kind, &notice.message]),
+            description: description(notice.kind.name(), &notice.message, &notice.help),
+            check_name: notice.kind.name().to_owned(),
+            fingerprint: hash(&[notice.kind.name(), &notice.message]),
             severity: match notice.severity {
                 Severity::Error => "critical",
                 Severity::Warning => "minor",

@@ -149,7 +149,7 @@ impl Case {
         } else {
             (Outcome::Passed, text)
         };
-        Case { class: "memlint".to_owned(), name: notice.kind.to_owned(), place, outcome, output }
+        Case { class: "memlint".to_owned(), name: notice.kind.name().to_owned(), place, outcome, output }
     }
 
     fn render(&self, out: &mut String) {

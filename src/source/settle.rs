@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::{Changed, SourceMap};
 use crate::engine::Report;
-use crate::finding::{Excuse, Finding, Location, Measure, Notice, Severity, Value};
+use crate::finding::{Excuse, Finding, Location, Matter, Measure, Notice, Severity, Value};
 use crate::unit::{Confidence, count, shown_name};
 
 /// Files that a notice lists.
@@ -111,7 +111,7 @@ fn not_opened(sources: &SourceMap) -> Option<Notice> {
         .map(|folder| format!("--source-root {}", shown_name(folder)))
         .collect();
     Some(Notice {
-        kind: "source-outside",
+        kind: Matter::SourceOutside,
         severity: Severity::Info,
         message: format!(
             "{} outside of the working copy or the named folders not opened: {}",

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use memlint::finding::Matter;
 use memlint::rules::metas;
 use serde_json::Value;
 
@@ -78,6 +79,16 @@ fn a_name_that_can_mean_one_rule_alone_is_taken_for_it() {
         assert_eq!(output.status.code(), Some(0), "{word}");
         assert_eq!(stdout(&output), explained(&[name]), "{word}");
         assert_eq!(stderr(&output), format!("there is no rule `{word}`; this is `{name}`\n"));
+    }
+}
+
+#[test]
+fn every_notice_is_explained() {
+    for matter in Matter::ALL {
+        let output = memlint(&["explain", matter.name()]);
+        assert_eq!(output.status.code(), Some(0), "{}", matter.name());
+        let first = matter.about().split(' ').take(5).collect::<Vec<_>>().join(" ");
+        assert!(stdout(&output).contains(&first), "{}", stdout(&output));
     }
 }
 

@@ -105,7 +105,7 @@ fn reasons(report: &Report) -> Vec<Option<(&str, &str)>> {
 
 fn kinds(notices: &[Notice]) -> Vec<(&str, u32, Severity)> {
     let line = |notice: &Notice| notice.location.as_ref().map_or(0, |location| location.line);
-    notices.iter().map(|notice| (notice.kind, line(notice), notice.severity)).collect()
+    notices.iter().map(|notice| (notice.kind.name(), line(notice), notice.severity)).collect()
 }
 
 #[test]
@@ -307,7 +307,7 @@ fn a_file_of_the_same_name_hides_nothing() {
         let Settings { ignores, selection, .. } = &settings;
         let today = "2027-01-01".parse().unwrap();
         Suppressions { ignores, selection, today }.apply(&mut report, &files);
-        (reasons(&report)[0].is_some(), report.notices.iter().map(|one| one.kind).collect::<Vec<_>>())
+        (reasons(&report)[0].is_some(), report.notices.iter().map(|one| one.kind.name()).collect::<Vec<_>>())
     };
     // One component agrees, and the recorded file did not lie at the root of its program.
     let below = ["/opt/job/tasks/train.py", "/opt/job/lib/loop.py"];

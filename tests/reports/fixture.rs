@@ -3,8 +3,8 @@
 use memlint::engine::{IterationMemory, Line, MainLoop, Profile, RecordedDevice, Recording, Report, Verdict};
 use memlint::facts::Kind;
 use memlint::finding::{
-    Absent, Finding, Fingerprint, Group, Hidden, Impact, Location, Measure, Notice, Related, Severity,
-    Sighting, Silence, Skipped, StackFrame, Standing, Value,
+    Absent, Finding, Fingerprint, Group, Hidden, Impact, Location, Matter, Measure, Notice, Related,
+    Severity, Sighting, Silence, Skipped, StackFrame, Standing, Value,
 };
 use memlint::program::{FoundBy, Phase};
 use memlint::report::{Failure, Look};
@@ -256,7 +256,7 @@ pub(crate) fn suppressed() -> Report {
 
 pub(crate) fn unused_ignore() -> Notice {
     Notice {
-        kind: "unused-ignore",
+        kind: Matter::UnusedIgnore,
         severity: Severity::Warning,
         message: "this ignore of `oom` matches no finding".to_owned(),
         help: "remove it".to_owned(),

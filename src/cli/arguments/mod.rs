@@ -304,8 +304,8 @@ pub(super) struct Rules {
 #[derive(Debug, Args)]
 #[command(after_help = "Exit status: 0 explained, 2 several rules may be meant, or none.")]
 pub(super) struct Explain {
-    /// The rule's name, as it stands in brackets behind a finding; part of it, where only one has it; or a group, such as
-    /// `leak`.
+    /// The name of a rule or notice, as it stands in brackets behind it; part of it, where only one has it; or a group, such
+    /// as `leak`.
     #[arg(required_unless_present = "all", value_name = "RULE")]
     pub(super) rule: Option<String>,
 

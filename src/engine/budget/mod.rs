@@ -12,7 +12,9 @@ use self::measure::{Measured, measure};
 use super::Examination;
 use crate::config::{Amount, Budget, Metric, Scope};
 use crate::facts::Facts;
-use crate::finding::{Finding, Group, Hidden, Impact, Measure, Notice, Related, Severity, Silence, Value};
+use crate::finding::{
+    Finding, Group, Hidden, Impact, Matter, Measure, Notice, Related, Severity, Silence, Value,
+};
 use crate::rules::{place, shown};
 use crate::unit::{AllocationId, Bytes, Confidence, FrameId, Index, StackId, count, percent};
 
@@ -53,7 +55,7 @@ pub(super) fn unmeasured(budgets: &[&Budget], examinations: &[Examination]) -> V
 
 fn unmeasured_budget(budget: &Budget, reason: &str) -> Notice {
     Notice {
-        kind: Notice::UNMEASURED,
+        kind: Matter::UnmeasuredBudget,
         severity: Severity::Warning,
         message: format!("{} measured nothing: {reason}", budget.rule),
         help: format!("mend what it is for in `[{}]`, or take it away", budget.rule),

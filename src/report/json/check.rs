@@ -266,7 +266,7 @@ impl NoVerdict {
 impl Noted {
     fn of(notice: &finding::Notice) -> Noted {
         Noted {
-            kind: notice.kind,
+            kind: notice.kind.name(),
             severity: notice.severity.name(),
             message: notice.message.clone(),
             help: notice.help.clone(),

@@ -292,7 +292,11 @@ impl Writer<'_> {
         });
         let notices = self.report.notices.iter().map(|notice| Notification {
             locations: notice.location.iter().map(|at| self.place(&Place::here(at), None)).collect(),
-            ..notification(notice.kind, notice.severity, &format!("{}; {}", notice.message, notice.help))
+            ..notification(
+                notice.kind.name(),
+                notice.severity,
+                &format!("{}; {}", notice.message, notice.help),
+            )
         });
         let skipped = self.report.skipped.iter().map(|skipped| Notification {
             associated_rule: Some(Reference { id: skipped.rule.to_string() }),

@@ -93,7 +93,7 @@ fn render_headline(out: &mut String, report: &Report, look: &Look) {
 
 /// What a person should know of the judging itself.
 fn render_notice(out: &mut String, notice: &Notice, look: &Look) {
-    headline(out, look, notice.severity, notice.severity.name(), &notice.message, notice.kind);
+    headline(out, look, notice.severity, notice.severity.name(), &notice.message, notice.kind.name());
     if let Some(location) = &notice.location {
         look.attribute(out, "at", &Place::here(location).line());
     }
