@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,11 @@ pytest_plugins = ("pytester",)
 
 HERE = Path(__file__).parent
 SOURCES = HERE.parent
+
+
+def pytest_configure() -> None:
+    """Whoever is started in the background may have interrupts ignored, and so would the programs that are started here."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Ran:
