@@ -166,13 +166,9 @@ impl<'a> Facts<'a> {
         self.program.phase(event)
     }
 
-    /// When parameters are updated: the optimizer's steps, or where an optimizer of the program's own leaves no mark, the stretches in which
-    /// it must have run.
+    /// When parameters are updated: the optimizer's steps, and where one leaves no mark, the stretches in which it must have run.
     pub fn updates(&self) -> &[Step] {
-        match &*self.program.steps {
-            [] => self.updates.get_or_init(|| updates::unmarked(self)),
-            steps => steps,
-        }
+        self.updates.get_or_init(|| updates::updates(self))
     }
 
     /// The allocations of a role, oldest first.

@@ -1,7 +1,7 @@
 //! When parameters are updated.
 //!
-//! In: the optimizer's steps, or, of an optimizer of the program's own that leaves no mark, the iterations and their backward
-//! passes. Out: the stretches in which gradients are used. Always: a stretch ends no earlier than the gradients are last used, so that what outlives it is
+//! In: the optimizer's steps; where some leave no mark (an optimizer of the program's own, a step that allocates nothing in a file
+//! without annotations), the iterations and their backward passes. Out: the stretches in which gradients are used. Always: a stretch ends no earlier than the gradients are last used, so that what outlives it is
 //! not needed any more.
 
 use std::collections::BTreeSet;
@@ -16,8 +16,25 @@ use crate::unit::{EventIndex, Index, IterationIndex};
 /// Iterations in which gradients are cleared, from which on that may be the program's habit.
 static CLEARED: Threshold<usize> = Threshold::new("facts::updates::CLEARED", 2);
 
+/// The steps that are seen, and the stretches in which others must have run.
+pub(super) fn updates(facts: &Facts) -> Vec<Step> {
+    let seen = &facts.program.steps;
+    let all_are_seen = facts.calls.annotated || !clears(facts.program, facts.timeline, facts.roles);
+    if !seen.is_empty() && all_are_seen {
+        return seen.clone();
+    }
+    let holds_one = |stretch: &Step| {
+        let next = seen.partition_point(|step| step.start < stretch.start);
+        seen.get(next).is_some_and(|step| step.start < stretch.end)
+    };
+    let others = unmarked(facts).into_iter().filter(|stretch| !holds_one(stretch));
+    let mut updates: Vec<Step> = others.chain(seen.iter().copied()).collect();
+    updates.sort_unstable_by_key(|step| step.start);
+    updates
+}
+
 /// Where an optimizer leaves no mark: what follows the last backward pass of each iteration.
-pub(super) fn unmarked(facts: &Facts) -> Vec<Step> {
+fn unmarked(facts: &Facts) -> Vec<Step> {
     let after_backward = |(start, end): (EventIndex, EventIndex)| {
         let phases = facts.program.phases.get(start.position()..end.position())?;
         let last = phases.iter().rposition(|phase| *phase == Phase::Backward)?;
@@ -27,7 +44,7 @@ pub(super) fn unmarked(facts: &Facts) -> Vec<Step> {
     iterations.filter_map(after_backward).collect()
 }
 
-/// Whether a program without a recorded step is seen to clear gradients in most of the iterations that run a backward pass: then it
+/// Whether a program is seen to clear gradients in most of the iterations that run a backward pass: then it
 /// uses them, too. Gradients that go now and then go with their parameters, for one in a benchmark that makes new tensors for each
 /// setting.
 pub(super) fn clears(program: &Program, timeline: &Timeline, roles: &Roles) -> bool {

@@ -27,7 +27,7 @@ pub(super) fn by_profiler(snapshot: &Snapshot, marks: &Marks, events: &[Event]) 
 
 /// Optimizer steps; at least `least` of them.
 pub(super) fn by_steps(marks: &Marks, events: &[Event], fewest: usize) -> Option<Cut> {
-    let steps = &marks.steps;
+    let steps = &marks.paces;
     if !marks.has_optimizer() || steps.len() < fewest.max(2) {
         return None;
     }
@@ -47,8 +47,8 @@ pub(super) fn by_steps(marks: &Marks, events: &[Event], fewest: usize) -> Option
 
 /// The event after each step, and after a `zero_grad` that follows within a tenth of the way to the next step.
 fn ends(marks: &Marks, events: usize) -> Vec<usize> {
-    let nexts = marks.steps.iter().skip(1).map(|next| next.start).chain([events]);
-    let with_next = marks.steps.iter().zip(nexts);
+    let nexts = marks.paces.iter().skip(1).map(|next| next.start).chain([events]);
+    let with_next = marks.paces.iter().zip(nexts);
     with_next
         .map(|(step, next)| {
             let limit = step.end + next.saturating_sub(step.end) / 10;
@@ -104,7 +104,7 @@ fn by_zero_grads(marks: &Marks, events: usize) -> Option<Cut> {
         let gap = events / zeros.len().max(1) / 10;
         zeros.get(at).is_some_and(|zero| zero.start <= step.end + gap)
     };
-    let ends_with = marks.steps.iter().filter(|step| follows(step)).count() * 2 > marks.steps.len();
+    let ends_with = marks.paces.iter().filter(|step| follows(step)).count() * 2 > marks.paces.len();
     if ends_with {
         let (first, second) = (zeros.first()?.end, zeros.get(1)?.end);
         let last = zeros.last()?.end;

@@ -134,7 +134,7 @@ fn main_node(loops: &Loops, bounds: &[Edge]) -> Option<u32> {
 /// How many steps each iteration holds.
 fn steps_in(cut: &Cut, marks: &Marks) -> Vec<usize> {
     let mut counts = vec![0_usize; cut.starts.len()];
-    for step in &marks.steps {
+    for step in &marks.paces {
         if let Some(count) = cut.find(step.end.saturating_sub(1)).and_then(|at| counts.get_mut(at)) {
             *count += 1;
         }
@@ -149,7 +149,7 @@ fn part(mut cut: Cut, marks: &Marks) -> Cut {
     if !marks.has_optimizer() || first < 2 || others.len() < 2 || others.iter().any(|&count| count > 1) {
         return cut;
     }
-    let inside = marks.steps.iter().filter(|step| cut.find(step.end.saturating_sub(1)) == Some(0));
+    let inside = marks.paces.iter().filter(|step| cut.find(step.end.saturating_sub(1)) == Some(0));
     let behind: Vec<usize> = inside.take(first - 1).map(|step| step.end).collect();
     cut.starts.splice(1..1, behind);
     cut.starts.dedup();
@@ -172,8 +172,8 @@ fn is_even(cut: &Cut, marks: &Marks) -> bool {
 /// For each step the back edge that ends its iteration, with the line at which its call stood at the step.
 fn picks(loops: &Loops, marks: &Marks, events: usize) -> Vec<(Edge, u32)> {
     let mut picks = Vec::new();
-    for (at, step) in marks.steps.iter().enumerate() {
-        let until = marks.steps.get(at + 1).map_or(events, |next| next.end);
+    for (at, step) in marks.paces.iter().enumerate() {
+        let until = marks.paces.get(at + 1).map_or(events, |next| next.end);
         let Some(running) = loops.running.get(at) else { break };
         let from = loops.edges.partition_point(|edge| edge.event < step.end);
         let enclosing =
@@ -255,7 +255,7 @@ pub(super) fn join_micro_batches(cut: Cut, marks: &Marks) -> Cut {
         return cut;
     }
     let (mut steps, mut zeros) = (vec![0_usize; cut.starts.len()], vec![0_usize; cut.starts.len()]);
-    for (marked, counts) in [(&marks.steps, &mut steps), (&marks.zero_grads, &mut zeros)] {
+    for (marked, counts) in [(&marks.paces, &mut steps), (&marks.zero_grads, &mut zeros)] {
         for one in marked {
             // The last event of the call, or the event before it if it has none.
             let found = cut.find(one.end.saturating_sub(1));

@@ -5,7 +5,7 @@
 //!
 //! PyTorch annotates every `Optimizer.step` and `Optimizer.zero_grad` by itself (2.11: also without a profiler). Where a
 //! file has no such annotations, runs of events under optimizer frames stand for steps; a step that allocates nothing
-//! (plain SGD) leaves none, then the ends of backward passes do.
+//! (plain SGD, or a fused one that has its state) leaves none, then the ends of backward passes set the pace.
 
 use rustc_hash::FxHashMap;
 
@@ -23,14 +23,14 @@ pub(super) struct Range {
     pub(super) end: Option<Micros>,
 }
 
-/// How the steps were found.
+/// By what the iterations of a training loop are counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum StepsFrom {
+pub(super) enum PacedBy {
     /// `Optimizer.step` annotations.
     Annotations,
     /// Frames of optimizers.
     Frames,
-    /// There are none; these are the ends of backward passes.
+    /// The ends of backward passes: steps leave no mark, or most do not.
     Backward,
     /// Nothing of the kind.
     #[default]
@@ -47,10 +47,12 @@ pub(super) struct StepSpan {
 /// What was marked.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
-    /// Optimizer steps, in order.
+    /// Optimizer steps that are seen, in order.
     pub(super) steps: Vec<StepSpan>,
-    /// How they were found.
-    pub(super) steps_from: StepsFrom,
+    /// What stands for the steps where iterations are looked for: these, or the backward passes.
+    pub(super) paces: Vec<StepSpan>,
+    /// Which of them.
+    pub(super) paced_by: PacedBy,
     /// `zero_grad` calls: first event and the first after it.
     pub(super) zero_grads: Vec<StepSpan>,
     /// All ranges, by start.
@@ -67,9 +69,12 @@ impl Marks {
             let of_name = ranges.iter().filter(|range| snapshot.text(range.name).starts_with(prefix));
             of_name.copied().collect::<Vec<_>>()
         };
+        let annotated = spans(events, &named("Optimizer.step#"));
+        let paced_by = if annotated.is_empty() { PacedBy::Frames } else { PacedBy::Annotations };
         let mut marks = Marks {
-            steps: spans(events, &named("Optimizer.step#")),
-            steps_from: StepsFrom::Annotations,
+            steps: annotated,
+            paces: Vec::new(),
+            paced_by,
             zero_grads: spans(events, &named("Optimizer.zero_grad#")),
             last: snapshot.annotations.iter().map(|one| one.time).max().filter(|_| timed),
             ranges,
@@ -77,23 +82,32 @@ impl Marks {
         if marks.zero_grads.is_empty() {
             marks.zero_grads = runs(events, signs, frees, Phase::ZeroGrad);
         }
-        if marks.steps.is_empty() {
+        if marks.paced_by == PacedBy::Frames {
             marks.steps = runs(events, signs, frees, Phase::OptimizerStep);
-            marks.steps_from = StepsFrom::Frames;
+            let backwards = runs(events, signs, frees, Phase::Backward);
+            if marks.misses_most(&backwards) {
+                (marks.paces, marks.paced_by) = (backwards, PacedBy::Backward);
+            }
         }
-        if marks.steps.is_empty() {
-            marks.steps = runs(events, signs, frees, Phase::Backward);
-            marks.steps_from = StepsFrom::Backward;
-        }
-        if marks.steps.is_empty() {
-            marks.steps_from = StepsFrom::Nothing;
+        match marks.paced_by {
+            PacedBy::Backward => {}
+            _ if marks.steps.is_empty() => marks.paced_by = PacedBy::Nothing,
+            _ => marks.paces.clone_from(&marks.steps),
         }
         marks
     }
 
-    /// Whether steps of an optimizer were seen.
+    /// Whether most backward passes come after the last step that is seen: it made the state, and those that go on with it leave no
+    /// mark.
+    fn misses_most(&self, backwards: &[StepSpan]) -> bool {
+        let last = self.steps.last().map_or(0, |step| step.start);
+        let before = backwards.partition_point(|one| one.start < last);
+        backwards.len() - before > before
+    }
+
+    /// Whether an optimizer's steps set the pace.
     pub(super) fn has_optimizer(&self) -> bool {
-        matches!(self.steps_from, StepsFrom::Annotations | StepsFrom::Frames)
+        matches!(self.paced_by, PacedBy::Annotations | PacedBy::Frames)
     }
 }
 

@@ -51,7 +51,7 @@ use crate::snapshot::{Action, Event, Snapshot};
 use crate::timeline::Timeline;
 use crate::unit::{Confidence, DeviceIndex, EventIndex, FrameId, Index, IterationIndex, Micros};
 use iterations::Cut;
-use marks::{Marks, StepsFrom};
+use marks::{Marks, PacedBy};
 use paths::{Paths, Thread};
 use pending::Pending;
 
@@ -217,7 +217,7 @@ impl Program {
         let signs = signs::read(snapshot, frames);
         let frees = timeline.frees_have_stacks();
         let marks = Marks::of(snapshot, events, &signs, frees);
-        let moments: Vec<usize> = marks.steps.iter().map(|step| step.end).collect();
+        let moments: Vec<usize> = marks.paces.iter().map(|step| step.end).collect();
         let search = |paths: Paths, thread: Thread| {
             let loops = walk::walk(frames, &paths, events, frees, &moments);
             let (cut, found_by) = find(&Sought {
@@ -251,7 +251,7 @@ impl Program {
             found_by,
             confidence: certainty::of(found_by, &cut, || certainty::is_at_work(events, frames, &paths, &cut)),
             phases,
-            steps: if marks.has_optimizer() { steps(&marks.steps) } else { Vec::new() },
+            steps: steps(&marks.steps),
             zero_grads: steps(&marks.zero_grads),
             micro_batches: cut.micro_batches.iter().filter_map(|&at| EventIndex::at(at)).collect(),
         }
@@ -324,9 +324,9 @@ fn by_loops(sought: &Sought) -> Option<(Cut, FoundBy)> {
         if let Some(cut) = replaying.flatten() {
             return Some((cut, FoundBy::LoopBackEdges));
         }
-        let found_by = match marks.steps_from {
-            StepsFrom::Annotations | StepsFrom::Frames => FoundBy::LoopAndOptimizer,
-            StepsFrom::Backward | StepsFrom::Nothing => FoundBy::LoopBackEdges,
+        let found_by = match marks.paced_by {
+            PacedBy::Annotations | PacedBy::Frames => FoundBy::LoopAndOptimizer,
+            PacedBy::Backward | PacedBy::Nothing => FoundBy::LoopBackEdges,
         };
         return Some((iterations::join_micro_batches(training, marks), found_by));
     }
@@ -383,7 +383,7 @@ fn complete(events: &[Event], marks: &Marks, paths: &Paths, cut: &Cut) -> Vec<bo
     }
     let ran_out = events.iter().take(cut.end).skip(cut.starts.last().copied().unwrap_or(0));
     let ran_out = ran_out.clone().any(|event| event.action == Action::OutOfMemory);
-    let stepped = marks.steps.last().and_then(|step| cut.find(step.end.saturating_sub(1)));
+    let stepped = marks.paces.last().and_then(|step| cut.find(step.end.saturating_sub(1)));
     let trains = marks.has_optimizer() && stepped.is_some();
     let whole = if trains {
         stepped == counts.len().checked_sub(1)

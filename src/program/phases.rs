@@ -18,7 +18,7 @@
 
 use super::Phase;
 use super::iterations::Cut;
-use super::marks::{Marks, StepsFrom};
+use super::marks::{Marks, PacedBy};
 use super::paths::Paths;
 use super::signs::Sign;
 use crate::snapshot::{Action, Event};
@@ -87,7 +87,7 @@ impl Scene<'_> {
     }
 
     fn trains(&self) -> bool {
-        self.marks.steps_from != StepsFrom::Nothing
+        self.marks.paced_by != PacedBy::Nothing
     }
 
     /// The sites of module calls that run in at most half of the iterations and that no backward ever follows. A backward
@@ -135,7 +135,7 @@ impl Scene<'_> {
     /// Where events carry no stack, the marked calls still say what happened in them.
     fn overlay(&self, phases: &mut [Phase]) {
         let marked = [(&self.marks.steps, Phase::OptimizerStep), (&self.marks.zero_grads, Phase::ZeroGrad)];
-        if !self.marks.has_optimizer() {
+        if self.marks.steps.is_empty() {
             return;
         }
         for (spans, phase) in marked {

@@ -65,7 +65,9 @@ fn newer<'f>(facts: &'f Facts<'f>) -> Option<Claim<'f>> {
     let first = kept.first().and_then(|one| one.allocation.alloc).filter(|_| kept.len() >= 2)?;
     let steps: Vec<Step> = after(facts.updates(), first);
     let zeroed = after(&facts.program.zero_grads, first).len();
-    if steps.len() < 2 {
+    // Where no annotation tells of steps only those that allocate are seen, and that may be the first alone, which makes the state.
+    let seen_steps = if facts.calls.annotated { 2 } else { 1 };
+    if steps.len() < seen_steps {
         return None;
     }
     let cause = match (cleared_gradients(facts), zeroed) {
@@ -81,9 +83,10 @@ fn newer<'f>(facts: &'f Facts<'f>) -> Option<Claim<'f>> {
     let about: Vec<AllocationId> = kept.iter().map(|one| one.id).collect();
     let sure = confidence(facts, cause, &steps);
     let bytes = facts.bytes(&about);
-    let told = move |worth: &Worth| tell(facts, &kept, cause, (&steps, zeroed), worth);
     // Of an optimizer that leaves no mark it is not known what it has, and when it steps.
-    let most = if facts.program.steps.is_empty() { Severity::Warning } else { Severity::Error };
+    let is_sure_of_steps = !facts.program.steps.is_empty() && steps.len() >= 2;
+    let most = if is_sure_of_steps { Severity::Error } else { Severity::Warning };
+    let told = move |worth: &Worth| tell(facts, &kept, cause, (&steps, zeroed), worth);
     let claim = Claim::new(&MissingZeroGrad::META, about, mending, told);
     Some(claim.holding(bytes).sure(sure).at_most(most))
 }

@@ -58,13 +58,16 @@ fn help(why: Lost) -> &'static str {
 
 /// What to look for in the source.
 fn seek(why: Lost) -> Option<Seek> {
-    let label = match why {
-        Lost::OneEvent => "this call keeps one event",
-        Lost::Full => "this buffer was too small for the program",
+    let (label, arguments) = match why {
+        // What the old interface of PyTorch 2.0 does where nobody says how many.
+        Lost::OneEvent => ("this call keeps one event", &[][..]),
+        // Without it nothing is ever lost.
+        Lost::Full => {
+            ("this buffer was too small for the program", &["max_entries", "trace_alloc_max_entries"][..])
+        }
         Lost::Earlier | Lost::Slice => return None,
     };
-    // Without it nothing is ever lost.
-    let arguments = ["max_entries", "trace_alloc_max_entries"].map(|name| (name.into(), "".into())).to_vec();
+    let arguments = arguments.iter().map(|name| ((*name).into(), "".into())).collect();
     Some(Seek { call: "_record_memory_history".into(), arguments, label: label.into() })
 }
 

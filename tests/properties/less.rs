@@ -1,9 +1,9 @@
 //! What shows less cries no more: of a shorter ring buffer, a later start, fewer annotations or fewer frames comes no error that
-//! the whole recording does not have.
+//! the whole recording does not have. Nor does it say nothing where only annotations are missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memlint::engine::Input;
+use memlint::engine::{Input, check};
 use memlint::finding::Severity;
 use memlint::snapshot::{Action, Snapshot};
 use memlint::timeline::Allocation;
@@ -161,4 +161,26 @@ fn what_shows_less_cries_no_more() {
 #[ignore = "takes a minute: every recording in every way; CI runs it"]
 fn nothing_that_shows_less_cries_more() {
     none(&new_errors(|_, _| true));
+}
+
+/// What an error becomes where nothing is annotated: less sure, and no less than a warning at its line, or a rule that says it is blind.
+#[test]
+fn without_annotations_no_error_passes_unsaid() {
+    for case in case::all() {
+        let Some(part) = unannotated(case.snapshot()) else { continue };
+        let errors = found(case.snapshot()).into_iter().filter(|one| one.severity == Severity::Error);
+        let errors: Vec<Found> = errors.collect();
+        if errors.is_empty() {
+            continue;
+        }
+        let report = check(vec![Input::of("it".to_owned(), part)]);
+        let told: Vec<Found> = report.findings.iter().map(Found::of).collect();
+        for error in errors {
+            let same = |one: &Found| {
+                one.severity > Severity::Info && (&one.rule, one.line) == (&error.rule, error.line)
+            };
+            let is_said = told.iter().any(same) || report.blind_rules().contains(&error.rule.as_str());
+            assert!(is_said, "{}: {error:?} is lost: {told:?}", case.name);
+        }
+    }
 }

@@ -15,7 +15,7 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    fn of(finding: &Finding) -> Found {
+    pub(crate) fn of(finding: &Finding) -> Found {
         let place = finding.location.as_ref();
         Found {
             rule: finding.rule.to_string(),
