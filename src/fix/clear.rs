@@ -7,6 +7,7 @@ use super::case::{Case, looks_at_gradients};
 use super::optimizer::{OptimizerStep, backwards, clearings, steps};
 use super::script::{Edit, Reason};
 use super::tree::{self, Names, Place, Step, call_of, callee, method};
+use super::widen::widened;
 use super::{Applicability, Draft};
 
 /// The share of the peak from which on a `zero_grad` before the backward pass is moved. PyTorch's own tutorials write
@@ -35,6 +36,11 @@ pub(super) fn missing(case: &Case<'_>) -> Result<Draft, Reason> {
     let own: Vec<&OptimizerStep<'_>> = all.iter().filter(belongs).collect();
     if own.is_empty() {
         return Err("no plain `optimizer.step()` follows the backward pass in its loop".to_owned());
+    }
+    if let [one] = own[..]
+        && let Some(draft) = widened(case, block, &one.optimizer)
+    {
+        return Ok(draft);
     }
     for one in &own {
         unclear(case, &one.optimizer, &all)?;

@@ -20,6 +20,7 @@ mod tensor;
 mod tests;
 mod tree;
 mod weights;
+mod widen;
 
 pub use patch::{Patch, Patched};
 pub use script::Edit;

@@ -10,6 +10,7 @@ use super::flow::is_cut;
 use super::script::{Edit, Reason};
 use super::tree::{self, Names, Place, Step, bound_names, method, value_of};
 use super::{Applicability, Draft};
+use crate::finding::Location;
 
 /// Methods that give another view of the same memory.
 const VIEWS: [&str; 10] = [
@@ -35,7 +36,7 @@ pub(super) fn drop_names(case: &Case<'_>) -> Result<Draft, Reason> {
             _ => bound_names(own).ok_or_else(nowhere)?,
         };
         if let Some(around) = place.loops().next() {
-            return drop_in(case, place, around, &names);
+            return drop_in(case, place, around, &[names, beside(case, around)].concat());
         }
         let scope = tree::statements(place.scope());
         let held = aliases(&scope, &names);
@@ -50,6 +51,18 @@ pub(super) fn drop_names(case: &Case<'_>) -> Result<Draft, Reason> {
         }
     }
     Err(nowhere())
+}
+
+/// The names that other lines of the finding bind in the same loop.
+fn beside<'a>(case: &Case<'a>, around: Step<'a>) -> Vec<&'a str> {
+    let file =
+        |location: &Location| case.finding.location.as_ref().is_some_and(|own| own.file == location.file);
+    let lines = case.finding.related.iter().map(|one| &one.location).filter(|location| file(location));
+    let places = lines.filter_map(|location| case.script.place(location.line).ok());
+    let here = places
+        .filter(|place| place.loops().next().is_some_and(|inner| inner.statement() == around.statement()));
+    let bound = here.filter_map(|place| bound_names(place.innermost()?.statement())).flatten();
+    bound.filter(|name| droppable(&case.place, around, name).is_ok()).collect()
 }
 
 /// The `del` for names of a place's innermost loop; nothing where that is not certain.

@@ -72,6 +72,27 @@ fn gradients_that_are_cleared_or_looked_at_are_left_alone() {
 }
 
 #[test]
+fn a_frozen_backbone_is_cleared_with_its_head() {
+    let program = |made: &str, clears: &str| {
+        format!(
+            "opt = SGD({made}, lr=1)\nfor x in loader:\n    {clears}.zero_grad()\n    loss = model(x)\n    loss.backward()  #!\n    opt.step()\n"
+        )
+    };
+    let text = program("model.fc.parameters()", "opt");
+    assert_eq!(new_lines("missing-zero-grad", &text), ["    model.zero_grad()"]);
+    // Which model it is, or whether other gradients are meant to stay, is not certain.
+    for text in [
+        program("model.parameters()", "opt"),
+        program("[p for p in model.fc.parameters()]", "opt"),
+        program("other.fc.parameters()", "opt"),
+        program("model.fc.parameters()", "model.fc"),
+        program("model.fc.parameters()", "opt") + "other.zero_grad()\n",
+    ] {
+        assert!(refused("missing-zero-grad", &text).contains("is there already"), "{text}");
+    }
+}
+
+#[test]
 fn each_of_two_networks_is_cleared_by_its_own_optimizer() {
     let text = "\
 a = torch.optim.Adam(d.parameters())

@@ -227,7 +227,7 @@ pub(super) fn composition(device: &RecordedDevice) -> String {
     let (large, small): (Vec<_>, Vec<_>) =
         rows.into_iter().partition(|(.., bytes)| bytes.share_of(peak) >= SMALL_SHARE);
     let mut parts: Vec<String> =
-        large.iter().map(|(which, role, bytes)| format!("{which}{} {bytes}", roles(*role))).collect();
+        large.iter().map(|(which, role, bytes)| format!("{which}{} {bytes}", role.plural())).collect();
     let rest: Bytes = small.iter().map(|(.., bytes)| *bytes).sum();
     if rest > Bytes::ZERO {
         parts.push(format!("other {rest}"));
@@ -345,20 +345,4 @@ pub(super) const fn phase(phase: Phase) -> Option<&'static str> {
         Phase::Evaluation => "evaluation",
         Phase::Other => return None,
     })
-}
-
-/// A role in the plural.
-pub(super) const fn roles(role: Role) -> &'static str {
-    match role {
-        Role::Parameter => "parameters",
-        Role::Buffer => "buffers",
-        Role::Gradient => "gradients",
-        Role::OptimizerState => "optimizer state",
-        Role::Activation => "activations",
-        Role::Input => "inputs",
-        Role::Temporary => "temporaries",
-        Role::Workspace => "workspaces",
-        Role::Communication => "communication",
-        Role::Unknown => "unknown",
-    }
 }

@@ -115,6 +115,22 @@ impl Role {
             Role::Unknown => "unknown",
         }
     }
+
+    /// The name for people, of several.
+    pub const fn plural(self) -> &'static str {
+        match self {
+            Role::Parameter => "parameters",
+            Role::Buffer => "buffers",
+            Role::Gradient => "gradients",
+            Role::OptimizerState => "optimizer state",
+            Role::Activation => "activations",
+            Role::Input => "inputs",
+            Role::Temporary => "temporaries",
+            Role::Workspace => "workspaces",
+            Role::Communication => "communication buffers",
+            Role::Unknown => "unknown",
+        }
+    }
 }
 
 /// What a role rests on.

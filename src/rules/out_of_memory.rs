@@ -244,26 +244,11 @@ fn standing(facts: &Facts, failure: &Failure) -> Standing {
 fn heaviest(facts: &Facts, standing: &Standing) -> Vec<Related> {
     let one = |(role, bytes, ids): &(Role, Bytes, Vec<AllocationId>)| {
         let frame = facts.blame().past_forwards(&facts.guilty(ids.iter().copied()))?;
-        let message = format!("{bytes} of {} stood at that moment", named(*role));
-        let stood = Some(Stood { bytes: *bytes, what: named(*role).into() });
+        let message = format!("{bytes} of {} stood at that moment", role.plural());
+        let stood = Some(Stood { bytes: *bytes, what: role.plural().into() });
         Some(Related { location: Location::of(facts.snapshot, frame)?, message, stood })
     };
     standing.iter().take(ROLES_LISTED).filter_map(one).collect()
-}
-
-fn named(role: Role) -> &'static str {
-    match role {
-        Role::Parameter => "parameters",
-        Role::Buffer => "buffers",
-        Role::Gradient => "gradients",
-        Role::OptimizerState => "optimizer state",
-        Role::Activation => "activations",
-        Role::Input => "inputs",
-        Role::Temporary => "temporaries",
-        Role::Workspace => "workspaces",
-        Role::Communication => "communication buffers",
-        Role::Unknown => "no known role",
-    }
 }
 
 fn evidence(facts: &Facts, failure: &Failure, cause: Cause, standing: &Standing) -> Vec<Measure> {
@@ -271,7 +256,7 @@ fn evidence(facts: &Facts, failure: &Failure, cause: Cause, standing: &Standing)
     let held: Vec<String> = standing
         .iter()
         .take(ROLES_NAMED)
-        .map(|(role, bytes, _)| format!("{bytes} {}", named(*role)))
+        .map(|(role, bytes, _)| format!("{bytes} {}", role.plural()))
         .collect();
     let left = left(facts, failure);
     let outside = if left >= wanted {

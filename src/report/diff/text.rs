@@ -192,7 +192,7 @@ fn roles(out: &mut String, device: &DeviceComparison, look: &Look) {
     }
     let _ = writeln!(out, "{}", look.paint(Ink::Strong, "at the peak, by role"));
     for change in changed {
-        row(out, closing::roles(change.role), &change.bytes);
+        row(out, change.role.plural(), &change.bytes);
     }
 }
 

@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 
 use crate::picture::{Cloud, Label, Life, Lives, Picture, Tree};
-use crate::report::closing;
 use crate::report::paths::{Root, package_path};
 use crate::role::Role;
 use crate::unit::shown_name;
@@ -71,11 +70,11 @@ impl Grove {
             Grouping::Calls => Grove::of_calls(picture, &names),
             Grouping::Lines => Grove::grown(picture, |node, role| {
                 let mut path = names.file_and_line(&picture.tree, node);
-                path.push(Name { text: closing::roles(role).to_owned(), own: false });
+                path.push(Name { text: role.plural().to_owned(), own: false });
                 path
             }),
             Grouping::Roles => Grove::grown(picture, |node, role| {
-                let mut path = vec![Name { text: closing::roles(role).to_owned(), own: false }];
+                let mut path = vec![Name { text: role.plural().to_owned(), own: false }];
                 path.extend(names.file_and_line(&picture.tree, node));
                 path
             }),

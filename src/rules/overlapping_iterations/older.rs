@@ -4,16 +4,20 @@
 //! made the like: of each size as many as it has made and still holds at the end. A value that a name is bound to anew looks
 //! so; what the pass before needed for its backward, its gradients and its batch do not.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::may_overlap;
 use crate::facts::Facts;
-use crate::finding::{Finding, Value};
+use crate::finding::{Finding, Location, Related, Value};
 use crate::lives::Changes;
 use crate::program::Phase;
 use crate::rules::claim::{Claim, Mending, Place, Telling, Worth, related};
 use crate::rules::measure;
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, StackId, percent};
+
+/// Lines that are named beside the first.
+const BESIDE: usize = 3;
 
 /// A value of the pass before, and the one that took its place.
 struct Replaced {
@@ -67,16 +71,24 @@ fn tell(facts: &Facts, replaced: &[Replaced], worth: &Worth) -> Finding {
     let made = Place::responsible(facts, &super::heaviest_line(facts, &new), true);
     let maker = made.frame();
     // What is made may be made inside the model; what is bound anew is the program's own name.
-    let (place, label) = match freeing_stack(facts, replaced) {
-        Some(stack) => (Place::of_stack(facts, Some(stack)), "only here the old value is replaced"),
+    let mut lines = freeing_lines(facts, replaced).into_iter();
+    let (place, label) = match lines.next() {
+        Some(most) => (Place::of_stack(facts, Some(most.stack)), "only here the old value is replaced"),
         None => (made, "what is made here takes the place of an old value"),
     };
-    let related = related(facts, maker, &place, "the new one is made here");
+    let more = lines.take(BESIDE).filter_map(|one| {
+        related(facts, Some(one.line), &place, format!("only here {} more are replaced", one.bytes))
+    });
+    let mut beside: Vec<Related> = more.collect();
+    let is_named = maker.and_then(|maker| Location::of(facts.snapshot, maker));
+    if !beside.iter().any(|one| Some(&one.location) == is_named.as_ref()) {
+        beside.extend(related(facts, maker, &place, "the new one is made here"));
+    }
     let telling = Telling {
         message: format!("{bytes} of the pass before live on through this one"),
         help: super::HELP.to_owned(),
         label: label.to_owned(),
-        related: related.into_iter().collect(),
+        related: beside,
         evidence: vec![
             measure(
                 "held",
@@ -94,15 +106,24 @@ fn tell(facts: &Facts, replaced: &[Replaced], worth: &Worth) -> Finding {
     telling.told(facts, &super::OverlappingIterations::META, worth)
 }
 
-/// The stack under which most bytes are let go of at a line of the user's.
-fn freeing_stack(facts: &Facts, replaced: &[Replaced]) -> Option<StackId> {
-    let mut lines: BTreeMap<FrameId, (Bytes, StackId)> = BTreeMap::new();
+/// A line of the user's under which old values are let go of.
+struct FreeingLine {
+    line: FrameId,
+    bytes: Bytes,
+    stack: StackId,
+}
+
+/// The lines under which the old values go, that of most bytes first.
+fn freeing_lines(facts: &Facts, replaced: &[Replaced]) -> Vec<FreeingLine> {
+    let mut lines: BTreeMap<FrameId, FreeingLine> = BTreeMap::new();
     for one in replaced.iter().filter(|_| facts.timeline.frees_have_stacks()) {
         let stack = facts.trace.event(one.freed).and_then(|event| event.stack);
         if let Some((stack, line)) = stack.and_then(|stack| Some((stack, facts.site(stack)?))) {
-            lines.entry(line).or_insert((Bytes::ZERO, stack)).0 += facts.bytes(&[one.old]);
+            let fresh = FreeingLine { line, bytes: Bytes::ZERO, stack };
+            lines.entry(line).or_insert(fresh).bytes += facts.bytes(&[one.old]);
         }
     }
-    let most = lines.into_iter().max_by_key(|(line, (bytes, _))| (*bytes, std::cmp::Reverse(*line)));
-    most.map(|(_, (_, stack))| stack)
+    let mut lines: Vec<FreeingLine> = lines.into_values().collect();
+    lines.sort_by_key(|one| (Reverse(one.bytes), one.line));
+    lines
 }
