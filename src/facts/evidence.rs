@@ -12,6 +12,7 @@
 use rustc_hash::FxHashSet;
 
 use crate::facts::kind::{Kind, Lost};
+use crate::facts::older_gradients::OlderGradients;
 use crate::facts::updates;
 use crate::finding::{Absent, Hidden, Silence};
 use crate::frames::Frames;
@@ -271,13 +272,19 @@ impl Recorded<'_> {
         if left_behind { Err(Hidden::FirstIteration) } else { Ok(()) }
     }
 
-    /// A backward pass and a step that follows show whether parameters had gradients before; else the first iteration and one more
-    /// show whether they are cleared.
+    /// A backward pass and a step that follows show whether parameters had gradients before, where that is so of all or of none; else
+    /// the first iteration and one more show whether they are cleared.
     fn gradients(&self, trace: &DeviceTrace) -> Result<(), Hidden> {
         let last = self.program.steps.last().map_or(0, |step| step.start.position());
         let mut before = self.program.phases.iter().zip(&trace.events).take(last);
         if before.any(|(phase, event)| *phase == Phase::Backward && event.action == Action::Alloc) {
-            return Ok(());
+            let first = self.first_iteration(trace);
+            let older = || OlderGradients::of(self.timeline, self.program, self.roles);
+            return if first.is_err() && older().is_ambiguous(!self.program.zero_grads.is_empty()) {
+                first
+            } else {
+                Ok(())
+            };
         }
         self.iterations()?;
         self.first_iteration(trace)

@@ -15,6 +15,7 @@ mod kind;
 mod makers;
 mod module_calls;
 mod occupants;
+mod older_gradients;
 mod peer;
 mod pending;
 mod pinned;
@@ -45,6 +46,7 @@ pub use kept_graphs::KeptGraph;
 pub use kind::{Kind, Lost};
 pub use makers::Maker;
 pub use module_calls::ModuleCall;
+pub use older_gradients::OlderGradients;
 pub use peer::Peer;
 pub use pending::Pending;
 pub use pinned::PinnedSegment;
@@ -121,6 +123,7 @@ pub struct Facts<'a> {
     unused_graphs: OnceLock<Vec<UnusedGraph>>,
     trials: OnceLock<Option<Trials>>,
     updates: OnceLock<Vec<Step>>,
+    older_gradients: OnceLock<OlderGradients>,
 }
 
 impl<'a> Facts<'a> {
@@ -153,6 +156,7 @@ impl<'a> Facts<'a> {
             unused_graphs: OnceLock::new(),
             trials: OnceLock::new(),
             updates: OnceLock::new(),
+            older_gradients: OnceLock::new(),
         })
     }
 
@@ -169,6 +173,11 @@ impl<'a> Facts<'a> {
     /// When parameters are updated: the optimizer's steps, and where one leaves no mark, the stretches in which it must have run.
     pub fn updates(&self) -> &[Step] {
         self.updates.get_or_init(|| updates::updates(self))
+    }
+
+    /// What backward passes do to gradients of before the recording.
+    pub fn older_gradients(&self) -> &OlderGradients {
+        self.older_gradients.get_or_init(|| OlderGradients::of(self.timeline, self.program, self.roles))
     }
 
     /// The allocations of a role, oldest first.

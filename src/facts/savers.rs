@@ -1,7 +1,7 @@
 //! Which nodes of the autograd graph hold tensors, read off how their like were released.
 //!
 //! In: kept tensors; the frees' C++ frames. A block that a backward pass releases is freed by `SavedVariable::reset_data`
-//! under `ReluBackward0::release_variables`: that names the node that had saved it. A tensor that is never released has
+//! under `ReluBackward0::release_variables`, or under the node's destructor: that names the node that had saved it. A tensor that is never released has
 //! no such frames, but a tensor that the same place of the model made in another pass may have.
 
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ fn place<'a>(facts: &'a Facts, stack: StackId) -> &'a [FrameId] {
     python.get(python.len().saturating_sub(DEPTH)..).unwrap_or_default()
 }
 
-/// The node whose `release_variables` a stack runs: `ReluBackward0`.
+/// The node that a stack has let go of what it saved: `ReluBackward0`.
 fn node<'a>(facts: &'a Facts, stack: StackId) -> Option<&'a str> {
     let frames = facts.snapshot.stacks.get(stack);
     frames.iter().find_map(|frame| facts.frames.node(facts.snapshot, *frame))

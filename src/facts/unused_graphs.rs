@@ -302,6 +302,6 @@ impl Alike {
 /// (`torch/csrc/autograd/saved_variable.cpp`).
 fn drops_saved_tensor(facts: &Facts, stack: StackId) -> bool {
     let frames = facts.snapshot.stacks.get(stack);
-    let any = |sign| frames.iter().any(|frame| facts.frames.graph(*frame) == sign);
-    any(GraphSign::Releases) && !any(GraphSign::Engine)
+    let signs = || frames.iter().map(|frame| facts.frames.graph(*frame));
+    GraphSign::release(signs()) && !signs().any(|sign| sign == GraphSign::Engine)
 }

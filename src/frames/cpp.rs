@@ -38,11 +38,14 @@ const MEMORY: [(&str, MemorySign); 26] = [
 
 /// What the autograd graph does, and operators that enlarge a tensor or fill one with a value.
 #[rustfmt::skip]
-const GRAPH: [(&str, GraphSign); 16] = [
+const GRAPH: [(&str, GraphSign); 19] = [
     ("SavedVariable::reset_data", GraphSign::Releases),
     ("~SavedVariable", GraphSign::Releases),
     ("release_variables", GraphSign::Releases),
     ("AccumulateGrad", GraphSign::Accumulates),
+    ("Backward0::~", GraphSign::Destroys),
+    ("Backward1::~", GraphSign::Destroys),
+    ("Backward2::~", GraphSign::Destroys),
     ("torch::autograd::Engine", GraphSign::Engine),
     ("torch::autograd::Node::operator", GraphSign::Engine),
     ("at::_ops::zeros::", GraphSign::Blank),
@@ -66,10 +69,10 @@ fn first<S: Copy + Default>(rows: &[(&str, S)], name: &str) -> S {
     rows.iter().find(|(part, _)| name.contains(part)).map_or(S::default(), |(_, sign)| *sign)
 }
 
-/// The node of the autograd graph whose saved tensors a function lets go: `ReluBackward0`.
+/// The node of the autograd graph whose saved tensors a function lets go, or that dies: `ReluBackward0`.
 pub(super) fn node(name: &str) -> Option<&str> {
-    let (node, _) = name.split_once("::release_variables")?;
-    node.rsplit("::").next()
+    let (node, _) = name.split_once("::release_variables").or_else(|| name.split_once("::~"))?;
+    node.rsplit("::").next().filter(|node| node.contains("Backward"))
 }
 
 /// The operator of PyTorch that a function enters (`at::_ops::mm::call`: `mm`), or the node of the autograd graph that it runs

@@ -125,6 +125,8 @@ pub enum GraphSign {
     Engine,
     /// C++: a saved tensor is let go.
     Releases,
+    /// C++: a node of the graph dies, and what it holds with it: saved tensors, or, of a parameter's node, the parameter.
+    Destroys,
     /// C++: a gradient is added to the one that is there.
     Accumulates,
     /// `GradScaler` divides gradients by the scale and looks for infinities.
@@ -138,6 +140,17 @@ pub enum GraphSign {
     /// Nothing in particular.
     #[default]
     Nothing,
+}
+
+impl GraphSign {
+    /// Whether frames with these signs let go of a tensor that was saved for the backward pass. (PyTorch 2.13 inlines what tells so within
+    /// the destructor of a node.)
+    pub fn release(mut signs: impl Iterator<Item = GraphSign> + Clone) -> bool {
+        let mut dies = signs.clone();
+        signs.clone().any(|sign| sign == GraphSign::Releases)
+            || dies.any(|sign| sign == GraphSign::Destroys)
+                && !signs.any(|sign| sign == GraphSign::Accumulates)
+    }
 }
 
 /// What a Python function's bare name says, whoever wrote it.

@@ -126,7 +126,7 @@ impl TraitTable {
 
 fn graph(native: &[Meaning]) -> Graph {
     let any = |sign| native.iter().any(|one| one.graph == sign);
-    if any(GraphSign::Releases) {
+    if GraphSign::release(native.iter().map(|one| one.graph)) {
         Graph::Releases
     } else if any(GraphSign::Accumulates) {
         Graph::Accumulates

@@ -12,7 +12,7 @@ use crate::report::replayed;
 use crate::snapshot;
 use crate::source::SourceMap;
 use crate::timeline::Allocation;
-use crate::unit::{AllocationId, Bytes, EventIndex, Index};
+use crate::unit::{AllocationId, Bytes, EventIndex, Index, Micros};
 
 /// What a snapshot holds.
 #[derive(Serialize, JsonSchema)]
@@ -87,8 +87,10 @@ struct IterationStats {
     index: usize,
     start_event: usize,
     end_event: usize,
-    start_us: i64,
-    end_us: i64,
+    /// Null where the recording has no times (PyTorch 2.1 and before).
+    start_us: Option<i64>,
+    /// Null where the recording has no times.
+    end_us: Option<i64>,
     complete: bool,
     /// Null where the recording hides it.
     peak_requested_bytes: Option<u64>,
@@ -179,8 +181,8 @@ impl DeviceStats {
                     index,
                     start_event: iteration.start.position(),
                     end_event: iteration.end.position(),
-                    start_us: iteration.start_time.0,
-                    end_us: iteration.end_time.0,
+                    start_us: micros(iteration.start_time),
+                    end_us: micros(iteration.end_time),
                     complete: iteration.complete,
                     peak_requested_bytes: memory(index).map(|memory| memory.peak.get()),
                     resident_bytes: memory(index).map(|memory| memory.resident.get()),
@@ -234,6 +236,11 @@ impl<'a> Allocations<'a> {
 
     fn time(&self, event: Option<EventIndex>) -> Option<i64> {
         let trace = self.input.snapshot.devices.get(self.device.device.position())?;
-        Some(trace.event(event?)?.time.0)
+        micros(trace.event(event?)?.time)
     }
+}
+
+/// A moment; nothing where none was recorded, which reads as the beginning of all time.
+fn micros(time: Micros) -> Option<i64> {
+    (time > Micros(0)).then_some(time.0)
 }

@@ -1,18 +1,15 @@
 //! Gradients of before the recording that nothing in it clears.
 //!
-//! In: backward passes that a step follows. Out: a claim about what they add to. PyTorch's `AccumulateGrad` hands a new gradient
-//! over to a parameter that has none; to one that has, it adds the new gradient and drops it. So one pass is enough: where
-//! every tensor of a parameter's size that a backward pass makes dies in it, the parameters had gradients already. That these are
+//! In: backward passes that a step follows. Out: a claim about what they add to. One pass is enough: where every tensor of a parameter's size that a backward pass makes dies in it, the parameters had gradients already. That these are
 //! meant to be there cannot be excluded (the last of several micro-batches, zeroed in place by hand), so it is never sure.
 
 use std::collections::BTreeMap;
 
 use super::{Place, entered_before, step_line};
-use crate::facts::Facts;
+use crate::facts::{Facts, OlderGradients};
 use crate::finding::{Excuse, Finding, Severity, Value};
 use crate::lives::{Change, Changes};
-use crate::program::{Phase, Step};
-use crate::role::Role;
+use crate::program::Step;
 use crate::rules::claim::{Besides, Claim, Mending, Telling, Worth};
 use crate::rules::measure;
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, Index, count};
@@ -43,21 +40,13 @@ pub(super) fn claim<'f>(facts: &'f Facts<'f>) -> Option<Claim<'f>> {
 }
 
 fn older(facts: &Facts) -> Option<Older> {
-    let standing = standing(facts)?;
-    let steps = &facts.program.steps;
-    let mut added: BTreeMap<(Bytes, usize), Vec<AllocationId>> = BTreeMap::new();
-    for (id, one) in facts.timeline.iter().filter(|(_, one)| standing.contains_key(&one.bytes)) {
-        let Some(born) = one.alloc.filter(|event| facts.phase(*event) == Phase::Backward) else { continue };
-        let following = steps.partition_point(|step| step.start <= born);
-        let Some(step) = steps.get(following) else { continue };
-        if one.given_back().is_none_or(|event| event >= step.start) {
-            // A gradient that was handed over: the parameter had none.
-            return None;
-        }
-        added.entry((one.bytes, following)).or_default().push(id);
+    let OlderGradients { standing, dropped: added, handed_over } = facts.older_gradients();
+    if !handed_over.is_empty() {
+        return None;
     }
+    let steps = &facts.program.steps;
     let mut most: BTreeMap<Bytes, usize> = BTreeMap::new();
-    for ((bytes, _), ids) in &added {
+    for ((bytes, _), ids) in added {
         let many = most.entry(*bytes).or_default();
         *many = ids.len().max(*many);
     }
@@ -74,35 +63,6 @@ fn older(facts: &Facts) -> Option<Older> {
     let added = added.iter().flat_map(with_step).collect();
     // A single one is rather a library's workspace.
     (kept.len() >= 2).then_some(Older { kept, added })
-}
-
-/// By size, what is older than the recording and still there at its end, gradients first. Nothing where more of a size go than come
-/// and stay: those are cleared. (An optimizer that binds its state anew gives back as many as it makes.)
-fn standing(facts: &Facts) -> Option<BTreeMap<Bytes, Vec<AllocationId>>> {
-    let mut standing: BTreeMap<Bytes, Vec<AllocationId>> = BTreeMap::new();
-    let mut gone: BTreeMap<Bytes, usize> = BTreeMap::new();
-    for (id, one) in facts.timeline.older() {
-        match one.given_back() {
-            None => standing.entry(one.bytes).or_default().push(id),
-            Some(_) => *gone.entry(one.bytes).or_default() += 1,
-        }
-    }
-    for (_, one) in facts.timeline.iter().filter(|(_, one)| one.alloc.is_some() && one.given_back().is_none())
-    {
-        if let Some(left) = gone.get_mut(&one.bytes) {
-            *left = left.saturating_sub(1);
-        }
-    }
-    gone.retain(|_, left| *left > 0);
-    standing.retain(|bytes, blocks| blocks.len() >= 2 && !gone.contains_key(bytes));
-    for blocks in standing.values_mut() {
-        blocks.sort_by_key(|id| match facts.role(*id) {
-            Role::Gradient => 0,
-            Role::Parameter => 2,
-            _ => 1,
-        });
-    }
-    (!standing.is_empty()).then_some(standing)
 }
 
 fn tell(facts: &Facts, older: &Older, worth: &Worth) -> Finding {
@@ -123,7 +83,7 @@ fn tell(facts: &Facts, older: &Older, worth: &Worth) -> Finding {
             measure(
                 "tensors",
                 Value::Count(older.kept.len() as u64),
-                format!("{tensors} from the first event to the last"),
+                format!("{tensors} from the first event to the last step"),
             ),
             measure(
                 "added",
