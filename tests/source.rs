@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use memlint::finding::{Location, Seek};
-use memlint::source::{PathMap, SourceMap};
+use memlint::source::{PathMap, SourceFile, SourceMap};
 
 const TRAIN: &str = "import torch\n\n\ndef main():\n    model = build()\n    return model\n\n\nmain()\n";
 
@@ -136,6 +136,21 @@ fn deep_nesting_is_survived() {
         let first = Location { file: name.to_owned(), line: 1, function: "<module>".to_owned() };
         let file = sources.find(&first).unwrap().file;
         assert!(file.expression_at(1).is_some(), "{name}");
+    }
+}
+
+#[test]
+fn a_call_that_asks_for_the_state_alone_is_known() {
+    let alone = |text: &str| SourceFile::new("a.py".to_owned(), format!("{text}\n")).records_state_alone(1);
+    assert!(alone("torch.cuda.memory._record_memory_history('state')"));
+    assert!(alone("torch.cuda.memory._record_memory_history(stacks='python', enabled=\"state\")"));
+    for other in [
+        "record(True)",
+        "_record_memory_history(True)",
+        "_record_memory_history(enabled=mode)",
+        "x = 'state'",
+    ] {
+        assert!(!alone(other), "{other}");
     }
 }
 

@@ -13,9 +13,7 @@ use crate::unit::{Bytes, EventIndex, FrameId, Index, StackId};
 pub struct Release {
     /// The first of its events.
     pub event: EventIndex,
-    /// What went back.
-    pub freed: Bytes,
-    /// What was asked of the driver again before the next release, but no more than what went back.
+    /// What was asked of the driver again before the next release, but no more than what had gone back by then.
     pub regained: Bytes,
     /// The events that asked for it.
     pub requests: Vec<EventIndex>,
@@ -41,18 +39,19 @@ pub enum Cause {
 pub(super) fn releases(facts: &Facts) -> Vec<Release> {
     let mut releases: Vec<Release> = Vec::new();
     let mut stacks: Vec<Option<StackId>> = Vec::new();
+    // What went back and was not asked for again yet: what one part of an iteration gives back the same part of the next may need.
+    let mut gone = Bytes::ZERO;
     for (position, event) in facts.trace.events.iter().enumerate() {
         let Some(at) = EventIndex::at(position) else { break };
         match event.action {
             Action::SegmentFree | Action::SegmentUnmap => {
+                gone += event.size;
                 if let Some(open) = releases.last_mut().filter(|release| release.requests.is_empty()) {
-                    open.freed += event.size;
                     open.segments += 1;
                 } else {
                     stacks.clear();
                     releases.push(Release {
                         event: at,
-                        freed: event.size,
                         regained: Bytes::default(),
                         requests: Vec::new(),
                         segments: 1,
@@ -66,7 +65,9 @@ pub(super) fn releases(facts: &Facts) -> Vec<Release> {
                 if release.requests.is_empty() {
                     release.cause = cause(facts, &stacks, event.stack);
                 }
-                release.regained = release.freed.min(release.regained + event.size);
+                let again = gone.min(event.size);
+                gone -= again;
+                release.regained += again;
                 release.requests.push(at);
             }
             _ => {}

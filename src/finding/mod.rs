@@ -225,6 +225,8 @@ pub struct StackFrame {
 pub enum Excuse {
     /// The program fills gradients with zeros in place; that leaves no event.
     ZeroesInPlace,
+    /// The call that records asks for the state alone: nothing that was wanted is lost.
+    StateAlone,
 }
 
 /// A line of a recorded file.

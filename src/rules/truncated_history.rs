@@ -3,7 +3,7 @@
 use super::claim::{Besides, Claim, Mending, Place, Telling, Worth};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, Lost};
-use crate::finding::{Finding, Seek, Severity, Value};
+use crate::finding::{Excuse, Finding, Seek, Severity, Value};
 use crate::frames::Method;
 use crate::timeline::Agreement;
 use crate::unit::{Confidence, count};
@@ -92,7 +92,8 @@ fn tell(facts: &Facts, why: Lost, lost: usize, worth: &Worth) -> Finding {
             ),
         ],
     };
-    telling.told(facts, &TruncatedHistory::META, worth).seeking(seek(why))
+    let excuse = (why == Lost::OneEvent).then_some(Excuse::StateAlone);
+    telling.told(facts, &TruncatedHistory::META, worth).seeking(seek(why)).excused_by(excuse)
 }
 
 /// The outermost call whose allocations are in use.

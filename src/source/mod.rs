@@ -141,6 +141,12 @@ impl SourceFile {
         around().unwrap_or(false)
     }
 
+    /// Whether a call of `_record_memory_history` at a line asks for the state alone.
+    pub fn records_state_alone(&self, line: u32) -> bool {
+        let asks = || Some(self.syntax()?.records_state_alone(&self.line(line)?));
+        asks().unwrap_or(false)
+    }
+
     /// The line of the first call that may be the one which is sought.
     pub fn line_of_call(&self, seek: &Seek) -> Option<u32> {
         self.syntax()?.call_of(seek).map(|span| self.place(span.start).0)

@@ -42,16 +42,27 @@ fn move_to_call(finding: &mut Finding, sources: &SourceMap) {
 }
 
 fn weigh_excuse(finding: &mut Finding, sources: &SourceMap) {
-    let (Some(Excuse::ZeroesInPlace), Some(location)) = (finding.excuse, &finding.location) else { return };
-    let source = sources.find(location);
-    if source.is_some_and(|spot| spot.file.zeroes_gradients_around(spot.line)) {
+    let (Some(excuse), Some(location)) = (finding.excuse, &finding.location) else { return };
+    let Some(source) = sources.find(location) else { return };
+    let (is_so, name, text) = match excuse {
+        Excuse::ZeroesInPlace => (
+            source.file.zeroes_gradients_around(source.line),
+            "zeroes-in-place",
+            "this loop's source fills gradients with zeros in place, which no recording shows",
+        ),
+        Excuse::StateAlone => (
+            source.file.records_state_alone(source.line),
+            "state-alone",
+            "the source asks for the state alone, and so for no history",
+        ),
+    };
+    if is_so {
         finding.severity = Severity::Info;
         finding.confidence = Confidence::Low;
         finding.evidence.push(Measure {
-            name: "zeroes-in-place".into(),
+            name: name.into(),
             value: Value::Text("source".to_owned()),
-            text: "this loop's source fills gradients with zeros in place, which no recording shows"
-                .to_owned(),
+            text: text.to_owned(),
         });
     }
 }

@@ -152,6 +152,13 @@ impl Syntax {
         calls.found
     }
 
+    /// Whether a call of `_record_memory_history` that begins at a line has `"state"` for its first argument.
+    pub(super) fn records_state_alone(&self, line: &Range<usize>) -> bool {
+        let mut calls = StateCalls { line, found: false };
+        calls.visit_body(&self.body);
+        calls.found
+    }
+
     fn innermost(&self, line: &Range<usize>) -> Option<Code<'_>> {
         self.around(line).pop()
     }
@@ -327,6 +334,26 @@ impl<'a> Visitor<'a> for CallsOf<'_> {
             if self.found.is_none_or(|first| span.start < first.start) {
                 self.found = Some(span);
             }
+        }
+        visitor::walk_expr(self, expression);
+    }
+}
+
+/// Looks for calls that record the state alone.
+struct StateCalls<'l> {
+    line: &'l Range<usize>,
+    found: bool,
+}
+
+impl<'a> Visitor<'a> for StateCalls<'_> {
+    fn visit_expr(&mut self, expression: &'a Expr) {
+        if let Expr::Call(call) = expression
+            && called(call) == Some("_record_memory_history")
+            && self.line.contains(&Span::of(expression).start)
+        {
+            let enabled = call.arguments.find_argument_value("enabled", 0);
+            let text = enabled.and_then(|value| value.as_string_literal_expr());
+            self.found |= text.is_some_and(|text| text.value.to_str() == "state");
         }
         visitor::walk_expr(self, expression);
     }
