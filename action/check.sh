@@ -13,7 +13,8 @@ code=0
 # xargs splits and unquotes like a shell, but expands and runs nothing.
 if words="$(printf '%s\n' "$SNAPSHOTS" "$ARGUMENTS" | tr -d '\r' | xargs printf '%s\n' 2> "$errors")"; then
   mapfile -t arguments < <(printf '%s\n' "$words" | sed '/^$/d')
-  if [ -n "${BASE:-}" ]; then arguments+=(--against "$BASE"); fi
+  # What a baseline knows does not count; then a base to compare with is not wanted, and memlint takes one of them alone.
+  if [ -n "${BASE:-}" ] && ! grep -q '^--baseline' <<< "$words"; then arguments+=(--against "$BASE"); fi
   "$BINARY" check "${arguments[@]}" --output-format github \
     --output-file "sarif=$SARIF" --output-file "markdown=$summary" 2> "$errors" || code=$?
 else
