@@ -34,9 +34,9 @@ def read_report(command: Sequence[str], paths: Sequence[Union[str, os.PathLike[s
     done = subprocess.run(
         arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8", check=False
     )
-    if not done.stdout.strip():
+    said = json.loads(done.stdout) if done.stdout.strip() else {}
+    if not said or "error" in said:
         raise NoVerdict(done.stderr.strip() or f"memlint ended with status {done.returncode}")
-    said = json.loads(done.stdout)
     if said.get("schema") != SCHEMA:
         raise NoVerdict(f"the memlint at {memlint} writes {said.get('schema')}, and this package reads {SCHEMA}")
     return report.read(report.Report, said)
