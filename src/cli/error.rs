@@ -240,6 +240,15 @@ pub(super) enum CliError {
         /// The nearest name, or all of them.
         hint: String,
     },
+    /// A rule whose findings memlint writes no edits for.
+    #[error("there are no edits for `{name}`")]
+    #[diagnostic(help("{hint}"))]
+    NoEdits {
+        /// The rule.
+        name: String,
+        /// Those for which there may be.
+        hint: String,
+    },
     /// A snapshot that cannot be cut as asked.
     #[error("`{name}`: {error}")]
     #[diagnostic(forward(error))]

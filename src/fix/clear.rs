@@ -105,6 +105,9 @@ pub(super) fn late(case: &Case<'_>) -> Result<Draft, Reason> {
     if words.contains('\n') {
         return Err("the call of `zero_grad` has several lines".to_owned());
     }
+    if let Some(reader) = reads_gradients_after(step) {
+        return Err(format!("`{reader}` stands behind the step and may look at the gradients"));
+    }
     let own = case.place.innermost().ok_or("no statement stands at the line")?;
     let edits: Vec<Edit> = vec![
         case.script.remove(clearing, own.block.len() == 1)?,
@@ -116,6 +119,16 @@ pub(super) fn late(case: &Case<'_>) -> Result<Draft, Reason> {
         why: "the step is the last to use the gradients, and nothing looks at them between it and the next backward pass",
         edits,
     })
+}
+
+/// A function behind the step, in its block, that by its name works with gradients: their norm is logged there, or they are clipped too
+/// late.
+fn reads_gradients_after(step: Step<'_>) -> Option<&str> {
+    let behind = step.block.get(step.index + 1..)?;
+    let calls = tree::calls(behind).into_iter().filter_map(callee);
+    calls
+        .into_iter()
+        .find(|name| name.contains("grad_norm") || name.ends_with("grads") || name.ends_with("gradients"))
 }
 
 /// The one step that follows, in the function of the clearing or in the one that calls it.

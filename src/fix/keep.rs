@@ -72,6 +72,9 @@ pub(super) fn tensors(case: &Case<'_>) -> Result<Draft, Reason> {
         if keeping.sums {
             return Err(format!("`{words}` is a sum, which does not grow"));
         }
+        if let Some(other) = beside(case, keeping.value, derived) {
+            return Err(format!("`{other}` is kept beside it, and would stay on the device"));
+        }
         is_tensor(case, place, keeping.value, derived, Kept::Memory)?;
         edits.extend(without(case, keeping.value, (derived, Kept::Memory), ".detach().cpu()"));
     }
@@ -94,6 +97,19 @@ pub(super) fn tensors(case: &Case<'_>) -> Result<Draft, Reason> {
         why: "what is kept lies on the CPU then: whatever works with it has to expect that, and each copy waits for the device",
         edits,
     })
+}
+
+/// What else stands in a tuple or a dictionary that is kept, and may be a tensor of the device: whatever works with both would find
+/// them apart.
+fn beside<'a>(case: &Case<'a>, value: &Expr, derived: &BTreeSet<String>) -> Option<&'a str> {
+    let parts: Vec<&Expr> = match value {
+        Expr::Tuple(of) => of.elts.iter().collect(),
+        Expr::List(of) => of.elts.iter().collect(),
+        Expr::Dict(of) => of.items.iter().map(|one| &one.value).collect(),
+        _ => return None,
+    };
+    let other = |part: &&&Expr| !part.is_literal_expr() && !mentions(part, derived, Kept::Memory);
+    parts.iter().find(other).map(|part| case.script.words(*part))
 }
 
 type AllKept<'a> = Vec<(Place<'a>, Keeping<'a>, BTreeSet<String>)>;

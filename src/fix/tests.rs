@@ -125,6 +125,8 @@ fn clearing_moves_behind_the_step_that_always_follows() {
         ("    other.backward()\n", "    opt.step()\n"),
         ("    print(w.grad)\n", "    opt.step()\n"),
         ("", "    train(opt)\n"),
+        ("", "    opt.step()\n    norm = clip_grad_norm_(model.parameters(), 1e9)\n"),
+        ("", "    opt.step()\n    log_grads(model)\n"),
     ] {
         refused("late-zero-grad", &text(between, step));
     }

@@ -57,7 +57,7 @@ fn safe_edits_are_taken_unasked_and_others_told() {
     assert!(!stdout(&only).contains("no_grad") && stdout(&only).contains(".cpu()"));
     let none = fix(&place, &["--only", "oom"]);
     assert_eq!(none.status.code(), Some(2));
-    assert!(stderr(&none).contains("there is no rule `oom`"), "{}", stderr(&none));
+    assert!(stderr(&none).contains("there are no edits for `oom`"), "{}", stderr(&none));
 }
 
 #[test]

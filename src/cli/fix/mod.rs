@@ -18,13 +18,20 @@ use super::{print, terminal};
 use crate::engine::{Report, Why};
 use crate::fix::{self, Patch};
 use crate::report::fix as report;
+use crate::rules::metas;
 use crate::source::SourceMap;
 
 pub(super) fn run(arguments: &Fix, matches: &ArgMatches, color: Color) -> Result<ExitCode, CliError> {
     for name in &arguments.only {
         if !fix::RULES.contains(&name.as_str()) {
             let hint = format!("there may be edits for {}", fix::RULES.join(", "));
-            return Err(CliError::UnknownRule { name: name.clone(), hint });
+            let name = name.clone();
+            let is_rule = metas().any(|meta| meta.name == name);
+            return Err(if is_rule {
+                CliError::NoEdits { name, hint }
+            } else {
+                CliError::UnknownRule { name, hint }
+            });
         }
     }
     let (found, sources) = analyse(&arguments.judged, (&[], false, true), matches)?;
