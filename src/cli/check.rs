@@ -52,7 +52,7 @@ pub(super) fn analyse(
     outputs::permit_beside(written, &settings)?;
     let known = judged.known.read(&settings)?;
     let Expansion { sources, mut left_out } = found?;
-    let plan = plan(&settings, draws.then_some(sources.len()));
+    let plan = plan(&settings, draws.then_some(sources.len())).of_ranks(judged.ranks);
     if plan.is_empty() && judged.known.against.is_none() {
         return Err(CliError::NoBase);
     }

@@ -27,7 +27,7 @@ use crate::unit::natural;
 const ENDING: &str = "memlint";
 
 pub(super) fn run(arguments: &Conclude, matches: &ArgMatches, color: Color) -> Result<ExitCode, CliError> {
-    let Conclude { paths, known, configuring, sources, max_bytes, reporting } = arguments;
+    let Conclude { paths, ranks, known, configuring, sources, max_bytes, reporting } = arguments;
     let found = files(paths);
     let read = Read { paths, known, configuring };
     outputs::permit(&read, &reporting.written(), found.as_ref().ok())?;
@@ -37,7 +37,7 @@ pub(super) fn run(arguments: &Conclude, matches: &ArgMatches, color: Color) -> R
     let settings = configuring.settings(sources, &known.naming, matches)?;
     outputs::permit_beside(&reporting.written(), &settings)?;
     let known = known.read(&settings)?;
-    let plan = Plan::of(&settings);
+    let plan = Plan::of(&settings).of_ranks(*ranks);
     let parts = parts(&found?.sources, max_bytes.get(), &plan)?;
     if reporting.draws() {
         permit_page(&parts)?;

@@ -8,6 +8,9 @@ use clap::Command;
 /// What is put before the path.
 const CHECK: &str = "check";
 
+/// What says nothing of a command.
+const GENERAL: [&str; 5] = [COLOR, "--help", "-h", "--version", "-V"];
+
 /// The one option that may stand before the command and takes a value.
 const COLOR: &str = "--color";
 
@@ -23,17 +26,27 @@ pub(super) fn spelt_out(arguments: impl Iterator<Item = OsString>, memlint: &Com
         }
         at += if argument == COLOR { 2 } else { 1 };
     }
-    if arguments.get(at).is_some_and(|first| !is_command(first, memlint) && looks_like_a_path(first)) {
-        // Before the options that are the command's own: `memlint -v run.pickle`.
-        let general =
-            |argument: &OsString| argument == COLOR || argument.as_encoded_bytes().starts_with(b"--color=");
-        let own = (1..at).find(|&place| {
-            let valued = place > 1 && arguments.get(place - 1).is_some_and(|before| before == COLOR);
-            !valued && !arguments.get(place).is_some_and(general)
-        });
-        arguments.insert(own.unwrap_or(at), CHECK.into());
+    // Before the options that are the command's own: `memlint -v run.pickle`, `memlint -v check run.pickle`.
+    let own = (1..at).find(|&place| is_own(&arguments, place)).unwrap_or(at);
+    match arguments.get(at) {
+        Some(first) if is_command(first, memlint) => {
+            if let Some(options) = arguments.get_mut(own..=at) {
+                options.rotate_right(1);
+            }
+        }
+        Some(first) if looks_like_a_path(first) => arguments.insert(own, CHECK.into()),
+        _ => {}
     }
     arguments
+}
+
+/// Whether an option before the command is the command's: neither general nor the value of one that is.
+fn is_own(arguments: &[OsString], place: usize) -> bool {
+    let is_general = |option: &OsString| {
+        GENERAL.iter().any(|one| option == one) || option.as_encoded_bytes().starts_with(b"--color=")
+    };
+    let is_value = arguments.get(place.saturating_sub(1)).is_some_and(|before| before == COLOR);
+    !is_value && arguments.get(place).is_some_and(|option| !is_general(option))
 }
 
 fn is_command(argument: &OsStr, memlint: &Command) -> bool {
@@ -67,6 +80,7 @@ mod tests {
             ("memlint --color never out/*", "memlint --color never check out/*"),
             ("memlint --color=never src", "memlint --color=never check src"),
             ("memlint -v run.pickle", "memlint check -v run.pickle"),
+            ("memlint -v check run.pickle", "memlint check -v run.pickle"),
             ("memlint --color never -q run.pickle", "memlint --color never check -q run.pickle"),
         ] {
             assert_eq!(spelt(line), meant);

@@ -8,14 +8,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Recording;
-use crate::finding::{Finding, Impact, Measure, Value};
+use crate::finding::{Finding, Impact, Measure, Severity, Value};
 use crate::unit::{Bytes, DeviceIndex, grouped};
 use crate::verdict::USUAL_DEVICE;
 
 /// Adds to every finding that grows in which iteration a device of this capacity is full.
 pub(super) fn forecast(findings: &mut [Finding], recordings: &[Recording], named: Option<Bytes>) {
     let mut growth: BTreeMap<(usize, DeviceIndex), Bytes> = BTreeMap::new();
-    for finding in findings.iter() {
+    // A note often tells of tensors that a graver finding tells of, too, and must not hasten the date.
+    let is_grave = |one: &Finding| one.severity > Severity::Info;
+    let any_grave = findings.iter().any(|one| is_grave(one) && growing(one).is_some());
+    for finding in findings.iter().filter(|one| is_grave(one) || !any_grave) {
         let elsewhere = finding.also.iter().filter_map(|one| grows(one.input, one.device, &one.impact));
         for (place, each) in growing(finding).into_iter().chain(elsewhere) {
             *growth.entry(place).or_default() += each;
@@ -66,7 +69,7 @@ fn grows(
 mod tests {
     use super::*;
     use crate::engine::RecordedDevice;
-    use crate::finding::{Group, Impact, Severity};
+    use crate::finding::{Group, Impact};
     use crate::unit::Index;
 
     #[test]
@@ -88,6 +91,10 @@ mod tests {
         assert_eq!(last(&findings[0]), Some(Value::Count(315)));
         assert_eq!(last(&findings[1]), Some(Value::Count(315)));
         assert_eq!(last(&findings[2]), None);
+        // What a note says again does not fill it sooner.
+        let mut findings = [grows(256), Finding { severity: Severity::Info, ..grows(256) }];
+        forecast(&mut findings, &recordings, Some(Bytes::GIB.times(80)));
+        assert_eq!(last(&findings[0]), Some(Value::Count(315)));
         // Where memory ran out, a size that nobody named says nothing.
         let failed =
             Finding { device: Some(device), ..Finding::of(FAILED, Group::Allocator, Severity::Error) };

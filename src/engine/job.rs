@@ -4,6 +4,7 @@
 //! seem to be missing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 
 use super::{Recording, Unread};
 use crate::facts::Peer;
@@ -72,9 +73,14 @@ fn peer(input: usize, rank: u32, recording: &Recording) -> Option<Peer> {
     })
 }
 
-/// Says which ranks of each job have no snapshot although ranks before and after them have one: a process that died, or a
-/// file that was not copied, passes no judgement. Where more are missing than there are, somebody chose a few.
-pub(super) fn missing_ranks(recordings: &[&Recording], unread: &[Unread]) -> Vec<Notice> {
+/// Says which ranks of each job have no snapshot although ranks before and after them have one, or although the job has so many: a
+/// process that died, or a file that was not copied, passes no judgement. Where nobody says how many there are and more are missing than
+/// there are, somebody chose a few.
+pub(super) fn missing_ranks(
+    recordings: &[&Recording],
+    unread: &[Unread],
+    expected: Option<NonZeroU32>,
+) -> Vec<Notice> {
     let mut jobs: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
     let read = recordings.iter().map(|one| (one.job.as_deref(), one.rank));
     let unread = unread.iter().map(|one| (one.job.as_deref(), one.rank));
@@ -83,9 +89,25 @@ pub(super) fn missing_ranks(recordings: &[&Recording], unread: &[Unread]) -> Vec
             jobs.entry(job).or_default().insert(rank);
         }
     }
-    jobs.into_iter().filter_map(|(job, ranks)| missing(job, &ranks)).collect()
+    match expected {
+        Some(expected) if jobs.is_empty() => {
+            let ranks: Vec<u32> = (0..expected.get()).collect();
+            vec![without_snapshot(&ranks, "that tells its rank by its name")]
+        }
+        Some(expected) => jobs.iter().filter_map(|(job, ranks)| short_of(job, ranks, expected)).collect(),
+        None => jobs.iter().filter_map(|(job, ranks)| missing(job, ranks)).collect(),
+    }
 }
 
+/// The ranks that a job of so many lacks.
+fn short_of(job: &str, ranks: &BTreeSet<u32>, expected: NonZeroU32) -> Option<Notice> {
+    let absent: Vec<u32> = (0..expected.get()).filter(|rank| !ranks.contains(rank)).collect();
+    let held = count(ranks.len(), "rank");
+    (!absent.is_empty())
+        .then(|| without_snapshot(&absent, &format!("in `{job}`, which holds {held} of {expected}")))
+}
+
+/// The ranks that are missing between others.
 fn missing(job: &str, ranks: &BTreeSet<u32>) -> Option<Notice> {
     let (first, last) = (*ranks.first()?, *ranks.last()?);
     let span = (last - first) as usize + 1;
@@ -128,7 +150,7 @@ mod tests {
 
     fn notices(ranks: &[u32]) -> Vec<String> {
         let recordings = recordings(ranks);
-        missing_ranks(&recordings.iter().collect::<Vec<_>>(), &[])
+        missing_ranks(&recordings.iter().collect::<Vec<_>>(), &[], None)
             .into_iter()
             .map(|notice| notice.message)
             .collect()

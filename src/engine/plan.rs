@@ -1,6 +1,7 @@
 //! What is asked of every device.
 
 use std::borrow::Cow;
+use std::num::NonZeroU32;
 
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -22,6 +23,8 @@ pub struct Plan<'a> {
     pub(super) materiality: Materiality,
     /// How much of each device is to be drawn, where it is.
     pub(super) drawn: Option<Room>,
+    /// How many ranks a job has, where somebody said so.
+    pub(super) ranks: Option<NonZeroU32>,
     selection: Option<&'a Selection>,
 }
 
@@ -34,6 +37,7 @@ impl<'a> Plan<'a> {
             capacity: None,
             materiality: Materiality::default(),
             drawn: None,
+            ranks: None,
             selection: None,
         }
     }
@@ -50,6 +54,12 @@ impl<'a> Plan<'a> {
         Plan { drawn: Some(room), ..self }
     }
 
+    /// The same, where a job has so many ranks.
+    #[must_use]
+    pub fn of_ranks(self, ranks: Option<NonZeroU32>) -> Plan<'a> {
+        Plan { ranks, ..self }
+    }
+
     /// What the settings select, at the levels that they choose.
     pub fn of(settings: &'a Settings) -> Plan<'a> {
         let selection = &settings.selection;
@@ -61,6 +71,7 @@ impl<'a> Plan<'a> {
             capacity: settings.device_memory.as_ref().map(|memory| memory.value),
             materiality: settings.materiality.table().clone(),
             drawn: None,
+            ranks: None,
             selection: Some(selection),
         }
     }

@@ -107,7 +107,11 @@ fn made(facts: &Facts) -> Vec<Made> {
         let freed = one.given_back();
         let is_forward = matches!(facts.phase(born), Phase::Forward | Phase::Evaluation);
         let role = facts.role(id);
-        let lasting = matches!(role, Role::Parameter | Role::Buffer | Role::Gradient | Role::OptimizerState);
+        // What the model keeps, and what a library keeps for itself.
+        let lasting = matches!(
+            role,
+            Role::Parameter | Role::Buffer | Role::Gradient | Role::OptimizerState | Role::Workspace
+        );
         is_forward.then(|| Made {
             id,
             bytes: one.bytes.get(),

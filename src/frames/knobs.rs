@@ -93,7 +93,7 @@ const KNOBS: &[Knob] = &[
         rules: LEAK,
         modules: "lightning/pytorch/*",
         names: &["validation_step", "test_step"],
-        help: "empty what the step keeps when its epoch ends: self.outputs.clear() in on_validation_epoch_end(), or log it: self.log(...)",
+        help: "empty what the step keeps when its epoch ends, with .clear() in on_validation_epoch_end(); what is only shown is logged: self.log(...)",
         source: ("lightning 2.6, core/hooks.py", Some("ho-lightning-valouts")),
     },
     Knob {

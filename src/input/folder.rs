@@ -62,8 +62,12 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Endings of what files are packed with, whether memlint unpacks it or not: what it cannot unpack is not to be passed over.
-const PACKED: [&str; 11] = ["7z", "br", "bz2", "gz", "lz4", "lzma", "tar", "tgz", "xz", "zip", "zst"];
+/// Endings of what files are packed with, whether memlint unpacks it or not, and of what was not written to its end: it is not to be
+/// passed over.
+const WRAPPED: [&str; 14] =
+    ["7z", "br", "bz2", "gz", "lz4", "lzma", "part", "partial", "tar", "tgz", "tmp", "xz", "zip", "zst"];
+/// Endings of pickles.
+const PICKLED: [&str; 2] = ["pickle", "pkl"];
 
 /// The files of a folder and its subfolders that begin like snapshots, or are named like them or, but for numbers, like one beside
 /// them; by path. A file of such a name that holds none (a rank that died while it wrote) is not passed over: reading it says what is
@@ -212,23 +216,30 @@ fn in_order(one: &Path, other: &Path) -> Ordering {
 
 /// Whether a path ends like a pickle's, compressed or not.
 fn is_named_like_a_snapshot(path: &Path) -> bool {
-    ends_in(&unpacked(path), &["pickle", "pkl"])
+    ends_in(&unwrapped(path), &PICKLED)
 }
 
-/// A path without the ending of what it is packed with.
-fn unpacked(path: &Path) -> PathBuf {
-    if ends_in(path, &PACKED) { path.with_extension("") } else { path.to_owned() }
+/// A path without the endings of what it is packed with.
+fn unwrapped(path: &Path) -> PathBuf {
+    let mut plain = path.to_owned();
+    while ends_in(&plain, &WRAPPED) {
+        plain.set_extension("");
+    }
+    plain
 }
 
 fn ends_in(path: &Path, endings: &[&str]) -> bool {
     path.extension().is_some_and(|ending| endings.iter().any(|one| ending.eq_ignore_ascii_case(one)))
 }
 
-/// What names of one job's snapshots have in common: folder and name, with a sign in place of each number. Nothing for a name without
-/// numbers.
+/// What names of one job's snapshots have in common: folder and name, with a sign in place of each number, whatever they are packed
+/// with. Nothing for a name without numbers.
 fn shape(path: &Path) -> Option<(PathBuf, String)> {
-    let unpacked = unpacked(path);
-    let name = unpacked.file_name()?.to_str()?;
+    let mut plain = unwrapped(path);
+    if ends_in(&plain, &PICKLED) {
+        plain.set_extension("");
+    }
+    let name = plain.file_name()?.to_str()?;
     let mut shape = String::new();
     for sign in name.chars() {
         match sign {
@@ -254,7 +265,7 @@ mod tests {
     fn endings_tell_snapshots_whatever_is_inside() {
         let named = |name: &str| is_named_like_a_snapshot(Path::new(name));
         assert!(named("rank1.pickle") && named("a/rank1.pkl.zst") && named("RANK0.PICKLE.GZ"));
-        assert!(named("rank1.pickle.bz2"));
+        assert!(named("rank1.pickle.bz2") && named("rank1.pickle.zst.tmp"));
         assert!(!named("train.py") && !named("notes.gz") && !named("pickle"));
     }
 
@@ -266,6 +277,7 @@ mod tests {
         };
         assert!(alike("out/rank1.memory", "out/rank12.memory.bz2"));
         assert!(alike("rank1_step20", "rank0_step5"));
+        assert!(alike("rank1.pickle.zst", "rank3") && alike("rank1.pickle", "rank3.tar.gz"));
         assert!(!alike("out/rank1.memory", "other/rank2.memory"));
         assert!(!alike("rank1.memory", "rank1.json"));
         assert!(!alike("memory", "memory"), "without a number it is no one of several");

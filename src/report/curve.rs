@@ -57,7 +57,8 @@ fn cell(steps: u128, look: &Look) -> char {
         (7, true) => '▇',
         (_, true) => '█',
         (1..4, false) => '.',
-        (4..8, false) => ':',
+        // Not `:`, two of which begin a command of GitHub's.
+        (4..8, false) => '=',
         (_, false) => '#',
     }
 }

@@ -24,6 +24,11 @@ fn check(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), format!("{}{}", stdout(&output), stderr(&output)))
 }
 
+/// The same without breaks of lines.
+fn unwrapped(said: &str) -> String {
+    said.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 #[test]
 fn a_rank_that_the_base_has_alone_is_missed() {
     let folder = folder("asked-base");
@@ -50,6 +55,7 @@ fn a_file_that_is_named_like_the_others_is_read_whatever_is_in_it() {
     assert!(said.contains("no findings in 2 snapshots"), "{said}");
     for (name, content) in [
         ("rank2.memory", &b""[..]),
+        ("rank2.memory.tmp", b""),
         ("rank2.memory.bz2", b"BZh91AY&SY"),
         ("other.pickle.7z", b"7z\xbc\xaf\x27\x1c"),
     ] {
@@ -60,6 +66,30 @@ fn a_file_that_is_named_like_the_others_is_read_whatever_is_in_it() {
         assert!(said.contains("1 of 3 files could not be read") && said.contains(name), "{said}");
         fs::remove_file(path).unwrap();
     }
+}
+
+#[test]
+fn a_job_of_so_many_ranks_misses_its_last() {
+    let folder = folder("asked-ranks");
+    place(&folder, &["out/rank0.pickle", "out/rank1.pickle", "run.pickle"]);
+    assert_eq!(check(&folder, &["out", "--strict", "--ranks", "2"]).0, Some(0));
+    let (status, said) = check(&folder, &["out", "--strict", "--ranks", "4"]);
+    assert_eq!(status, Some(2), "{said}");
+    assert!(
+        said.contains("ranks 2, 3 have no snapshot in") && unwrapped(&said).contains("2 ranks of 4"),
+        "{said}"
+    );
+    let (_, said) = check(&folder, &["run.pickle", "--ranks", "2"]);
+    assert!(
+        unwrapped(&said).contains("ranks 0, 1 have no snapshot that tells its rank by its name"),
+        "{said}"
+    );
+    for rank in ["0", "1"] {
+        let (snapshot, part) = (format!("out/rank{rank}.pickle"), format!("rank{rank}.memlint"));
+        assert_eq!(memlint_in(&folder, &["examine", &snapshot, "-o", &part]).status.code(), Some(0));
+    }
+    let conclude = |ranks: &str| memlint_in(&folder, &["conclude", ".", "--ranks", ranks]).status.code();
+    assert_eq!((conclude("2"), conclude("3")), (Some(0), Some(2)));
 }
 
 #[test]

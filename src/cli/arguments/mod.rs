@@ -6,7 +6,7 @@ mod parts;
 mod reading;
 mod record;
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -189,6 +189,11 @@ pub(super) struct Judged {
     /// input.
     #[arg(required = true, value_name = "PATH")]
     pub(super) paths: Vec<PathBuf>,
+
+    /// How many ranks the job has: that one of 0 to N-1 has no snapshot is told, and with `--strict` no verdict. Without it only
+    /// gaps between ranks are seen.
+    #[arg(long, value_name = "N")]
+    pub(super) ranks: Option<NonZeroU32>,
 
     /// How many snapshots to read at a time; memory grows with it, but the report stays the same. Large snapshots wait for
     /// one another [default: one a processor core].

@@ -1,6 +1,6 @@
 //! One input at a time, and all of them together.
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -48,6 +48,10 @@ pub(in crate::cli) struct Conclude {
     /// 'out/*.memlint'.
     #[arg(required = true, value_name = "PART")]
     pub(in crate::cli) paths: Vec<PathBuf>,
+
+    /// How many ranks the job has: that one of 0 to N-1 has no part is no verdict. Without it only gaps between ranks are seen.
+    #[arg(long, value_name = "N")]
+    pub(in crate::cli) ranks: Option<NonZeroU32>,
 
     #[command(flatten)]
     pub(in crate::cli) known: Known,

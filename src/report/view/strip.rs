@@ -83,10 +83,13 @@ impl<'a> Strip<'a> {
             })
         };
         let grouping = Grouping::Calls;
+        let mut cards: Vec<Card> = picture.guilty.iter().filter_map(card).collect();
+        // The gravest first, as the report has them.
+        cards.sort_by_key(|card| Reverse(card.severity));
         let mut strip = Strip {
             name: shown_name(&recording.name),
             summary: within(&root, &shown_line(&closing::iterations(recording, device, sources))),
-            cards: picture.guilty.iter().filter_map(card).collect(),
+            cards,
             cursor: 0,
             window: Window::whole(picture.bins.len()),
             grouping,
