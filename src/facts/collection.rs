@@ -11,13 +11,15 @@
 
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashMap;
+
 use crate::facts::Facts;
 use crate::frames::PhaseSign;
 use crate::lives::growth::{Growth, Stay, judge};
 use crate::program::{LoopRun, Phase};
 use crate::role::Role;
 use crate::threshold::Threshold;
-use crate::unit::{AllocationId, EventIndex, FrameId, Index, StackId};
+use crate::unit::{AllocationId, EventIndex, FrameId, FunctionId, Index, StackId};
 
 /// The largest share of what a turn's model allocates that may stay. Outputs of models measure 0.01 to 0.2 in the
 /// corpus; copies of weights 1.
@@ -50,7 +52,8 @@ pub struct CollectedAt {
     pub site: FrameId,
     /// How they pile up, in bytes a turn.
     pub growth: Growth,
-    /// The tensors, oldest first, each with the last event of its turn.
+    /// The tensors, oldest first, each with the event with which it would go if nothing collected it: the last with which its
+    /// function lets go of anything in the same turn, or the last of the turn.
     pub tensors: Vec<(AllocationId, EventIndex)>,
 }
 
@@ -131,6 +134,8 @@ fn made(facts: &Facts) -> Vec<Made> {
 struct Kept<'a> {
     made: &'a Made,
     turn: usize,
+    /// The position of the event with which it would have gone.
+    due: usize,
 }
 
 /// What one run of a loop collects; `None` if that is nothing.
@@ -142,14 +147,18 @@ fn collected(facts: &Facts, made: &[Made], run: &LoopRun) -> Option<Collected> {
         let (from, to) = (from.position(), run.end_of(turn).position());
         let until = run.end_of((turn + 2).min(turns - 1)).position();
         let begin = made.partition_point(|one| one.born < from);
-        for one in made.iter().skip(begin).take_while(|one| one.born < to) {
+        let turns_own = || made.iter().skip(begin).take_while(|one| one.born < to);
+        let due = last_let_go(facts, turns_own().filter(|one| one.dies < to));
+        for one in turns_own() {
             all += one.bytes;
             if one.dies < until || !one.keeps || is_inside_forward(facts, one.stack, run.frame) {
                 continue;
             }
             stays += one.bytes;
             if let Some(site) = facts.site(one.stack) {
-                sites.entry(site).or_default().push(Kept { made: one, turn });
+                let due = facts.frames.function(site).and_then(|function| due.get(&function).copied());
+                let due = due.filter(|due| *due > one.born).unwrap_or(to.saturating_sub(1));
+                sites.entry(site).or_default().push(Kept { made: one, turn, due });
             }
         }
     }
@@ -159,6 +168,18 @@ fn collected(facts: &Facts, made: &[Made], run: &LoopRun) -> Option<Collected> {
     let sites: Vec<CollectedAt> =
         sites.into_iter().filter_map(|(site, kept)| collected_at(run, site, &kept)).collect();
     (!sites.is_empty()).then_some(Collected { turns, sites })
+}
+
+/// With which event each function lets go of the last of what it made.
+fn last_let_go<'m>(facts: &Facts, gone: impl Iterator<Item = &'m Made>) -> FxHashMap<FunctionId, usize> {
+    let mut last: FxHashMap<FunctionId, usize> = FxHashMap::default();
+    for one in gone {
+        if let Some(function) = facts.site(one.stack).and_then(|site| facts.frames.function(site)) {
+            let at = last.entry(function).or_default();
+            *at = (*at).max(one.dies);
+        }
+    }
+    last
 }
 
 /// What one line leaves behind over a run's turns; `None` where that does not pile up, or a backward pass lets go of it.
@@ -178,8 +199,7 @@ fn collected_at(run: &LoopRun, site: FrameId, kept: &[Kept]) -> Option<Collected
         weight: 1.0,
     };
     let growth = judge(&kept.iter().map(stay).collect::<Vec<_>>(), turns)?;
-    let last_event = |turn: usize| EventIndex::at(run.end_of(turn).position().saturating_sub(1));
-    let tensors = kept.iter().filter_map(|one| Some((one.made.id, last_event(one.turn)?))).collect();
+    let tensors = kept.iter().filter_map(|one| Some((one.made.id, EventIndex::at(one.due)?))).collect();
     Some(CollectedAt { site, growth, tensors })
 }
 

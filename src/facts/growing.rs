@@ -90,6 +90,9 @@ pub(super) fn growing(facts: &Facts) -> Vec<Growing> {
     }
     let mut found = judged
         .pooled(|pool| scattered(facts, &held, pool).filter(|one| !parameters.bound(facts, &one.stays)));
+    for one in &mut found {
+        leave_workspaces_out(facts, &mut one.stays);
+    }
     found.sort_by(|a, b| b.growth.slope.total_cmp(&a.growth.slope).then(a.site.cmp(&b.site)));
     found
 }
@@ -102,6 +105,16 @@ fn is_for_backward(facts: &Facts, stays: &[AllocationId]) -> bool {
     });
     let released: Vec<AllocationId> = released.collect();
     facts.bytes(&released).times(2) > facts.bytes(stays)
+}
+
+/// A library makes its workspace once, at whatever line calls it first, and keeps it: mending the leak of that line does not free it. What is
+/// mostly "workspaces" and grows is none.
+fn leave_workspaces_out(facts: &Facts, stays: &mut Vec<AllocationId>) {
+    let own = |id: &AllocationId| facts.role(*id) != Role::Workspace;
+    let others: Vec<AllocationId> = stays.iter().copied().filter(own).collect();
+    if facts.bytes(&others).times(2) > facts.bytes(stays) {
+        *stays = others;
+    }
 }
 
 fn is_sure(growing: &Growing) -> bool {

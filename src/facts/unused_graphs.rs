@@ -108,7 +108,8 @@ impl UnusedGraph {
         }
     }
 
-    /// Without autograd a tensor dies when the next operation but one has its result: the next reads it.
+    /// Without autograd a tensor dies when the next operation but one has its result: the next reads it. What the call's last
+    /// operation reads goes as the call ends.
     fn add(&mut self, facts: &Facts, call: &ModuleCall, kept: &Kept) {
         let Kept { tensors: kept, before, sure } = kept;
         let bytes = facts.bytes(kept);
@@ -117,7 +118,11 @@ impl UnusedGraph {
         for id in kept {
             let place = made.find(|(_, made)| *made == id).map(|(place, _)| place);
             let after = place.and_then(|place| call.made.get(place + 2));
-            if let Some(end) = after.and_then(|after| facts.timeline.allocation(*after)?.alloc) {
+            let end = match after {
+                Some(after) => facts.timeline.allocation(*after).and_then(|one| one.alloc),
+                None => EventIndex::at(call.end),
+            };
+            if let Some(end) = end {
                 self.changes.set(*id, Change::EndAt(end));
             }
         }

@@ -9,7 +9,7 @@ use super::case::Case;
 use super::flow::Key;
 use super::script::{Edit, Reason, range};
 use super::tree::{self, bound_names, callee, dotted, method};
-use super::{Applicability, Draft};
+use super::{Applicability, Draft, Saves};
 
 const SAFE: &str = "nothing in the file differentiates what it computes";
 
@@ -32,6 +32,7 @@ pub(super) fn evaluation(case: &Case<'_>) -> Result<Draft, Reason> {
         return Ok(Draft {
             title: "evaluate without autograd".to_owned(),
             applicability: Applicability::Unsafe,
+            saves: Saves::All,
             why: "somebody asked for gradients here, although nothing in the file uses them",
             edits: vec![edit],
         });
@@ -45,6 +46,7 @@ pub(super) fn evaluation(case: &Case<'_>) -> Result<Draft, Reason> {
     Ok(Draft {
         title: format!("run `{}` without autograd", function.name),
         applicability: Applicability::Safe,
+        saves: Saves::All,
         why: SAFE,
         edits: vec![decorate(case, function, &format!("@{torch}.no_grad()"))?],
     })
@@ -135,6 +137,7 @@ fn statement(case: &Case<'_>) -> Result<Draft, Reason> {
     Ok(Draft {
         title: format!("compute `{}` without autograd", names.join("`, `")),
         applicability: Applicability::Safe,
+        saves: Saves::All,
         why: SAFE,
         edits: case.script.wrap(statement, &format!("with {torch}.no_grad():"))?,
     })

@@ -5,7 +5,7 @@ use ruff_python_ast::{Expr, Stmt};
 use super::case::Case;
 use super::script::Reason;
 use super::tree::{Step, call_of, dotted};
-use super::{Applicability, Draft};
+use super::{Applicability, Draft, Saves};
 
 /// Takes `empty_cache()` out, with a condition that guards nothing else.
 pub(super) fn leave_alone(case: &Case<'_>) -> Result<Draft, Reason> {
@@ -21,6 +21,7 @@ pub(super) fn leave_alone(case: &Case<'_>) -> Result<Draft, Reason> {
     Ok(Draft {
         title: "take `empty_cache()` out of the loop".to_owned(),
         applicability: Applicability::Safe,
+        saves: Saves::All,
         why: "it changes no value: what is cached serves the next turn",
         edits: vec![case.script.remove(gone.statement(), gone.block.len() == 1)?],
     })

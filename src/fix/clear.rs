@@ -8,7 +8,7 @@ use super::optimizer::{OptimizerStep, backwards, clearings, steps};
 use super::script::{Edit, Reason};
 use super::tree::{self, Names, Place, Step, call_of, callee, method};
 use super::widen::widened;
-use super::{Applicability, Draft};
+use super::{Applicability, Draft, Saves};
 
 /// The share of the peak from which on a `zero_grad` before the backward pass is moved. PyTorch's own tutorials write
 /// `zero_grad(); backward(); step()`: below a tenth whoever reads the program is better served by the idiom.
@@ -61,12 +61,33 @@ pub(super) fn missing(case: &Case<'_>) -> Result<Draft, Reason> {
         let lines: Vec<String> = own.iter().map(|one| clear(one)).collect();
         edits.push(case.script.insert_after(last.step.statement(), &lines)?);
     }
+    edits.extend(other_loops(case, block, &own));
     Ok(Draft {
         title: format!("call `{}.zero_grad()` after the step", own[0].optimizer),
         applicability: Applicability::Unsafe,
+        saves: Saves::All,
         why: "every step then uses the gradients of its own batches alone, and training takes another course",
         edits,
     })
+}
+
+/// The same behind the steps of the same optimizer in the other loops of the function, where each has one backward pass: who forgets it
+/// in the loop that trains has forgotten it in the one that warms up.
+fn other_loops(case: &Case<'_>, block: &[Stmt], own: &[&OptimizerStep<'_>]) -> Vec<Edit> {
+    let [one] = own else { return Vec::new() };
+    let loops = tree::statements(case.place.scope()).into_iter().filter_map(|step| step.loop_body());
+    let others = loops.filter(|body| {
+        body.as_ptr() != block.as_ptr() && backwards(*body).len() == 1 && !looks_at_gradients(*body)
+    });
+    let alike = |body| match &steps(case, body)[..] {
+        [step] if step.optimizer == one.optimizer => Some(step.step),
+        _ => None,
+    };
+    let clear = [format!("{}.zero_grad(set_to_none=True)", one.optimizer)];
+    others
+        .filter_map(alike)
+        .filter_map(|step| case.script.insert_after(step.statement(), &clear).ok())
+        .collect()
 }
 
 /// Makes sure that nothing clears an optimizer's gradients.
@@ -116,6 +137,7 @@ pub(super) fn late(case: &Case<'_>) -> Result<Draft, Reason> {
     Ok(Draft {
         title: format!("move `{words}` behind the step"),
         applicability: Applicability::Safe,
+        saves: Saves::All,
         why: "the step is the last to use the gradients, and nothing looks at them between it and the next backward pass",
         edits,
     })

@@ -2,52 +2,37 @@
 
 use std::collections::BTreeSet;
 
+use ruff_python_ast::Expr;
 use ruff_python_ast::visitor::{self, Visitor};
-use ruff_python_ast::{Expr, Operator, Stmt};
 use ruff_text_size::Ranged;
 
+use super::bounded::bounded;
 use super::case::Case;
-use super::flow::Key;
+use super::keeper::{Keeper, keepers};
 use super::optimizer::backwards;
 use super::overlap::also_drop;
 use super::script::{Edit, Reason};
 use super::tensor::{Kept, is_tensor, mentions};
-use super::tree::{self, Names, Place, Step, bound_names, call_of, dotted, method, value_of};
-use super::{Applicability, Draft};
-
-/// Methods of containers that keep what they are given.
-const KEEPING: [&str; 4] = ["append", "add", "appendleft", "insert"];
-
-/// A statement that keeps something.
-struct Keeping<'a> {
-    /// What is kept.
-    value: &'a Expr,
-    /// Where: the name that everything else knows it by.
-    container: &'a Expr,
-    /// Whether it is added to a sum.
-    sums: bool,
-}
+use super::tree::{self, dotted, method};
+use super::{Applicability, Draft, Saves};
+use crate::rules::SURPLUS;
 
 /// Keeps values without their graph.
 pub(super) fn graphs(case: &Case<'_>) -> Result<Draft, Reason> {
-    let kept = found(case, Kept::Graph)?;
     let mut edits = Vec::new();
     let mut suffixes = BTreeSet::new();
-    for (place, keeping, derived) in &kept {
-        if case.flow.reaches_backward([container_key(case, place, keeping.container)?]) {
-            return Err(format!(
-                "what `{}` holds may be differentiated later",
-                case.script.words(keeping.container)
-            ));
+    for keeper in &keepers(case, Kept::Graph)? {
+        let Keeper { place, value, derived, .. } = keeper;
+        keeper.is_for_good(case)?;
+        if keeper.sums {
+            is_sum(case, keeper.container)?;
         }
-        if keeping.sums {
-            is_sum(case, keeping.container)?;
-        } else {
-            is_tensor(case, place, keeping.value, derived, Kept::Graph)?;
+        if !keeper.sums || keeper.by_helper.is_some() {
+            is_tensor(case, place, value, derived, Kept::Graph)?;
         }
-        let suffix = if is_shown_only(place, keeping, derived) { ".item()" } else { ".detach()" };
+        let suffix = if is_shown_only(keeper) { ".item()" } else { ".detach()" };
         suffixes.insert(suffix);
-        edits.extend(without(case, keeping.value, (derived, Kept::Graph), suffix));
+        edits.extend(without(case, value, (derived, Kept::Graph), suffix));
     }
     Ok(Draft {
         title: format!(
@@ -55,6 +40,7 @@ pub(super) fn graphs(case: &Case<'_>) -> Result<Draft, Reason> {
             suffixes.into_iter().collect::<Vec<_>>().join("`, `")
         ),
         applicability: Applicability::Safe,
+        saves: Saves::All,
         why: "nothing in the file differentiates what is kept",
         edits,
     })
@@ -62,172 +48,57 @@ pub(super) fn graphs(case: &Case<'_>) -> Result<Draft, Reason> {
 
 /// Keeps tensors in host memory.
 pub(super) fn tensors(case: &Case<'_>) -> Result<Draft, Reason> {
-    let kept = found(case, Kept::Memory)?;
+    let is_surplus = case.finding.evidence.iter().any(|one| one.name == SURPLUS);
+    if is_surplus {
+        return Err(
+            "what makes the tensors is added in every iteration: a copy in host memory mends that not"
+                .to_owned(),
+        );
+    }
+    let keepers = keepers(case, Kept::Memory)?;
+    if let Some(draft) = bounded(case, &keepers) {
+        return Ok(draft);
+    }
     let mut edits = Vec::new();
-    for (place, keeping, derived) in &kept {
-        let words = case.script.words(keeping.container);
-        if case.flow.reaches_backward([container_key(case, place, keeping.container)?]) {
-            return Err(format!("what `{words}` holds may be differentiated later"));
-        }
-        if keeping.sums {
+    for keeper in &keepers {
+        let Keeper { place, value, derived, .. } = keeper;
+        keeper.is_for_good(case)?;
+        if keeper.sums {
+            let words = case.script.words(keeper.container);
             return Err(format!("`{words}` is a sum, which does not grow"));
         }
-        if let Some(other) = beside(case, keeping.value, derived) {
+        if keeper.is_read_back(case) {
+            let words = case.script.words(keeper.container);
+            return Err(format!(
+                "what `{words}` keeps is taken out again, and would be computed with on the CPU"
+            ));
+        }
+        if let Some(other) = keeper.beside(case) {
             return Err(format!("`{other}` is kept beside it, and would stay on the device"));
         }
-        is_tensor(case, place, keeping.value, derived, Kept::Memory)?;
-        edits.extend(without(case, keeping.value, (derived, Kept::Memory), ".detach().cpu()"));
+        is_tensor(case, place, value, derived, Kept::Memory)?;
+        edits.extend(without(case, value, (derived, Kept::Memory), ".detach().cpu()"));
     }
     if edits.is_empty() {
         return Err("what is kept is no plain value".to_owned());
     }
     // The name alone would hold the last one on the device through the next turn.
-    for (place, keeping, _) in &kept {
-        let value = match keeping.value {
-            Expr::Call(call) => method(call).map_or(keeping.value, |(on, _)| on),
+    for keeper in &keepers {
+        let value = match keeper.value {
+            Expr::Call(call) => method(call).map_or(keeper.value, |(on, _)| on),
             value => value,
         };
         if let Expr::Name(of) = value {
-            edits.extend(also_drop(case, place, &[&of.id]));
+            edits.extend(also_drop(case, &keeper.place, &[&of.id]));
         }
     }
     Ok(Draft {
         title: "keep the values in host memory: `.detach().cpu()`".to_owned(),
         applicability: Applicability::Unsafe,
+        saves: Saves::All,
         why: "what is kept lies on the CPU then: whatever works with it has to expect that, and each copy waits for the device",
         edits,
     })
-}
-
-/// What else stands in a tuple or a dictionary that is kept, and may be a tensor of the device: whatever works with both would find
-/// them apart.
-fn beside<'a>(case: &Case<'a>, value: &Expr, derived: &BTreeSet<String>) -> Option<&'a str> {
-    let parts: Vec<&Expr> = match value {
-        Expr::Tuple(of) => of.elts.iter().collect(),
-        Expr::List(of) => of.elts.iter().collect(),
-        Expr::Dict(of) => of.items.iter().map(|one| &one.value).collect(),
-        _ => return None,
-    };
-    let other = |part: &&&Expr| !part.is_literal_expr() && !mentions(part, derived, Kept::Memory);
-    parts.iter().find(other).map(|part| case.script.words(*part))
-}
-
-type AllKept<'a> = Vec<(Place<'a>, Keeping<'a>, BTreeSet<String>)>;
-
-/// The statements that keep what the finding's line makes: in its function, or where its callers get it.
-fn found<'a>(case: &Case<'a>, what: Kept) -> Result<AllKept<'a>, Reason> {
-    let nothing =
-        || "no statement of a known form keeps what the line makes: `xs.append(x)`, `total += x`".to_owned();
-    for (depth, place) in std::iter::once(&case.place).chain(&case.callers).enumerate() {
-        let own = place.innermost().ok_or_else(nothing)?;
-        if depth == 0
-            && let Some(keeping) = keeping(own.statement())
-        {
-            let derived = Names::in_expression(keeping.value).read.into_iter().map(str::to_owned).collect();
-            return Ok(vec![(place.clone(), keeping, derived)]);
-        }
-        let names = match own.statement() {
-            // Handed on.
-            Stmt::Return(_) => continue,
-            statement => bound_names(statement).ok_or_else(nothing)?,
-        };
-        let mut derived: BTreeSet<String> = names.into_iter().map(str::to_owned).collect();
-        let scope = tree::statements(place.scope());
-        if what == Kept::Graph {
-            derive(&scope, &mut derived);
-        }
-        let kept: AllKept<'a> = scope
-            .iter()
-            .filter_map(|step| keeping(step.statement()))
-            .filter(|keeping| mentions(keeping.value, &derived, what) && outlasts(place, keeping.container))
-            .map(|keeping| (place.clone(), keeping, derived.clone()))
-            .collect();
-        if !kept.is_empty() {
-            return Ok(kept);
-        }
-        let hands_on = |step: &Step<'_>| match step.statement() {
-            Stmt::Return(of) => of.value.as_ref().is_some_and(|value| mentions(value, &derived, what)),
-            _ => false,
-        };
-        if !scope.iter().any(hands_on) {
-            return Err(nothing());
-        }
-    }
-    Err(nothing())
-}
-
-/// Adds the names whose values come from others of them, graph and all.
-fn derive(scope: &[Step<'_>], names: &mut BTreeSet<String>) {
-    loop {
-        let before = names.len();
-        for step in scope {
-            if let (Some(bound), Some(value)) = (bound_names(step.statement()), value_of(step.statement()))
-                && mentions(value, names, Kept::Graph)
-            {
-                names.extend(bound.into_iter().map(str::to_owned));
-            }
-        }
-        if names.len() == before {
-            return;
-        }
-    }
-}
-
-/// What a statement keeps, and where.
-fn keeping(statement: &Stmt) -> Option<Keeping<'_>> {
-    match statement {
-        Stmt::Expr(_) => {
-            let call = call_of(statement)?;
-            let (container, name) = method(call)?;
-            let value = call.arguments.args.last().filter(|_| call.arguments.keywords.is_empty())?;
-            KEEPING.contains(&name).then_some(Keeping { value, container, sums: false })
-        }
-        Stmt::AugAssign(of) if of.op == Operator::Add => {
-            Some(Keeping { value: &of.value, container: &of.target, sums: true })
-        }
-        Stmt::Assign(of) => match &of.targets[..] {
-            [target @ Expr::Subscript(_)] => {
-                Some(Keeping { value: &of.value, container: target, sums: false })
-            }
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// The name of what holds something: of `log["loss"]` and `log` it is `log`, of `self.log` the attribute.
-fn root(container: &Expr) -> Option<&Expr> {
-    match container {
-        Expr::Subscript(of) => root(&of.value),
-        Expr::Name(_) | Expr::Attribute(_) => Some(container),
-        _ => None,
-    }
-}
-
-fn container_key(case: &Case<'_>, place: &Place<'_>, container: &Expr) -> Result<Key, Reason> {
-    match root(container) {
-        Some(Expr::Name(of)) => {
-            let function = place.function().map(|(_, function)| function);
-            Ok(case.flow.key(function, &of.id))
-        }
-        Some(Expr::Attribute(of)) => Ok(Key::Attribute(of.attr.to_string())),
-        _ => Err("what keeps the value has no plain name".to_owned()),
-    }
-}
-
-/// Whether a container is older than the turn of the innermost loop, or belongs to an object.
-fn outlasts(place: &Place<'_>, container: &Expr) -> bool {
-    match root(container) {
-        Some(Expr::Name(of)) => {
-            let body = place.loops().next().and_then(|step| step.loop_body());
-            let fresh = |step: Step<'_>| {
-                bound_names(step.statement()).is_some_and(|names| names.contains(&of.id.as_str()))
-            };
-            !body.is_some_and(|body| tree::statements(body).into_iter().any(fresh))
-        }
-        Some(_) => true,
-        None => false,
-    }
 }
 
 /// What is kept, without its graph: each part of a tuple or a dictionary by itself.
@@ -276,18 +147,22 @@ fn is_sum(case: &Case<'_>, container: &Expr) -> Result<(), Reason> {
 }
 
 /// Whether a sum of scalars is only ever shown, so that a number does as well as a tensor.
-fn is_shown_only(place: &Place<'_>, keeping: &Keeping<'_>, derived: &BTreeSet<String>) -> bool {
-    let (Expr::Name(sum), Expr::Name(value)) = (keeping.container, keeping.value) else { return false };
-    let scope = place.scope();
+fn is_shown_only(keeper: &Keeper<'_>) -> bool {
+    let (Expr::Name(sum), Expr::Name(value)) = (keeper.container, keeper.value) else { return false };
+    let scope = keeper.place.scope();
     // PyTorch differentiates scalars only, where nothing else is said.
     let is_scalar = backwards(scope).into_iter().any(|call| {
         let on = method(call).map(|(on, _)| on);
         call.arguments.args.is_empty() && matches!(on, Some(Expr::Name(of)) if of.id == value.id)
     });
-    let is_local = place.function().is_some();
+    let is_local = keeper.place.function().is_some();
     let mut reads = Reads { name: &sum.id, shown: 0, all: 0, showing: false };
     reads.visit_body(scope);
-    keeping.sums && is_scalar && is_local && derived.contains(value.id.as_str()) && reads.shown == reads.all
+    keeper.sums
+        && is_scalar
+        && is_local
+        && keeper.derived.contains(value.id.as_str())
+        && reads.shown == reads.all
 }
 
 /// Counts where a name is read, and how often only to be shown.

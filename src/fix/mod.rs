@@ -5,11 +5,13 @@
 //! that is understood; what comes out still parses. Nothing is written here.
 
 mod autograd;
+mod bounded;
 mod cache;
 mod case;
 mod clear;
 mod flow;
 mod keep;
+mod keeper;
 mod optimizer;
 mod overlap;
 mod patch;
@@ -51,6 +53,15 @@ impl Applicability {
     }
 }
 
+/// How much of what a finding promises an edit brings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Saves {
+    /// All of it.
+    All,
+    /// No more than it, and how much hangs on the program.
+    Part,
+}
+
 /// What mends a finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fix {
@@ -60,6 +71,8 @@ pub struct Fix {
     pub applicability: Applicability,
     /// Why that is so: one sentence without a final stop.
     pub why: String,
+    /// How much of the finding's saving it brings.
+    pub saves: Saves,
     /// The local file, as messages name it.
     pub file: String,
     /// The changes, in the order of the file; none meets another.
@@ -137,6 +150,7 @@ fn mend_at(finding: &Finding, whole: Option<Bytes>, spot: &Spot, sources: &Sourc
         title: draft.title,
         applicability: draft.applicability,
         why: draft.why.to_owned(),
+        saves: draft.saves,
         file: spot.file.name().to_owned(),
         edits,
     };
@@ -148,6 +162,7 @@ fn mend_at(finding: &Finding, whole: Option<Bytes>, spot: &Spot, sources: &Sourc
 struct Draft {
     title: String,
     applicability: Applicability,
+    saves: Saves,
     why: &'static str,
     edits: Vec<Edit>,
 }

@@ -9,7 +9,7 @@ use super::case::Case;
 use super::flow::is_cut;
 use super::script::{Edit, Reason};
 use super::tree::{self, Names, Place, Step, bound_names, method, value_of};
-use super::{Applicability, Draft};
+use super::{Applicability, Draft, Saves};
 use crate::finding::Location;
 
 /// Methods that give another view of the same memory.
@@ -95,6 +95,7 @@ fn drop_in(case: &Case<'_>, place: &Place<'_>, around: Step<'_>, names: &[&str])
     Ok(Draft {
         title: format!("give `{}` up behind the last use", listed.join("`, `")),
         applicability: Applicability::Safe,
+        saves: Saves::All,
         why: "nothing reads the names again before they are bound anew",
         edits: vec![case.script.insert_after(last, &[line])?],
     })

@@ -6,7 +6,7 @@ use ruff_text_size::Ranged;
 use super::case::Case;
 use super::script::{Edit, Reason};
 use super::tree::{self, Names, Place, Step, dotted};
-use super::{Applicability, Draft};
+use super::{Applicability, Draft, Saves};
 
 const WHY: &str =
     "the optimizer then keeps its state from one turn to the next, and training takes another course";
@@ -134,6 +134,7 @@ fn set_rate(case: &Case<'_>, first: &Making<'_>, again: &Making<'_>) -> Result<D
     Ok(Draft {
         title: format!("set the rate of `{}` instead of making it anew", again.target),
         applicability: Applicability::Unsafe,
+        saves: Saves::All,
         why: WHY,
         edits: vec![Edit::new(super::script::range(statement), text)],
     })
@@ -183,6 +184,7 @@ fn move_out(case: &Case<'_>, one: &Making<'_>) -> Result<Draft, Reason> {
     Ok(Draft {
         title: format!("make `{}` once, before the loop", one.target),
         applicability: Applicability::Unsafe,
+        saves: Saves::All,
         why: WHY,
         edits: vec![case.script.insert_before(around.statement(), &[words.to_owned()])?, gone],
     })

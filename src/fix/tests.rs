@@ -1,5 +1,7 @@
 //! Programs that look alike: one is edited, the other is not.
 
+mod keeping;
+
 use std::rc::Rc;
 
 use super::{Applicability, Patch, mend_at};
@@ -58,6 +60,20 @@ fn gradients_are_cleared_after_the_step_wherever_that_is() {
     assert_eq!(one(accumulating), ["        opt.zero_grad(set_to_none=True)"]);
     // The last line of a file without a line break.
     assert_eq!(one("    opt.step()"), ["    opt.zero_grad(set_to_none=True)"]);
+}
+
+#[test]
+fn the_loop_that_warms_up_is_cleared_with_the_one_that_trains() {
+    let loops = |warm: &str| {
+        format!("{}    opt.step()\n{warm}", LOOP.replace("  #!", ""))
+            + &LOOP.replace("opt = torch.optim.SGD(model.parameters(), lr=1)\n", "")
+            + "    opt.step()\n"
+    };
+    let clear = "    opt.zero_grad(set_to_none=True)";
+    assert_eq!(new_lines("missing-zero-grad", &loops("")), [clear, clear]);
+    // Another optimizer's loop is another's business.
+    let other = loops("").replacen("    opt.step()", "    opt2.step()", 1);
+    assert_eq!(new_lines("missing-zero-grad", &other), [clear]);
 }
 
 #[test]

@@ -305,3 +305,23 @@ impl<'a> Visitor<'a> for Suspends {
         visitor::walk_expr(self, expression);
     }
 }
+
+/// How often some code reads a name.
+pub(super) fn reads(statements: &[Stmt], name: &str) -> usize {
+    let mut count = Count { name, found: 0 };
+    count.visit_body(statements);
+    count.found
+}
+
+struct Count<'n> {
+    name: &'n str,
+    found: usize,
+}
+
+impl<'a> Visitor<'a> for Count<'_> {
+    fn visit_expr(&mut self, expression: &'a Expr) {
+        let is_it = matches!(expression, Expr::Name(of) if of.ctx.is_load() && of.id == self.name);
+        self.found += usize::from(is_it);
+        visitor::walk_expr(self, expression);
+    }
+}

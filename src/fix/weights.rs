@@ -6,7 +6,7 @@ use ruff_text_size::Ranged;
 use super::case::Case;
 use super::script::{Edit, Reason, range};
 use super::tree::{self, bound_names, callee, dotted, value_of};
-use super::{Applicability, Draft};
+use super::{Applicability, Draft, Saves};
 
 /// Loads or copies weights into host memory.
 pub(super) fn duplicate(case: &Case<'_>) -> Result<Draft, Reason> {
@@ -56,6 +56,7 @@ fn loaded(case: &Case<'_>, call: &ExprCall) -> Result<Draft, Reason> {
     Ok(Draft {
         title: format!("load `{name}` into host memory"),
         applicability: Applicability::Safe,
+        saves: Saves::All,
         why: "it is only copied into a model from there, and entries that are no weights are the same",
         edits: vec![edit],
     })
@@ -141,6 +142,7 @@ fn copied(case: &Case<'_>, call: &ExprCall) -> Result<Draft, Reason> {
     Ok(Draft {
         title: "keep the copy in host memory".to_owned(),
         applicability: Applicability::Unsafe,
+        saves: Saves::All,
         why: "the copy lies on the CPU then: load it into a model on the device before it computes",
         edits: vec![edit],
     })

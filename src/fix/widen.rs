@@ -5,7 +5,7 @@ use ruff_python_ast::{Expr, ExprCall, Stmt};
 use super::case::Case;
 use super::script::{Edit, range};
 use super::tree::{self, dotted, method};
-use super::{Applicability, Draft};
+use super::{Applicability, Draft, Saves};
 
 /// Lets the one clearing of the file clear the whole model of which the optimizer has a part; nothing where it is not certain which that is.
 pub(super) fn widened(case: &Case<'_>, block: &[Stmt], optimizer: &str) -> Option<Draft> {
@@ -26,6 +26,7 @@ pub(super) fn widened(case: &Case<'_>, block: &[Stmt], optimizer: &str) -> Optio
     is_run.then(|| Draft {
         title: format!("clear the gradients of all of `{model}`"),
         applicability: Applicability::Unsafe,
+        saves: Saves::All,
         why: "the step uses the same gradients as before, but whatever looks at the others finds none",
         edits: vec![Edit::new(range(clearing), model)],
     })

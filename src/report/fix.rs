@@ -6,7 +6,7 @@ use similar::TextDiff;
 
 use crate::engine::Report;
 use crate::finding::Finding;
-use crate::fix::{self, Edit, Fix, Patch, Patched};
+use crate::fix::{self, Edit, Fix, Patch, Patched, Saves};
 use crate::source::{SourceFile, SourceMap};
 use crate::unit::{shown_line, shown_name};
 
@@ -105,8 +105,9 @@ fn about(findings: &[usize], report: &Report, sources: &SourceMap) -> String {
 /// What an edit does, whether it is safe, and what it saves.
 fn told(fix: &Fix, findings: &[usize], report: &Report) -> String {
     let saved = findings.iter().filter_map(|at| report.findings.get(*at)?.impact.peak).max();
-    let saved = saved
-        .filter(|saved| saved.get() > 0)
-        .map_or(String::new(), |saved| format!("; takes {saved} off the peak"));
+    let saved = saved.filter(|saved| saved.get() > 0).map_or(String::new(), |saved| match fix.saves {
+        Saves::All => format!("; takes {saved} off the peak"),
+        Saves::Part => format!("; takes up to {saved} off the peak"),
+    });
     format!("{} ({}: {}){saved}", fix.title, fix.applicability.name(), fix.why)
 }

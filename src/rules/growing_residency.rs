@@ -16,6 +16,9 @@ declare_rule! {
     summary: "memory allocated at one line grows from iteration to iteration",
 }
 
+/// The evidence that sets of tensors replace one another and each has more members.
+pub const SURPLUS: &str = "surplus";
+
 /// How many of the lines that make what grows are named beside the blamed one.
 const NAMED: usize = 4;
 
@@ -57,7 +60,9 @@ fn statement(facts: &Facts, growing: &Growing) -> FrameId {
 fn tell(facts: &Facts, growing: &Growing, worth: &Worth) -> Finding {
     let (slope, net) = (worth.pace.unwrap_or_default(), worth.held.unwrap_or_default());
     let place = Place::responsible(facts, &worth.about, true);
-    let message = if growing.lines > 1 {
+    let message = if !growing.surplus.is_empty() {
+        format!("each iteration makes more tensors here: {slope} more, {net} in all")
+    } else if growing.lines > 1 {
         format!("memory grows by {slope} an iteration at {} lines together, {net} in all", growing.lines)
     } else {
         format!("memory grows by {slope} an iteration, {net} in all")
@@ -82,7 +87,7 @@ fn tell(facts: &Facts, growing: &Growing, worth: &Worth) -> Finding {
     };
     let telling = Telling {
         message,
-        help: help(facts, &worth.about).to_owned(),
+        help: if growing.surplus.is_empty() { help(facts, &worth.about) } else { TAKE_AWAY }.to_owned(),
         label,
         related: beside,
         evidence: evidence(facts, growing, worth, (slope, net)),
@@ -90,6 +95,10 @@ fn tell(facts: &Facts, growing: &Growing, worth: &Worth) -> Finding {
     };
     telling.told(facts, &GrowingResidency::META, worth)
 }
+
+/// What helps where sets replace one another and each has more members: it is not the tensors that pile up, but what makes them.
+const TAKE_AWAY: &str = "something is added in every iteration that makes a tensor in each further one, a hook as a rule: add it once, before \
+                         the loop, or take it away again: handle.remove()";
 
 /// The largest tensor of one number: 128 bits, complex. What is larger has no `.item()`.
 const NUMBER: Bytes = Bytes(16);
@@ -131,7 +140,7 @@ fn evidence(facts: &Facts, growing: &Growing, worth: &Worth, (slope, net): (Byte
     let is_one = slope == Bytes::rounded(growth.slope);
     let is_steady = !is_one || [low, high].iter().all(|bound| bound.to_string() == slope.to_string());
     let range = if is_steady { String::new() } else { format!(" ({low} to {high})") };
-    vec![
+    let mut told = vec![
         measure(
             "growth",
             Value::Bytes(net),
@@ -146,7 +155,13 @@ fn evidence(facts: &Facts, growing: &Growing, worth: &Worth, (slope, net): (Byte
         measure("tensors-alive", Value::Count(worth.about.len() as u64), String::new()),
         measure("resident", Value::Series(growing.series.clone()), String::new()),
         holder(facts, &worth.about),
-    ]
+    ];
+    // What makes edits asks for it: a copy in host memory mends no tensor too many.
+    if !growing.surplus.is_empty() {
+        let many = growing.surplus.len();
+        told.push(measure(SURPLUS, Value::Count(many as u64), format!("{} too many", count(many, "tensor"))));
+    }
+    told
 }
 
 /// What may hold them: the nodes of the graph that save their like, or else an object of the program's.

@@ -44,6 +44,7 @@ pub use regressions::{GROWTH_REGRESSION, PEAK_REGRESSION};
 use crate::facts::{Evidence, Facts, Peer};
 use crate::finding::{Finding, Group, Location, Measure, Severity, Silence, StackFrame, Value};
 use crate::unit::{FrameId, StackId};
+pub use growing_residency::SURPLUS;
 
 /// A detection with its description.
 pub trait Rule: Sync {

@@ -1,0 +1,395 @@
+//! The statements that keep a value from turn to turn.
+//!
+//! In: a finding's line. Out: what keeps that which the line makes: in its function, where its callers get it, in a helper that it is
+//! handed to, or in a hook of a module.
+
+use std::collections::BTreeSet;
+
+use ruff_python_ast::visitor::{self, Visitor};
+use ruff_python_ast::{Expr, ExprCall, Operator, Stmt, StmtFunctionDef};
+use ruff_text_size::Ranged;
+
+use super::case::Case;
+use super::flow::Key;
+use super::script::Reason;
+use super::tensor::{Kept, mentions};
+use super::tree::{self, Names, Place, Step, bound_names, call_of, callee, method, value_of};
+
+/// Methods of containers that keep what they are given.
+const KEEPING: [&str; 4] = ["append", "add", "appendleft", "insert"];
+/// Methods of containers that hand out one of their values.
+const TAKING: [&str; 5] = ["get", "pop", "popleft", "popitem", "setdefault"];
+/// Functions that do.
+const DRAWING: [&str; 4] = ["choice", "choices", "sample", "next"];
+/// Methods of modules that take a function and hand it what the module makes.
+const HOOKING: [&str; 3] =
+    ["register_forward_hook", "register_forward_pre_hook", "register_module_forward_hook"];
+
+/// Something that keeps a value.
+pub(super) struct Keeper<'a> {
+    /// Where the kept value stands.
+    pub(super) place: Place<'a>,
+    /// What is kept: in a statement of the place, or by a helper that is called there.
+    pub(super) value: &'a Expr,
+    /// Where: the name that everything else knows it by.
+    pub(super) container: &'a Expr,
+    /// Whether it is added to a sum.
+    pub(super) sums: bool,
+    /// Whether a method of the container takes it, and not a place under a key.
+    appends: bool,
+    /// The names of what the finding's line makes.
+    pub(super) derived: BTreeSet<String>,
+    /// What the helper keeps, and what it calls the value.
+    pub(super) by_helper: Option<(&'a Expr, &'a str)>,
+}
+
+/// What a statement keeps, and where.
+struct Keeping<'a> {
+    value: &'a Expr,
+    container: &'a Expr,
+    sums: bool,
+    appends: bool,
+}
+
+impl<'a> Keeper<'a> {
+    fn of(place: &Place<'a>, keeping: &Keeping<'a>, derived: BTreeSet<String>) -> Keeper<'a> {
+        let Keeping { value, container, sums, appends } = *keeping;
+        Keeper { place: place.clone(), value, container, sums, appends, derived, by_helper: None }
+    }
+
+    /// Makes sure that nothing differentiates what is kept.
+    pub(super) fn is_for_good(&self, case: &Case<'_>) -> Result<(), Reason> {
+        let key = match root(self.container) {
+            Some(Expr::Name(of)) => case.key(&self.place, &of.id),
+            Some(Expr::Attribute(of)) => Key::Attribute(of.attr.to_string()),
+            _ => return Err("what keeps the value has no plain name".to_owned()),
+        };
+        if case.flow.reaches_backward([key]) {
+            let words = case.script.words(self.container);
+            return Err(format!("what `{words}` holds may be differentiated later"));
+        }
+        Ok(())
+    }
+
+    /// Whether the program takes single values out again and so computes with them: out of a cache by key, out of a buffer by chance.
+    pub(super) fn is_read_back(&self, case: &Case<'_>) -> bool {
+        // `cache[key] = x` keeps in `cache`, `maps[name].append(x)` in each `maps[name]`.
+        let holder =
+            if self.appends { self.container } else { root(self.container).unwrap_or(self.container) };
+        let mut back = ReadBack { case, holder, found: false };
+        back.visit_body(case.script.body);
+        back.found
+    }
+
+    /// What else stands in a tuple or a dictionary that is kept, and may be a tensor of the device: whatever works with both would
+    /// find them apart.
+    pub(super) fn beside(&self, case: &Case<'a>) -> Option<&'a str> {
+        let (value, names) = match self.by_helper {
+            Some((kept, name)) => (kept, &BTreeSet::from([name.to_owned()])),
+            None => (self.value, &self.derived),
+        };
+        let parts: Vec<&Expr> = match value {
+            Expr::Tuple(of) => of.elts.iter().collect(),
+            Expr::List(of) => of.elts.iter().collect(),
+            Expr::Dict(of) => of.items.iter().map(|one| &one.value).collect(),
+            _ => return None,
+        };
+        let other = |part: &&&Expr| !part.is_literal_expr() && !mentions(part, names, Kept::Memory);
+        parts.iter().find(other).map(|part| case.script.words(*part))
+    }
+}
+
+/// What keeps that which the finding's line makes.
+pub(super) fn keepers<'a>(case: &Case<'a>, what: Kept) -> Result<Vec<Keeper<'a>>, Reason> {
+    let followed = followed(case, what);
+    let hooks = if followed.is_empty() { in_hooks(case, what) } else { Vec::new() };
+    match (followed.is_empty(), hooks.len()) {
+        (false, _) => Ok(followed),
+        (true, 1) => Ok(hooks),
+        _ => {
+            Err("no statement of a known form keeps what the line makes: `xs.append(x)`, `total += x`"
+                .to_owned())
+        }
+    }
+}
+
+/// The keepers in the line's function, or where its callers get it.
+fn followed<'a>(case: &Case<'a>, what: Kept) -> Vec<Keeper<'a>> {
+    for (depth, place) in std::iter::once(&case.place).chain(&case.callers).enumerate() {
+        let Some(own) = place.innermost() else { break };
+        if depth == 0
+            && let Some(keeping) = keeping(own.statement())
+        {
+            let derived = Names::in_expression(keeping.value).read.into_iter().map(str::to_owned).collect();
+            return vec![Keeper::of(place, &keeping, derived)];
+        }
+        let names = match own.statement() {
+            // Handed on.
+            Stmt::Return(_) => continue,
+            statement => bound_names(statement),
+        };
+        let Some(names) = names else { break };
+        let mut derived: BTreeSet<String> = names.into_iter().map(str::to_owned).collect();
+        let scope = tree::statements(place.scope());
+        if what == Kept::Graph {
+            derive(&scope, &mut derived);
+        }
+        let found = in_scope(case, place, &derived, what);
+        if !found.is_empty() {
+            return found;
+        }
+        let hands_on = |step: &Step<'_>| match step.statement() {
+            Stmt::Return(of) => of.value.as_ref().is_some_and(|value| mentions(value, &derived, what)),
+            _ => false,
+        };
+        if !scope.iter().any(hands_on) {
+            break;
+        }
+    }
+    Vec::new()
+}
+
+/// The keepers of some names in the scope of a place: statements, or else helpers that are called there.
+fn in_scope<'a>(
+    case: &Case<'a>,
+    place: &Place<'a>,
+    derived: &BTreeSet<String>,
+    what: Kept,
+) -> Vec<Keeper<'a>> {
+    let scope = tree::statements(place.scope());
+    let keeps =
+        |keeping: &Keeping<'_>| mentions(keeping.value, derived, what) && outlasts(place, keeping.container);
+    let own: Vec<Keeper<'a>> = scope
+        .iter()
+        .filter_map(|step| keeping(step.statement()))
+        .filter(keeps)
+        .map(|keeping| Keeper::of(place, &keeping, derived.clone()))
+        .collect();
+    if !own.is_empty() {
+        return own;
+    }
+    let calls = scope.iter().filter_map(|step| call_of(step.statement()));
+    calls.flat_map(|call| in_helper(case, place, call, (derived, what))).collect()
+}
+
+/// Adds the names whose values come from others of them, graph and all.
+fn derive(scope: &[Step<'_>], names: &mut BTreeSet<String>) {
+    loop {
+        let before = names.len();
+        for step in scope {
+            if let (Some(bound), Some(value)) = (bound_names(step.statement()), value_of(step.statement()))
+                && mentions(value, names, Kept::Graph)
+            {
+                names.extend(bound.into_iter().map(str::to_owned));
+            }
+        }
+        if names.len() == before {
+            return;
+        }
+    }
+}
+
+/// The arguments of a call that the called helper keeps in an object, and uses for nothing else.
+fn in_helper<'a>(
+    case: &Case<'a>,
+    place: &Place<'a>,
+    call: &'a ExprCall,
+    (derived, what): (&BTreeSet<String>, Kept),
+) -> Vec<Keeper<'a>> {
+    let Some(helper) = callee(call).and_then(|name| only_function(case, name)) else { return Vec::new() };
+    let given = given(helper, call);
+    let kept = given.into_iter().filter(|(_, value)| mentions(value, derived, what));
+    let keeper = |(name, value): (&'a str, &'a Expr)| {
+        let names = BTreeSet::from([name.to_owned()]);
+        let steps = tree::statements(&helper.body).into_iter();
+        let mut keeping = steps.filter_map(|step| Some((step.statement(), keeping(step.statement())?)));
+        let (statement, keeping) = keeping.find(|(_, keeping)| mentions(keeping.value, &names, what))?;
+        let is_objects = matches!(root(keeping.container), Some(Expr::Attribute(_)));
+        let is_all = tree::reads(&helper.body, name) == tree::reads(std::slice::from_ref(statement), name);
+        let derived = derived.clone();
+        let Keeping { value: stored, container, sums, appends } = keeping;
+        let by_helper = Some((stored, name));
+        (is_objects && is_all).then(|| Keeper {
+            place: place.clone(),
+            value,
+            container,
+            sums,
+            appends,
+            derived,
+            by_helper,
+        })
+    };
+    kept.filter_map(keeper).collect()
+}
+
+/// The one function of the file with a name.
+fn only_function<'a>(case: &Case<'a>, name: &str) -> Option<&'a StmtFunctionDef> {
+    let mut named = functions(case).into_iter().filter(|of| of.name == *name);
+    named.next().filter(|_| named.next().is_none())
+}
+
+fn functions<'a>(case: &Case<'a>) -> Vec<&'a StmtFunctionDef> {
+    let steps = tree::all_statements(case.script.body).into_iter();
+    let function = |step: Step<'a>| match step.statement() {
+        Stmt::FunctionDef(of) => Some(of),
+        _ => None,
+    };
+    steps.filter_map(function).collect()
+}
+
+/// What a call hands to each parameter of a function; nothing where that is not plain.
+fn given<'a>(helper: &'a StmtFunctionDef, call: &'a ExprCall) -> Vec<(&'a str, &'a Expr)> {
+    let mut parameters: Vec<&str> =
+        helper.parameters.iter_non_variadic_params().map(|one| one.name().as_str()).collect();
+    if method(call).is_some() && parameters.first().is_some_and(|first| *first == "self") {
+        parameters.remove(0);
+    }
+    let args = &call.arguments.args;
+    if args.iter().any(Expr::is_starred_expr) || args.len() > parameters.len() {
+        return Vec::new();
+    }
+    let named = call.arguments.keywords.iter().filter_map(|keyword| {
+        let name = keyword.arg.as_ref()?;
+        parameters.iter().find(|one| **one == name.as_str()).map(|one| (*one, &keyword.value))
+    });
+    let named: Vec<(&str, &Expr)> = named.collect();
+    parameters.iter().copied().zip(args).chain(named).collect()
+}
+
+/// What the hooks of a file's modules append to a list that stays.
+fn in_hooks<'a>(case: &Case<'a>, what: Kept) -> Vec<Keeper<'a>> {
+    let calls = tree::calls(case.script.body).into_iter();
+    let registered = calls.filter(|call| callee(call).is_some_and(|name| HOOKING.contains(&name)));
+    let hooks = registered.filter_map(|call| hook(case, call.arguments.args.first()?));
+    let mut seen = BTreeSet::new();
+    let hooks: Vec<&StmtFunctionDef> = hooks.filter(|hook| seen.insert(hook.start())).collect();
+    hooks.into_iter().flat_map(|hook| by_hook(case, hook, what)).collect()
+}
+
+/// The function that is registered: by its name, or as what another function returns.
+fn hook<'a>(case: &Case<'a>, registered: &Expr) -> Option<&'a StmtFunctionDef> {
+    match registered {
+        Expr::Name(of) => only_function(case, &of.id),
+        Expr::Attribute(of) => only_function(case, &of.attr),
+        Expr::Call(call) => {
+            let maker = only_function(case, callee(call)?)?;
+            let made: Vec<&str> = tree::statements(&maker.body)
+                .into_iter()
+                .filter_map(|step| match step.statement() {
+                    Stmt::Return(of) => match of.value.as_deref()? {
+                        Expr::Name(name) => Some(name.id.as_str()),
+                        _ => None,
+                    },
+                    _ => None,
+                })
+                .collect();
+            maker.body.iter().find_map(|statement| match statement {
+                Stmt::FunctionDef(of) if made.contains(&of.name.as_str()) => Some(of),
+                _ => None,
+            })
+        }
+        _ => None,
+    }
+}
+
+fn by_hook<'a>(case: &Case<'a>, hook: &'a StmtFunctionDef, what: Kept) -> Vec<Keeper<'a>> {
+    let names: BTreeSet<String> = hook.parameters.iter().map(|one| one.name().to_string()).collect();
+    let keeper = |step: Step<'a>| {
+        let keeping = keeping(step.statement())?;
+        let place = Place::of(case.script.body, step.statement().start().to_usize());
+        let appends = call_of(step.statement()).is_some() && outlasts(&place, keeping.container);
+        (appends && mentions(keeping.value, &names, what))
+            .then(|| Keeper::of(&place, &keeping, names.clone()))
+    };
+    tree::statements(&hook.body).into_iter().filter_map(keeper).collect()
+}
+
+fn keeping(statement: &Stmt) -> Option<Keeping<'_>> {
+    match statement {
+        Stmt::Expr(_) => {
+            let call = call_of(statement)?;
+            let (container, name) = method(call)?;
+            let value = call.arguments.args.last().filter(|_| call.arguments.keywords.is_empty())?;
+            KEEPING.contains(&name).then_some(Keeping { value, container, sums: false, appends: true })
+        }
+        Stmt::AugAssign(of) if of.op == Operator::Add => {
+            Some(Keeping { value: &of.value, container: &of.target, sums: true, appends: false })
+        }
+        Stmt::Assign(of) => match &of.targets[..] {
+            [target @ Expr::Subscript(_)] => {
+                Some(Keeping { value: &of.value, container: target, sums: false, appends: false })
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The name of what holds something: of `log["loss"]` and `log` it is `log`, of `self.log` the attribute.
+pub(super) fn root(container: &Expr) -> Option<&Expr> {
+    match container {
+        Expr::Subscript(of) => root(&of.value),
+        Expr::Name(_) | Expr::Attribute(_) => Some(container),
+        _ => None,
+    }
+}
+
+/// Looks for code that takes single values out of what holds them.
+struct ReadBack<'k, 'a> {
+    case: &'k Case<'a>,
+    holder: &'k Expr,
+    found: bool,
+}
+
+impl ReadBack<'_, '_> {
+    fn is_it(&self, expression: &Expr) -> bool {
+        match (self.holder, expression) {
+            (Expr::Name(own), Expr::Name(other)) => own.id == other.id,
+            (Expr::Attribute(own), Expr::Attribute(other)) => own.attr.id == other.attr.id,
+            (Expr::Subscript(_), Expr::Subscript(_)) => {
+                self.case.script.words(self.holder) == self.case.script.words(expression)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl<'a> Visitor<'a> for ReadBack<'_, '_> {
+    fn visit_expr(&mut self, expression: &'a Expr) {
+        self.found |= match expression {
+            Expr::Call(call) => {
+                let of_it = method(call).is_some_and(|(on, name)| TAKING.contains(&name) && self.is_it(on));
+                let drawn = callee(call).is_some_and(|name| DRAWING.contains(&name));
+                of_it || drawn && call.arguments.args.iter().any(|one| self.is_it(one))
+            }
+            Expr::Subscript(of) if of.ctx.is_load() && self.is_it(&of.value) => {
+                !of.slice.is_slice_expr() && !is_constant(&of.slice)
+            }
+            _ => false,
+        };
+        visitor::walk_expr(self, expression);
+    }
+}
+
+/// `0`, `-1`, `"loss"`.
+fn is_constant(index: &Expr) -> bool {
+    match index {
+        Expr::UnaryOp(of) => of.operand.is_literal_expr(),
+        other => other.is_literal_expr(),
+    }
+}
+
+/// Whether a container is older than the turn of the innermost loop, or belongs to an object.
+fn outlasts(place: &Place<'_>, container: &Expr) -> bool {
+    match root(container) {
+        Some(Expr::Name(of)) => {
+            let body = place.loops().next().and_then(|step| step.loop_body());
+            let fresh = |step: Step<'_>| {
+                bound_names(step.statement()).is_some_and(|names| names.contains(&of.id.as_str()))
+            };
+            !body.is_some_and(|body| tree::statements(body).into_iter().any(fresh))
+        }
+        Some(_) => true,
+        None => false,
+    }
+}

@@ -1,0 +1,88 @@
+//! What keeps values, seen from the line that makes them.
+
+use super::{new_lines, refused};
+
+#[test]
+fn what_a_helper_keeps_is_cut_where_it_is_handed_over() {
+    let helper = |body: &str| format!("class Meter:\n    def update(self, v, n=1):\n        {body}\n");
+    let text = |body: &str, call: &str| {
+        format!(
+            "{}for x in loader:\n    loss = model(x)  #!\n    loss.backward()\n    {call}\n",
+            helper(body)
+        )
+    };
+    let one = |body: &str, call: &str| new_lines("retained-graph", &text(body, call));
+    assert_eq!(one("self.all.append(v)", "meter.update(loss)"), ["    meter.update(loss.detach())"]);
+    assert_eq!(
+        one("self.all.append(v)", "meter.update(n=2, v=loss)"),
+        ["    meter.update(n=2, v=loss.detach())"]
+    );
+    // It is used for more than to be kept; it is no object that keeps; there are two of the name; it is differentiated later.
+    refused("retained-graph", &text("self.all.append(v); v.register_hook(f)", "meter.update(loss)"));
+    refused("retained-graph", &text("rows = []; rows.append(v)", "meter.update(loss)"));
+    refused(
+        "retained-graph",
+        &format!("def update(v): pass\n{}", text("self.all.append(v)", "meter.update(loss)")),
+    );
+    let later = text("self.all.append(v)", "meter.update(loss)") + "sum(meter.all).backward()\n";
+    assert!(refused("retained-graph", &later).contains("differentiated later"));
+}
+
+#[test]
+fn what_is_computed_with_again_stays_on_the_device() {
+    let cache = "class Cache:\n    def put(self, k, v):\n        self.items[k] = v\n    def get(self, k):\n        return self.items.get(k)\n";
+    let loops = "for k, x in loader:\n    y = model(x)  #!\n    cache.put(k, y)\n";
+    assert!(refused("growing-residency", &format!("{cache}{loops}")).contains("taken out again"));
+    let keyed = |rest: &str| format!("for k, x in loader:\n    y = model(x)  #!\n    cache[k] = y\n{rest}");
+    assert!(refused("growing-residency", &keyed("    z = head(cache[k])\n")).contains("taken out again"));
+    assert_eq!(
+        new_lines("growing-residency", &keyed("print(len(cache), cache[0])\n"))[0],
+        "    cache[k] = y.detach().cpu()"
+    );
+    let drawn = "for x in loader:\n    y = model(x)  #!\n    pool.append(y)\n    z = random.choice(pool)\n";
+    assert!(refused("growing-residency", drawn).contains("taken out again"));
+}
+
+#[test]
+fn what_a_hook_appends_goes_to_host_memory() {
+    let text = |kept: &str, register: &str| {
+        format!(
+            "class Maps:\n    def make(self, name):\n        def hook(module, inputs, output):\n            {kept}\n        return hook\n    def attach(self, module):\n        module.{register}(self.make('a'))\nfor x in loader:\n    y = model(x)  #!\n"
+        )
+    };
+    let one = |kept: &str| new_lines("growing-residency", &text(kept, "register_forward_hook"));
+    assert_eq!(
+        one("self.maps.append(output.detach())"),
+        ["            self.maps.append(output.detach().cpu())"]
+    );
+    // One that is replaced is not what grows; a function that is registered nowhere is no hook.
+    refused("growing-residency", &text("self.maps['a'] = output.detach()", "register_forward_hook"));
+    refused("growing-residency", &text("self.maps.append(output.detach())", "apply"));
+}
+
+#[test]
+fn a_list_gets_the_capacity_that_its_class_forgets() {
+    let text = |init: &str, more: &str| {
+        format!(
+            "import random\nclass Replay:\n    def __init__(self, capacity):\n{init}        self.rows = []\n    def push(self, obs, act):\n        self.rows.append((obs, act))\n    def sample(self):\n        return random.choice(self.rows)\n{more}for t in range(9):\n    obs = env()  #!\n    replay.push(obs, act)\n"
+        )
+    };
+    let stored = "        self.capacity = capacity\n";
+    let lines = new_lines("growing-residency", &text(stored, ""));
+    assert_eq!(lines, ["from collections import deque", "        self.rows = deque(maxlen=capacity)"]);
+    let imported = format!("import collections\n{}", text("", ""));
+    assert_eq!(
+        new_lines("growing-residency", &imported),
+        ["        self.rows = collections.deque(maxlen=capacity)"]
+    );
+    // The capacity is looked at; the list is used for what a deque cannot do; there is none.
+    for (init, more) in [
+        (stored, "print(replay.capacity)\n"),
+        (stored, "print(replay.rows[1:])\n"),
+        (stored, "replay.rows.sort()\n"),
+        (stored, "replay.rows = []\n"),
+    ] {
+        refused("growing-residency", &text(init, more));
+    }
+    refused("growing-residency", &text(stored, "").replace("capacity", "device"));
+}
