@@ -7,7 +7,7 @@
 use super::catalogue::{Catalogue, Choice, Known};
 use super::error::{ConfigError, Fault};
 use super::setting::Setting;
-use crate::finding::{Finding, Severity};
+use crate::finding::{Finding, Group, Severity};
 
 /// What one source of settings says of rules.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -69,7 +69,9 @@ impl Layer {
             .max_by_key(|(choice, runs)| (choice.value.specificity(), !runs));
         match strongest {
             Some((choice, runs)) => Some(Setting { value: runs, origin: choice.origin.clone() }),
-            // `select` names others.
+            // `select` names others. A budget is the user's own word, and chosen where it is written: who looks at some rules more closely must
+            // not lose a limit by it.
+            None if rule.group == Group::Budget.name() => None,
             None => {
                 self.select.as_ref().map(|select| Setting { value: false, origin: select.origin.clone() })
             }
@@ -166,7 +168,6 @@ impl Selection {
 mod tests {
     use super::*;
     use crate::config::Origin;
-    use crate::finding::Group;
 
     fn choices(names: &[&str], origin: &Origin) -> Vec<Setting<Choice>> {
         let catalogue = Catalogue::with(&[]);

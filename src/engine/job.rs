@@ -89,14 +89,43 @@ pub(super) fn missing_ranks(
             jobs.entry(job).or_default().insert(rank);
         }
     }
-    match expected {
+    let mut notices: Vec<Notice> = match expected {
         Some(expected) if jobs.is_empty() => {
             let ranks: Vec<u32> = (0..expected.get()).collect();
             vec![without_snapshot(&ranks, "that tells its rank by its name")]
         }
         Some(expected) => jobs.iter().filter_map(|(job, ranks)| short_of(job, ranks, expected)).collect(),
         None => jobs.iter().filter_map(|(job, ranks)| missing(job, ranks)).collect(),
+    };
+    notices.extend(absent_at_moments(recordings));
+    notices
+}
+
+/// Says which ranks have no snapshot of a moment of which most have one: a file that was not copied passes no judgement either. Of a moment
+/// that few have, as that of the one rank whose memory ran out, nobody expects the others.
+fn absent_at_moments(recordings: &[&Recording]) -> Vec<Notice> {
+    let mut jobs: BTreeMap<&str, BTreeMap<&[u64], BTreeSet<u32>>> = BTreeMap::new();
+    for recording in recordings {
+        if let (Some(job), Some(rank)) = (recording.job.as_deref(), recording.rank) {
+            jobs.entry(job).or_default().entry(&recording.moment).or_default().insert(rank);
+        }
     }
+    let mut notices = Vec::new();
+    for (job, moments) in jobs {
+        let all: BTreeSet<u32> = moments.values().flatten().copied().collect();
+        for (moment, ranks) in moments {
+            let absent: Vec<u32> = all.difference(&ranks).copied().collect();
+            if !absent.is_empty() && absent.len() < ranks.len() {
+                let moment = moment.iter().map(u64::to_string).collect::<Vec<_>>().join("-");
+                let held = count(ranks.len(), "rank");
+                notices.push(without_snapshot(
+                    &absent,
+                    &format!("of {moment} in `{job}`, of which {held} have one"),
+                ));
+            }
+        }
+    }
+    notices
 }
 
 /// The ranks that a job of so many lacks.
@@ -165,6 +194,17 @@ mod tests {
         assert!(notices(&[8, 11, 12, 13, 15])[0].starts_with("ranks 9, 10, 14 have no snapshot"));
         let odd: Vec<u32> = (0..=12).chain((13..40).step_by(2)).collect();
         assert!(notices(&odd)[0].starts_with("ranks 14, 16, 18, 20, 22, 24, 26, 28, 5 more have"));
+        // One of three is missing at the second of two moments; the third moment is one rank's own.
+        let at = |rank, moment: u64| Recording {
+            job: Some("out".to_owned()),
+            rank: Some(rank),
+            moment: vec![moment],
+            ..Recording::default()
+        };
+        let job = [at(0, 10), at(1, 10), at(2, 10), at(0, 20), at(2, 20), at(1, 25)];
+        let said = missing_ranks(&job.iter().collect::<Vec<_>>(), &[], None);
+        let said: Vec<&str> = said.iter().map(|notice| notice.message.as_str()).collect();
+        assert_eq!(said, ["rank 1 has no snapshot of 20 in `out`, of which 2 ranks have one"]);
         for complete in [&[0, 1, 2][..], &[8, 9], &[3], &[0, 7], &[]] {
             assert_eq!(notices(complete), [""; 0], "{complete:?}");
         }

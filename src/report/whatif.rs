@@ -53,6 +53,11 @@ fn render_device(out: &mut String, question: &Question, answer: &Answer, sources
             if question.capacity.is_some() { "as asked" } else { "what the program is known to have had" };
         look.attribute(out, "memory", &format!("{capacity}, {whose}"));
     }
+    let goes_on = |played: &Played| played.out_of_memory.is_none();
+    if recorded.out_of_memory.is_some() && answer.scenarios.iter().any(goes_on) {
+        let text = "the recording ends where memory ran out: what the program would have asked for after that is in none of these peaks";
+        look.attribute(out, "ends", text);
+    }
     look.attribute(out, "without", &without(answer, sources));
     if let Some(scale) = question.batch_scale {
         look.attribute(out, "batch", &batch(scale.get(), answer.told));

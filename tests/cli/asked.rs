@@ -175,3 +175,41 @@ fn programs_are_told_on_standard_output_that_there_is_no_verdict() {
         assert_eq!(stdout(&output(format)), "", "the error is on standard error");
     }
 }
+
+#[test]
+fn a_budget_holds_whatever_is_selected() {
+    let folder = folder("asked-selected");
+    place(&folder, &["run.pickle"]);
+    fs::write(folder.join("memlint.toml"), "[budget.peak]\nmetric = \"peak-requested\"\nlimit = \"1MiB\"\n")
+        .unwrap();
+    for (arguments, status) in [
+        (&["run.pickle", "--select", "leak"][..], 1),
+        (&["run.pickle", "--select", "leak", "--ignore", "budget"], 0),
+        (&["run.pickle", "--ignore", "budget.peak"], 0),
+    ] {
+        let (found, said) = check(&folder, arguments);
+        assert_eq!(found, Some(status), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn a_budget_of_a_role_is_blind_without_stacks() {
+    let folder = folder("asked-role");
+    fs::copy(root().join(recording("nostacks-bug")), folder.join("run.pickle")).unwrap();
+    let budget = "[budget.activations]\nmetric = \"role-bytes\"\nrole = \"activation\"\nlimit = \"1KiB\"\n";
+    fs::write(folder.join("memlint.toml"), budget).unwrap();
+    let (status, said) = check(&folder, &["run.pickle", "--strict", "-v"]);
+    assert_eq!(status, Some(2), "{said}");
+    assert!(said.contains("budget.activations"), "{said}");
+}
+
+#[test]
+fn no_verdict_is_told_as_a_failure() {
+    let folder = folder("asked-fails");
+    place(&folder, &["out/rank0.pickle"]);
+    fs::write(folder.join("out/rank1.pickle"), "no snapshot").unwrap();
+    let output = memlint_in(&folder, &["check", "out", "--output-format", "json"]);
+    let report: Value = serde_json::from_str(stdout(&output)).unwrap();
+    assert_eq!(report["verdict"]["outcome"], "no-verdict");
+    assert_eq!(report["verdict"]["fails"], true);
+}

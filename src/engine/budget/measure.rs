@@ -37,7 +37,8 @@ pub(super) fn measure(metric: &Metric, scope: Scope, facts: &Facts) -> Result<Me
     };
     let more: &[Need] = match (metric, scope) {
         (Metric::GrowthPerIteration, _) | (_, Scope::Iteration) => &[Need::Iterations],
-        (Metric::CallSiteBytes(_), _) => &[Need::Stacks],
+        // Without stacks most roles are not known, and what is not known must not pass for nothing.
+        (Metric::CallSiteBytes(_) | Metric::RoleBytes(_), _) => &[Need::Stacks],
         _ => &[],
     };
     let needs = [&[Need::History], driver, more].concat();

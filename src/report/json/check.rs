@@ -171,7 +171,7 @@ struct Summary {
 /// Whether the gate closes.
 #[derive(Serialize, JsonSchema)]
 struct Verdict {
-    /// Whether findings close it; `--exit-zero` changes nothing here.
+    /// Whether it is anything but open: findings close it, or there is no verdict; `--exit-zero` changes nothing here.
     fails: bool,
     /// The least severity that closes it; null where nothing does.
     #[schemars(extend("enum" = ["info", "warning", "error", null]))]
@@ -232,7 +232,7 @@ impl Closing {
                 skipped: report.skipped.len(),
             },
             verdict: Verdict {
-                fails: report.verdict.fails(),
+                fails: report.verdict.outcome() != Outcome::Open,
                 fail_on: report.verdict.fail_on.map(finding::Severity::name),
                 failing: report.verdict.failing,
                 outcome: match report.verdict.outcome() {
