@@ -53,7 +53,8 @@ pub struct KeptGraph {
     pub kept: Vec<AllocationId>,
     /// What else those turns made that lives as long: inputs, results of other lines, gradients with a graph of their own.
     pub along: Vec<AllocationId>,
-    /// Whether it grows with every turn of the loop, and nothing of it is given back when that ends; in bytes a turn.
+    /// Whether it grows with every iteration, and nothing of it is given back when the loop ends; in bytes an iteration. What a loop beside the
+    /// main one keeps, say before training, goes on growing with none.
     pub growth: Option<Growth>,
 }
 
@@ -105,7 +106,8 @@ pub(super) fn kept_graphs(facts: &Facts) -> Vec<KeptGraph> {
         line.kept.extend(found.kept);
         line.along.extend(found.along);
         let faster = |one: &Growth| line.growth.as_ref().is_none_or(|known| known.slope < one.slope);
-        line.growth = found.growth.filter(faster).or(line.growth.take());
+        let is_main = facts.program.main_loop.is_some_and(|main| main.frame == run.frame);
+        line.growth = found.growth.filter(faster).filter(|_| is_main).or(line.growth.take());
     }
     let found = by_caller.into_iter().map(|(caller, line)| KeptGraph {
         caller,

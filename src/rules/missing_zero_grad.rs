@@ -99,10 +99,12 @@ fn after(calls: &[Step], event: EventIndex) -> Vec<Step> {
 /// Gradients that outlive at least two iterations and the loop, and that later backward passes are seen to add to.
 fn kept_gradients<'a>(facts: &Facts<'a>) -> Vec<Kept<'a>> {
     let loop_end = facts.iteration_ends().last().copied().unwrap_or(0);
+    // Others, as of an optimizer that steps every third time, stood as long and were cleared in the end: so may these be.
+    let oldest_cleared = cleared(facts).into_iter().map(|one| facts.ends_outlived(one)).max().unwrap_or(0);
     let stays = |allocation: &Allocation| {
         allocation.alloc.is_some()
             && allocation.free.is_none_or(|event| event.position() >= loop_end)
-            && facts.ends_outlived(allocation) >= 2
+            && facts.ends_outlived(allocation) > oldest_cleared.max(1)
     };
     let backward_births = backward_births(facts);
     let strangers = Strangers::of(facts);
@@ -174,9 +176,13 @@ fn dies_in_its_iteration(facts: &Facts, id: AllocationId) -> bool {
     allocation.is_some_and(|one| one.free.is_some() && facts.ends_outlived(one) == 0)
 }
 
-/// How many gradients live over a step and are freed while the loop runs. (What is freed after it, the end of the function
-/// frees.)
+/// How many gradients are cleared.
 fn cleared_gradients(facts: &Facts) -> usize {
+    cleared(facts).len()
+}
+
+/// Gradients that live over a step and are freed while the loop runs. (What is freed after it, the end of the function frees.)
+fn cleared<'a>(facts: &Facts<'a>) -> Vec<&'a Allocation> {
     let steps = facts.updates();
     let loop_end = facts.iteration_ends().last().copied().unwrap_or(0);
     let over_a_step = |allocation: &Allocation| {
@@ -184,7 +190,7 @@ fn cleared_gradients(facts: &Facts) -> usize {
         let next = steps.partition_point(|step| step.start <= born);
         steps.get(next).is_some_and(|step| step.start < died) && died.position() < loop_end
     };
-    facts.with_role(Role::Gradient).filter(|(_, allocation)| over_a_step(allocation)).count()
+    facts.with_role(Role::Gradient).map(|(_, one)| one).filter(|one| over_a_step(one)).collect()
 }
 
 fn tell(
