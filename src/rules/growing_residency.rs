@@ -42,9 +42,10 @@ fn claim<'f>(facts: &'f Facts<'f>, growing: &'f Growing) -> Claim<'f> {
     claim.held = Some(Bytes::rounded(growing.growth.steadily()));
     claim.together = Some(statement(facts, growing));
     let sure = growing.growth.confidence(facts.evidence.first_iteration().is_ok());
-    // A few rises may be the first of a cache.
+    let sure = sure.min(facts.program.confidence);
+    // A few rises may be the first of a cache, and a loop that may be none the layers of one pass.
     claim.at_most = if sure == Confidence::Low { Severity::Info } else { Severity::Error };
-    claim.sure(sure.min(facts.program.confidence))
+    claim.sure(sure)
 }
 
 /// The statement of the loop's body under which a line allocates: what hangs under one statement is one finding.
