@@ -1,17 +1,18 @@
 //! A few short-lived tensors of one line that make a good part of the peak.
 
+mod scene;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::claim::{Claim, Mending, Place as Spot, Telling, Worth, related};
 use super::{declare_rule, measure};
-use crate::facts::{Facts, Maker};
+use crate::facts::Facts;
 use crate::finding::{Finding, Measure, Related, Severity, Value};
 use crate::lives::Changes;
-use crate::program::Phase;
 use crate::role::Role;
 use crate::threshold::Threshold;
-use crate::timeline::Allocation;
-use crate::unit::{AllocationId, Bytes, FrameId, FunctionId, Index, count, percent};
+use crate::unit::{AllocationId, Bytes, FrameId, Index, count, percent};
+use scene::{Place, Scene};
 
 declare_rule! {
     /// A few short-lived tensors of one line make a good part of the peak.
@@ -24,15 +25,8 @@ declare_rule! {
 static SHARE: Threshold<f64> = Threshold::new("rules::transient_spike::SHARE", 0.25);
 /// The share of the peak below which a single tensor is no spike.
 static SINGLE: Threshold<f64> = Threshold::new("rules::transient_spike::SINGLE", 0.1);
-/// The same as a divisor.
-static SINGLE_PART: Threshold<u64> = Threshold::new("rules::transient_spike::SINGLE_PART", 10);
 /// A spike is a few tensors: many small ones are a model at work.
 static FEW: Threshold<usize> = Threshold::new("rules::transient_spike::FEW", 4);
-/// A tensor may live for an iteration's events divided by this.
-static LIFE_PART: Threshold<usize> = Threshold::new("rules::transient_spike::LIFE_PART", 10);
-/// The same for what one function makes for a line that calls it: its tensors live until it returns. Matrices of distances
-/// in a small network measure 0.13.
-static CALL_PART: Threshold<usize> = Threshold::new("rules::transient_spike::CALL_PART", 5);
 /// How far the peak before the loop has to stand above the loop's.
 static BEFORE: Threshold<f64> = Threshold::new("rules::transient_spike::BEFORE", 1.5);
 
@@ -105,42 +99,48 @@ fn spike(
     (bytes.share_of(peak) >= SHARE.get()).then_some(Spike { frame, inner: None, at_peak, all, bytes })
 }
 
+/// Brief tensors that count together.
+#[derive(Default)]
+struct Group {
+    all: Vec<AllocationId>,
+    /// Sizes of those that are larger than what layers make.
+    chosen: BTreeSet<Bytes>,
+}
+
 /// The lines that set the loop's peak with short-lived tensors; heaviest first.
 fn in_the_loop(facts: &Facts) -> Vec<Spike> {
     let steady = facts.steady();
     let Some(at) = steady.peak_event else { return Vec::new() };
     let scene = Scene::of(facts);
-    let mut lines: BTreeMap<Place, Vec<AllocationId>> = BTreeMap::new();
+    let mut groups: BTreeMap<Place, Group> = BTreeMap::new();
     let mut backward: BTreeMap<Bytes, Vec<AllocationId>> = BTreeMap::new();
-    for (id, one) in facts.timeline.iter().filter(|(_, one)| scene.is_large_and_short(one)) {
-        if facts.role(id) == Role::Workspace {
-            continue;
-        }
-        match scene.place(one) {
-            Some(place) => lines.entry(place).or_default().push(id),
-            None if scene.is_unframed_backward(one) => backward.entry(one.bytes).or_default().push(id),
-            None => {}
+    for (id, one) in facts.timeline.iter() {
+        let scratch = facts.role(id) == Role::Workspace;
+        if let Some(brief) = scene.brief(one, scratch) {
+            let group = groups.entry(brief.place).or_default();
+            group.all.push(id);
+            group.chosen.extend(brief.chosen.then_some(one.bytes));
+        } else if !scratch && scene.is_brief_gradient(one) {
+            backward.entry(one.bytes).or_default().push(id);
         }
     }
+    groups.retain(|_, group| !group.chosen.is_empty());
     let is_at_peak =
         |id: &AllocationId| facts.timeline.allocation(*id).is_some_and(|one| one.alive_after(at));
-    let mut spikes: Vec<Spike> = lines
+    let mut spikes: Vec<Spike> = groups
         .into_iter()
-        .filter_map(|(place, mut all)| {
+        .filter_map(|(place, Group { mut all, chosen })| {
             // The gradient of a large tensor is as large, and is made and dropped on the engine's thread.
-            let sizes: BTreeSet<Bytes> = all.iter().map(|id| facts.bytes(&[*id])).collect();
-            let counterparts = backward.iter().filter(|(bytes, _)| is_one_of(&sizes, **bytes));
+            let counterparts = backward.iter().filter(|(bytes, _)| is_one_of(&chosen, **bytes));
             let mut counterparts: Vec<AllocationId> =
                 counterparts.flat_map(|(_, ids)| ids).copied().collect();
             counterparts.sort_unstable();
             all.extend(counterparts);
             let at_peak: Vec<AllocationId> = all.iter().copied().filter(is_at_peak).collect();
-            let heaviest = heaviest_line(facts, &at_peak)?;
-            let enough = heaviest.1.share_of(steady.peak) >= SHARE.get();
-            let (frame, inner) = match place {
-                Place::Call { caller, .. } if !enough => (caller, Some(heaviest.0)),
-                _ => (heaviest.0, None),
-            };
+            let tensors = at_peak.iter().filter_map(|id| facts.timeline.allocation(*id));
+            let made: Vec<(Vec<FrameId>, Bytes)> =
+                tensors.map(|one| (scene.lines(place, one), one.bytes)).collect();
+            let (frame, inner) = narrowest(&made, steady.peak)?;
             Some(Spike { inner, ..spike(facts, frame, at_peak, all, steady.peak)? })
         })
         .collect();
@@ -148,12 +148,23 @@ fn in_the_loop(facts: &Facts) -> Vec<Spike> {
     spikes
 }
 
-/// Of some tensors the line that makes most bytes, and these.
-fn heaviest_line(facts: &Facts, tensors: &[AllocationId]) -> Option<(FrameId, Bytes)> {
+/// Of tensors with the lines that may stand for them, innermost first: the innermost with enough of the peak, or else the outermost,
+/// and the line within it that makes most.
+fn narrowest(made: &[(Vec<FrameId>, Bytes)], peak: Bytes) -> Option<(FrameId, Option<FrameId>)> {
+    let own = heaviest(made, 0)?;
+    let depth = made.iter().map(|(lines, _)| lines.len()).max().unwrap_or(1);
+    let mut levels = (0..depth).filter_map(|level| heaviest(made, level));
+    let enough = levels.clone().find(|(_, bytes)| bytes.share_of(peak) >= SHARE.get());
+    let (frame, _) = enough.or_else(|| levels.next_back())?;
+    Some((frame, (frame != own.0).then_some(own.0)))
+}
+
+/// The line with most bytes, so many calls outwards.
+fn heaviest(made: &[(Vec<FrameId>, Bytes)], level: usize) -> Option<(FrameId, Bytes)> {
     let mut lines: BTreeMap<FrameId, Bytes> = BTreeMap::new();
-    for one in tensors.iter().filter_map(|id| facts.timeline.allocation(*id)) {
-        if let Some(frame) = one.stack.and_then(|stack| facts.site(stack)) {
-            *lines.entry(frame).or_default() += one.bytes;
+    for (outward, bytes) in made {
+        if let Some(frame) = outward.get(level).or_else(|| outward.last()) {
+            *lines.entry(*frame).or_default() += *bytes;
         }
     }
     lines.into_iter().max_by_key(|(frame, bytes)| (*bytes, std::cmp::Reverse(*frame)))
@@ -163,104 +174,6 @@ fn heaviest_line(facts: &Facts, tensors: &[AllocationId]) -> Option<(FrameId, By
 fn is_one_of(sizes: &BTreeSet<Bytes>, bytes: Bytes) -> bool {
     let mut neighbours = sizes.range(..bytes).next_back().into_iter().chain(sizes.range(bytes..).next());
     neighbours.any(|size| size.get().abs_diff(bytes.get()) <= size.get() / 100)
-}
-
-/// What counts together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
-    /// What one line makes.
-    Line(FrameId),
-    /// What a function makes for one line that calls it: the steps of one computation.
-    Call { caller: FrameId, function: FunctionId },
-}
-
-/// What short and large mean here.
-struct Scene<'f, 'a> {
-    facts: &'f Facts<'a>,
-    makers: Vec<Option<Maker>>,
-    /// Bytes from which a single tensor counts.
-    large: Bytes,
-    /// How many events it may live, and how many if it is a function's.
-    short: usize,
-    short_in_call: usize,
-    /// The largest output of a layer in the loop.
-    largest_layer: Bytes,
-}
-
-/// How many events an iteration has, the median one; where nothing repeats, a step's share of the recording.
-fn length_of_a_pass(facts: &Facts) -> usize {
-    let iterations = facts.program.iterations.iter();
-    let mut lengths: Vec<usize> =
-        iterations.map(|one| one.end.position().saturating_sub(one.start.position())).collect();
-    lengths.sort_unstable();
-    lengths
-        .get(lengths.len() / 2)
-        .copied()
-        .unwrap_or(facts.trace.events.len() / facts.program.steps.len().max(1))
-}
-
-impl<'f, 'a> Scene<'f, 'a> {
-    fn of(facts: &'f Facts<'a>) -> Scene<'f, 'a> {
-        let makers = facts.makers();
-        let median = length_of_a_pass(facts);
-        let large = Bytes(facts.steady().peak.get() / SINGLE_PART.get());
-        let (short, short_in_call) = (median / LIFE_PART.get(), median / CALL_PART.get());
-        let mut scene = Scene { facts, makers, large, short, short_in_call, largest_layer: Bytes::ZERO };
-        let layers = facts.timeline.iter().filter(|(id, one)| {
-            scene.maker(one) == Some(Maker::Layer)
-                && facts.role(*id) != Role::Workspace
-                && one.alloc.is_some_and(|event| facts.steady().events.contains(&event.position()))
-        });
-        scene.largest_layer = layers.map(|(_, one)| one.bytes).max().unwrap_or_default();
-        scene
-    }
-
-    fn maker(&self, one: &Allocation) -> Option<Maker> {
-        one.stack.and_then(|stack| self.makers.get(stack.position()).copied().flatten())
-    }
-
-    fn is_large_and_short(&self, one: &Allocation) -> bool {
-        let (Some(born), Some(died)) = (one.alloc, one.free_requested) else { return false };
-        let in_loop = self.facts.works_at(born);
-        let lives = died.position() - born.position();
-        in_loop && one.bytes >= self.large && (lives <= self.short || self.is_brief_in_call(one, lives))
-    }
-
-    fn is_brief_in_call(&self, one: &Allocation, lives: usize) -> bool {
-        lives <= self.short_in_call && matches!(self.place(one), Some(Place::Call { .. }))
-    }
-
-    /// The line that chose to make a tensor: that of a loss, or of code whose tensor is larger than what layers make.
-    fn line(&self, one: &Allocation) -> Option<FrameId> {
-        let (factor, otherwise) = match self.maker(one)? {
-            Maker::Layer => return None,
-            Maker::Loss => (0.0, true),
-            Maker::Function => (1.5, true),
-            Maker::Forward => (3.0, false),
-        };
-        let outgrows = if self.largest_layer == Bytes::ZERO {
-            otherwise
-        } else {
-            one.bytes.get() as f64 >= factor * self.largest_layer.get() as f64
-        };
-        self.facts.site(one.stack?).filter(|_| outgrows)
-    }
-
-    /// A function outside every module and outside the main loop's own body does one thing for the line that calls it.
-    fn place(&self, one: &Allocation) -> Option<Place> {
-        let line = self.line(one)?;
-        let function = |frame: FrameId| self.facts.frames.function(frame);
-        let looping = self.facts.program.main_loop.and_then(|main| function(main.frame));
-        let own = function(line).filter(|own| Some(*own) != looping);
-        let caller = self.facts.frames.user(one.stack?).nth(1);
-        let is_function = self.maker(one) == Some(Maker::Function);
-        let call = caller.zip(own).filter(|_| is_function);
-        Some(call.map_or(Place::Line(line), |(caller, function)| Place::Call { caller, function }))
-    }
-
-    fn is_unframed_backward(&self, one: &Allocation) -> bool {
-        self.maker(one).is_none() && one.alloc.is_some_and(|event| self.facts.phase(event) == Phase::Backward)
-    }
 }
 
 /// One finding for all spikes at one peak: at the heaviest line, the others related.
