@@ -107,6 +107,10 @@ pub enum MemorySign {
     Replicated,
     /// A wrapper for several ranks that shards parameters (FSDP, `DeepSpeed`).
     Sharded,
+    /// Weights are computed from others before each pass, and put in their place (pruning, weight normalisation).
+    Reparametrizes,
+    /// Parameters that are sharded over ranks are put together, for whoever asked.
+    Gathers,
     /// A loss, as a module or a function of PyTorch.
     Loss,
     /// The allocator's cache is emptied.

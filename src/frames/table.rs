@@ -56,6 +56,10 @@ const ROWS: &[Row] = &[
     ("torch/nn/init", ANY, both(PhaseSign::Building, MemorySign::Build)),
     ("torch/nn/functional", &["*_loss", "cross_entropy", "kl_div", "log_softmax"], both(PhaseSign::Functional, MemorySign::Loss)),
     ("torch/nn/functional", ANY, phase(PhaseSign::Functional)),
+    ("torch/nn/utils/parametri*", ANY, memory(MemorySign::Reparametrizes)),
+    ("torch/nn/utils/prune", ANY, memory(MemorySign::Reparametrizes)),
+    ("torch/nn/utils/spectral_norm", ANY, memory(MemorySign::Reparametrizes)),
+    ("torch/nn/utils/weight_norm", ANY, memory(MemorySign::Reparametrizes)),
     ("torch/nn/parallel/distributed", ANY, memory(MemorySign::Replicated)),
     // Copies and files.
     ("torch/_tensor", &["__deepcopy__"], memory(MemorySign::CopyTensor)),
@@ -117,6 +121,8 @@ const ROWS: &[Row] = &[
     ("accelerate/commands/*", ANY, phase(PhaseSign::Wrapper)),
     ("accelerate/launchers", ANY, phase(PhaseSign::Wrapper)),
     // Several ranks. DTensor's dispatch stands inside of whatever uses it.
+    ("torch/distributed/_state_dict_utils", ANY, memory(MemorySign::Gathers)),
+    ("torch/distributed/tensor/_api", &["full_tensor"], memory(MemorySign::Gathers)),
     ("torch/distributed/tensor/*", ANY, SILENT),
     ("torch/distributed/*", ANY, memory(MemorySign::Sharded)),
     ("deepspeed/*", ANY, memory(MemorySign::Sharded)),

@@ -1,20 +1,27 @@
 //! A second copy of the model's weights that nobody computes with.
 
 mod computed;
+mod passes;
+mod renewed;
+mod sizes;
+mod source;
+mod standing;
+mod tell;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::claim::{Claim, Mending, Place, Telling, Worth};
-use super::{declare_rule, measure};
+use super::claim::{Claim, Mending, Worth};
+use super::declare_rule;
 use crate::facts::Facts;
-use crate::finding::{Finding, Severity, Value};
-use crate::frames::{GraphSign, MemorySign, Method};
+use crate::finding::Severity;
 use crate::lives::Changes;
 use crate::program::Phase;
 use crate::role::Role;
 use crate::threshold::Threshold;
 use crate::timeline::Allocation;
-use crate::unit::{AllocationId, Bytes, Confidence, FrameId, Index, StackId, count, percent};
+use crate::unit::{AllocationId, Bytes, Confidence, FrameId, Index};
+use sizes::{Scale, Sizes};
+use source::{Made, Source};
 
 declare_rule! {
     /// A second copy of the model's weights stays on the device.
@@ -44,6 +51,20 @@ enum Kind {
     HeldByObject,
     /// A module is copied before training, of which adapters train and the weights themselves never: the copy stays equal.
     Base,
+    /// The sharded weights of all ranks, gathered in the loop for whoever keeps them.
+    Gathered,
+    /// The loop builds the model, and again as large a one while the first is there: a program may use both.
+    BuiltInLoop,
+    /// Two models of equal sizes stand, nothing trains, and each turn runs one: a program may choose.
+    Twice,
+    /// The members of an ensemble, beside one tensor for all of each of theirs.
+    Stacked,
+    /// The original of a model that was cast to another number format.
+    Converted,
+    /// Clones of the weights before training; they may be a moving average.
+    SetAside,
+    /// What weights are computed from again in each pass, although nothing trains.
+    Renewed,
 }
 
 /// Which allocations belong together: made by one line in one iteration (or before all).
@@ -68,99 +89,132 @@ impl DuplicateWeights {
 }
 
 fn copies_of_weights(facts: &Facts) -> Vec<Copied> {
-    let sources: Vec<Source> = facts.snapshot.stacks.ids().map(|stack| source(facts, stack)).collect();
+    let sources = source::sources(facts);
     let trained = trained(facts, &sources);
-    let mut groups: BTreeMap<Key, Vec<AllocationId>> = BTreeMap::new();
-    let mut weights: BTreeMap<Bytes, usize> = BTreeMap::new();
     let loop_start = facts.program.iterations.first().map_or(0, |first| first.start.position());
+    let mut groups: BTreeMap<Key, Vec<AllocationId>> = BTreeMap::new();
+    let (mut weights, mut originals) = (Sizes::default(), Sizes::default());
     for (id, one) in facts.timeline.iter() {
         let source = one.stack.and_then(|stack| sources.get(stack.position())).copied().unwrap_or_default();
         match key(facts, id, one, source, (loop_start, trained.as_ref())) {
             Some(key) => groups.entry(key).or_default().push(id),
-            None if is_weight(facts, id, one, loop_start) => *weights.entry(one.bytes).or_default() += 1,
+            None if is_weight(facts, id, one, loop_start) => {
+                weights.add(one.bytes);
+                if source.made != Made::Copied {
+                    originals.add(one.bytes);
+                }
+            }
             None => {}
         }
     }
-    let all: Bytes = weights.iter().map(|(bytes, count)| bytes.times(*count as u64)).sum();
-    let copy = |((kind, frame, _), tensors): (Key, Vec<AllocationId>)| {
-        let mut left = weights.clone();
-        let mut matched = Bytes::ZERO;
-        let mut count = 0;
-        for one in tensors.iter().filter_map(|id| facts.timeline.allocation(*id)) {
-            if let Some(left) = left.get_mut(&one.bytes).filter(|left| **left > 0) {
-                *left -= 1;
-                matched += one.bytes;
-                count += 1;
-            }
-        }
-        let bytes = facts.bytes(&tensors);
-        let covered = matched.share_of(all);
-        // Of a base there may be several copies.
-        let alike = matches!(kind, Kind::Loaded | Kind::Base) || matched.share_of(bytes) >= ALIKE.get();
-        let copied = covered >= COVERED.get() && alike && count >= FEWEST.get();
-        copied.then_some(Copied { kind, frame, tensors, bytes, covered })
+    if weights.is_empty() {
+        (weights, groups) = built_in_loop(facts, &sources, groups);
+    }
+    let sets = standing::sets(facts, &sources);
+    let models = sets.iter().filter(|set| set.is_model).map(|set| &set.sizes).collect();
+    let model = Model { weights, originals, models };
+    let copies = groups.into_iter().filter_map(|(key, tensors)| {
+        let plain = all_plain(facts, &sources, &tensors);
+        copy(facts, &model, key, tensors, plain)
+    });
+    let mut copies = computed::without(facts, &sources, copies.collect());
+    copies.extend(standing::copies(facts, &sets));
+    copies.extend(renewed::copies(facts, &sources, &sets));
+    copies
+}
+
+/// What a copy may be one of.
+struct Model<'s> {
+    weights: Sizes,
+    /// Without what is copied from others: of a model that was loaded whole, an average is no original.
+    originals: Sizes,
+    /// The weights of each model, where there are several.
+    models: Vec<&'s Sizes>,
+}
+
+/// Whether plain tensors are copied, with which no module computes.
+fn all_plain(facts: &Facts, sources: &[Source], tensors: &[AllocationId]) -> bool {
+    let source = |id: &AllocationId| sources.get(facts.timeline.allocation(*id)?.stack?.position());
+    tensors.iter().all(|id| source(id).is_some_and(|source| source.made == Made::PlainCopied))
+}
+
+/// A group of tensors, if it repeats the weights: of plain tensors and of what is loaded those of one model are enough.
+fn copy(
+    facts: &Facts,
+    model: &Model<'_>,
+    (kind, frame, _): Key,
+    tensors: Vec<AllocationId>,
+    plain: bool,
+) -> Option<Copied> {
+    let sizes = Sizes::of(facts, &tensors);
+    let scale = match kind {
+        // The parts of all ranks are whole times as large as this rank's.
+        Kind::Gathered => model.weights.scale(&sizes).filter(|scale| scale.members().is_some())?,
+        _ => Scale::SAME,
     };
-    computed::without(facts, &sources, groups.into_iter().filter_map(copy).collect())
+    let loaded = kind == Kind::Loaded;
+    let whole = if loaded { &model.originals } else { &model.weights };
+    let alone = model.models.iter().copied().filter(|_| loaded || plain);
+    let bytes = facts.bytes(&tensors);
+    let covered = |of: &Sizes| {
+        let repeated = of.repeated(&sizes, scale, 1);
+        // Of a base there may be several copies.
+        let alike = matches!(kind, Kind::Loaded | Kind::Base) || repeated.copy.share_of(bytes) >= ALIKE.get();
+        let covered = repeated.original.share_of(of.bytes());
+        (alike && covered >= COVERED.get() && repeated.count >= FEWEST.get()).then_some(covered)
+    };
+    let covered = std::iter::once(whole).chain(alone).find_map(covered)?;
+    Some(Copied { kind, frame, tensors, bytes, covered })
+}
+
+/// Where no weights are older than the loop: what the first turn that builds a model makes, and of the other groups those that
+/// are there together with an earlier one at the end of a turn.
+fn built_in_loop(
+    facts: &Facts,
+    sources: &[Source],
+    groups: BTreeMap<Key, Vec<AllocationId>>,
+) -> (Sizes, BTreeMap<Key, Vec<AllocationId>>) {
+    let is_built = |id: &AllocationId| {
+        let stack = facts.timeline.allocation(*id).and_then(|one| one.stack);
+        let source = stack.and_then(|stack| sources.get(stack.position()));
+        source.is_some_and(|source| source.made == Made::Moved) && facts.role(*id) == Role::Parameter
+    };
+    let builds = |(key, tensors): (&Key, &Vec<AllocationId>)| {
+        (key.0 == Kind::CopiedInLoop && tensors.iter().all(is_built)).then_some(key.2).flatten()
+    };
+    let Some(first) = groups.iter().filter_map(builds).min() else {
+        return (Sizes::default(), groups);
+    };
+    let mut weights = Sizes::default();
+    let mut later: BTreeMap<Key, Vec<AllocationId>> = BTreeMap::new();
+    let mut held_until = 0;
+    let mut by_turn: Vec<(Key, Vec<AllocationId>)> = groups.into_iter().collect();
+    by_turn.sort_by_key(|((.., turn), _)| *turn);
+    for ((kind, frame, turn), tensors) in by_turn {
+        if kind != Kind::CopiedInLoop || !tensors.iter().all(is_built) {
+            later.insert((kind, frame, turn), tensors);
+            continue;
+        }
+        let held =
+            tensors.iter().filter_map(|id| facts.timeline.allocation(*id)).map(|one| facts.turns().held(one));
+        let (from, until) =
+            held.fold((usize::MAX, 0), |(from, until), held| (from.min(held.start), until.max(held.end)));
+        if turn == Some(first) {
+            for one in tensors.iter().filter_map(|id| facts.timeline.allocation(*id)) {
+                weights.add(one.bytes);
+            }
+        } else if from < held_until {
+            later.insert((Kind::BuiltInLoop, frame, turn), tensors);
+        }
+        held_until = held_until.max(until);
+    }
+    (weights, later)
 }
 
 /// Sizes of gradients, where adapters are put into a model: its weights of other sizes are frozen. None where there are no adapters.
 fn trained(facts: &Facts, sources: &[Source]) -> Option<BTreeSet<Bytes>> {
     let gradients = facts.with_role(Role::Gradient).map(|(_, one)| one.bytes);
     sources.iter().any(|source| source.adapts).then(|| gradients.collect())
-}
-
-/// What a stack says of the tensors made under it.
-#[derive(Debug, Clone, Copy, Default)]
-struct Source {
-    line: Option<FrameId>,
-    made: Made,
-    constructs: bool,
-    /// C++ frames show that a tensor is filled with one value.
-    blank: bool,
-    /// An adapter is made.
-    adapts: bool,
-}
-
-/// By what.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Made {
-    /// A file is read.
-    Loaded,
-    /// A module is copied, with its parameters.
-    Copied,
-    /// Plain tensors are copied, as those of a state dict.
-    PlainCopied,
-    /// A moving average of the weights makes its copy: it is wanted.
-    Averaged,
-    #[default]
-    Otherwise,
-}
-
-fn source(facts: &Facts, stack: StackId) -> Source {
-    let mut source = Source { line: facts.site(stack), ..Source::default() };
-    let frames = facts.snapshot.stacks.get(stack);
-    source.blank = frames.iter().any(|frame| facts.frames.graph(*frame) == GraphSign::Blank);
-    let (mut loads, mut builds, mut copies, mut averages) = (false, false, false, false);
-    let (mut tensors, mut parameters) = (false, false);
-    for frame in facts.frames.python(stack).iter().filter_map(|id| facts.frames.get(*id)) {
-        loads |= frame.memory == MemorySign::Read;
-        copies |= frame.memory == MemorySign::Copy;
-        tensors |= frame.memory == MemorySign::CopyTensor;
-        parameters |= frame.memory == MemorySign::CopyParameter;
-        averages |= frame.memory == MemorySign::Average;
-        source.adapts |= frame.memory == MemorySign::Adapts;
-        builds |= frame.method == Method::Pretrained;
-        source.constructs |= frame.method == Method::Constructor;
-    }
-    // What `from_pretrained` reads is the model itself.
-    source.made = match (loads && !builds, copies) {
-        _ if averages => Made::Averaged,
-        (true, _) => Made::Loaded,
-        (false, true) if tensors && !parameters => Made::PlainCopied,
-        (false, true) => Made::Copied,
-        (false, false) => Made::Otherwise,
-    };
-    source
 }
 
 /// The copy that an allocation may be part of.
@@ -188,9 +242,10 @@ fn key(
     let busy = matches!(facts.phase(born), Phase::Backward | Phase::OptimizerStep | Phase::Clipping);
     let other = facts.role(id) == Role::OptimizerState;
     let blank = source.blank;
-    let long = ends >= if source.made == Made::Otherwise { 2 } else { 1 };
+    let long = ends >= if source.made.copies() { 1 } else { 2 };
     let in_loop = born.position() >= loop_start && !busy && !other && !blank && long;
-    in_loop.then(|| (Kind::CopiedInLoop, frame, facts.born_in(one).map(Index::position)))
+    let kind = if source.made == Made::Gathered { Kind::Gathered } else { Kind::CopiedInLoop };
+    in_loop.then(|| (kind, frame, facts.born_in(one).map(Index::position)))
 }
 
 /// Whether an allocation is of the model: there before the loop and to its end.
@@ -203,75 +258,22 @@ fn is_weight(facts: &Facts, id: AllocationId, one: &Allocation, loop_start: usiz
 fn claim<'f>(facts: &'f Facts<'f>, copies: Vec<Copied>) -> Option<Claim<'f>> {
     let about: Vec<AllocationId> = copies.iter().flat_map(|copy| copy.tensors.iter().copied()).collect();
     let largest = copies.iter().max_by_key(|copy| copy.bytes)?;
-    let (kind, bytes) = (largest.kind, largest.bytes);
-    let sure = match kind {
+    let bytes = largest.bytes;
+    let sure = match largest.kind {
         Kind::Loaded => Confidence::High,
-        Kind::CopiedInLoop | Kind::StateDict | Kind::Base => Confidence::Medium,
-        Kind::HeldByObject => Confidence::Low,
+        Kind::CopiedInLoop
+        | Kind::StateDict
+        | Kind::Base
+        | Kind::Gathered
+        | Kind::Stacked
+        | Kind::Converted
+        | Kind::Renewed => Confidence::Medium,
+        Kind::HeldByObject | Kind::BuiltInLoop | Kind::Twice | Kind::SetAside => Confidence::Low,
     };
     let mending = Mending::lives(Changes::removing(about.iter().copied()));
-    let told = move |worth: &Worth| tell(facts, &copies, worth);
+    let told = move |worth: &Worth| tell::tell(facts, &copies, worth);
     let claim = Claim::new(&DuplicateWeights::META, about, mending, told).holding(bytes).sure(sure);
-    // An object may well compute with what it holds.
-    let most = if kind == Kind::HeldByObject { Severity::Info } else { Severity::Error };
+    // A program may well compute with these, and the recording would not show it.
+    let most = if sure == Confidence::Low { Severity::Info } else { Severity::Error };
     Some(claim.at_most(most))
-}
-
-fn tell(facts: &Facts, copies: &[Copied], worth: &Worth) -> Finding {
-    let meta = &DuplicateWeights::META;
-    let Some(largest) = copies.iter().max_by_key(|copy| copy.bytes) else {
-        return Finding::of(meta.name, meta.group, Severity::Info);
-    };
-    let bytes = largest.bytes;
-    let (message, help, label) = match largest.kind {
-        Kind::Loaded => (
-            format!("a loaded checkpoint stays next to the model ({bytes})"),
-            "load to the host and let go of it: torch.load(path, map_location=\"cpu\"); del checkpoint",
-            "loaded to the device here and never freed",
-        ),
-        Kind::CopiedInLoop => (
-            format!("a copy of the model's weights stays on the device ({bytes})"),
-            "keep it on the host: {k: v.detach().cpu() for k, v in model.state_dict().items()}, or save it to disk",
-            "copied here while training runs",
-        ),
-        Kind::StateDict | Kind::HeldByObject => (
-            format!("a copy of the model's state dict stays on the device ({bytes})"),
-            "keep it on the host: {k: v.detach().cpu() for k, v in model.state_dict().items()}, or save it to disk",
-            "copied here before training, and held ever since",
-        ),
-        Kind::Base => (
-            format!("copies of a frozen base model stay beside it ({bytes})"),
-            "share one base: model.add_adapter(name, config) and model.set_adapter(name); a reference is the same model under `with model.disable_adapter():`",
-            "copied here, though only adapters are trained",
-        ),
-    };
-    let tensors = largest.tensors.as_slice();
-    let place = match Place::responsible(facts, tensors, false) {
-        Place::Nowhere => Place::At(largest.frame, None, None),
-        known @ Place::At(..) => known,
-    };
-    let ends = tensors.iter().filter_map(|id| facts.timeline.allocation(*id)).map(|one| facts.ends_held(one));
-    let ends = ends.max().unwrap_or(0);
-    let telling = Telling {
-        message,
-        help: help.to_owned(),
-        place,
-        label: label.to_owned(),
-        related: Vec::new(),
-        evidence: vec![
-            measure("copy", Value::Bytes(bytes), format!("{bytes} in {}", count(tensors.len(), "tensor"))),
-            measure(
-                "covered",
-                Value::Ratio(largest.covered),
-                format!("equal in size to {} of the model's weights", percent(largest.covered)),
-            ),
-            measure("copies", Value::Count(copies.len() as u64), count(copies.len(), "such copy")),
-            measure(
-                "ends-outlived",
-                Value::Count(ends as u64),
-                format!("alive over {}", count(ends, "iteration end")),
-            ),
-        ],
-    };
-    telling.told(facts, meta, worth)
 }

@@ -76,10 +76,10 @@ pub(super) static TABLE: &[Row<'static>] = &[
     },
     Row {
         rule: "duplicate-weights",
-        note: &[Bound::Held(0.0, NONE)],
+        note: &[Bound::Held(0.01, NONE)],
         warning: &[Bound::Peak(0.05, NONE)],
         error: &[],
-        why: "a copy that saves a twentieth of the peak is worth a line",
+        why: "a copy that saves a twentieth of the peak is worth a line; one below a hundredth is no news",
     },
     Row {
         rule: "late-zero-grad",

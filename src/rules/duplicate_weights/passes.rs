@@ -1,0 +1,55 @@
+//! What computes with weights: passes through models.
+//!
+//! In: calls of modules in the loop. Out: whether a turn runs one model, so that of two sets of the same weights one
+//! lies idle in it. Always: where two passes could pass for one, they are taken for two.
+
+use std::collections::BTreeSet;
+
+use super::sizes::Scale;
+use crate::facts::{Facts, ModuleCall};
+use crate::program::Phase;
+use crate::role::Role;
+use crate::unit::{Bytes, FrameId, Index, IterationIndex};
+
+/// Whether the program trains: a moving average of its weights is wanted, and nothing shows that it is updated.
+pub(super) fn trains(facts: &Facts) -> bool {
+    let backward = facts.program.phases.contains(&Phase::Backward);
+    let mut kept = facts.timeline.iter().map(|(id, _)| facts.role(id));
+    backward
+        || !facts.program.steps.is_empty()
+        || kept.any(|role| matches!(role, Role::Gradient | Role::OptimizerState))
+}
+
+/// Whether each turn makes one pass through one model at most, always for the same caller, and nothing after the loop's beginning makes
+/// another; and no pass begins with a tensor that is to another pass's in this scale: those would be two models in turns. (Of two that
+/// are as large in all things nothing can tell that.)
+pub(super) fn one_a_turn(facts: &Facts, scale: Scale) -> bool {
+    let start = facts.program.iterations.first().map_or(0, |first| first.start.position());
+    // A trial of both before the loop tells nothing of two formats; of two equal models it tells that both are used.
+    let from = if scale.is_same() { 0 } else { start };
+    let calls: Vec<&ModuleCall> = facts.module_calls().iter().filter(|call| call.start >= from).collect();
+    let turns: BTreeSet<IterationIndex> =
+        calls.iter().filter_map(|call| facts.iteration_of(facts.event(call.start)?)).collect();
+    let one_caller = calls.windows(2).all(|pair| matches!(pair, [a, b] if a.callers == b.callers));
+    let beginnings: Option<BTreeSet<Bytes>> = calls.iter().map(|call| first_bytes(facts, call)).collect();
+    let Some(beginnings) = beginnings.filter(|_| calls.len() >= 2 && turns.len() == calls.len()) else {
+        return false;
+    };
+    let takes_turns =
+        |one: &Bytes| !scale.is_same() && scale.related(*one).iter().any(|other| beginnings.contains(other));
+    one_caller && !beginnings.iter().any(takes_turns) && calls.iter().all(|call| begins_once(facts, call))
+}
+
+fn first_bytes(facts: &Facts, call: &ModuleCall) -> Option<Bytes> {
+    Some(facts.timeline.allocation(*call.made.first()?)?.bytes)
+}
+
+/// Whether what makes a call's first tensor makes no other in it: a second pass would begin as the first does.
+fn begins_once(facts: &Facts, call: &ModuleCall) -> bool {
+    let place = |at: usize| -> Option<&[FrameId]> {
+        let one = facts.timeline.allocation(*call.made.get(at)?)?;
+        Some(facts.frames.python(one.stack?))
+    };
+    let first = place(0);
+    first.is_some() && (1..call.made.len()).all(|at| place(at) != first)
+}
