@@ -170,15 +170,20 @@ fn goes_soon(facts: &Facts, chain: &[AllocationId]) -> bool {
     yes as f64 >= SOON.get() * (chain.len() - 1) as f64
 }
 
-/// Whether a buffer grows in even steps, often enough to be no chance.
+/// Whether a buffer grows in even steps, often enough to be no chance; or the sides of a square one do.
 fn is_even(facts: &Facts, chain: &[AllocationId]) -> bool {
-    let size = |id: &AllocationId| facts.timeline.allocation(*id).map_or(0, |one| one.bytes.get());
-    let mut steps: Vec<u64> =
-        chain.windows(2).filter_map(|pair| Some(size(pair.last()?) - size(pair.first()?))).collect();
-    steps.sort_unstable();
-    let median = steps.get(steps.len() / 2).copied().unwrap_or(0) as f64;
-    let near =
-        steps.iter().filter(|step| (**step as f64 - median).abs() <= STEP_SPREAD.get() * median).count();
+    let size = |id: &AllocationId| facts.timeline.allocation(*id).map_or(0.0, |one| one.bytes.get() as f64);
+    let sizes: Vec<f64> = chain.iter().map(size).collect();
+    let sides: Vec<f64> = sizes.iter().map(|size| size.sqrt()).collect();
+    rises_evenly(&sizes) || rises_evenly(&sides)
+}
+
+fn rises_evenly(series: &[f64]) -> bool {
+    let pairs = series.iter().zip(series.iter().skip(1));
+    let mut steps: Vec<f64> = pairs.map(|(before, after)| after - before).collect();
+    steps.sort_by(f64::total_cmp);
+    let median = steps.get(steps.len() / 2).copied().unwrap_or(0.0);
+    let near = steps.iter().filter(|step| (**step - median).abs() <= STEP_SPREAD.get() * median).count();
     steps.len() >= UNNAMED_LINKS.get() && near as f64 >= EVEN_STEPS.get() * steps.len() as f64
 }
 

@@ -55,6 +55,8 @@ enum Kind {
     Gathered,
     /// The loop builds the model, and again as large a one while the first is there: a program may use both.
     BuiltInLoop,
+    /// Two models of equal sizes stand, nothing trains, and each turn runs one: a program may choose.
+    Twice,
     /// The members of an ensemble, beside one tensor for all of each of theirs.
     Stacked,
     /// The original of a model that was cast to another number format.
@@ -91,42 +93,78 @@ fn copies_of_weights(facts: &Facts) -> Vec<Copied> {
     let trained = trained(facts, &sources);
     let loop_start = facts.program.iterations.first().map_or(0, |first| first.start.position());
     let mut groups: BTreeMap<Key, Vec<AllocationId>> = BTreeMap::new();
-    let mut weights = Sizes::default();
+    let (mut weights, mut originals) = (Sizes::default(), Sizes::default());
     for (id, one) in facts.timeline.iter() {
         let source = one.stack.and_then(|stack| sources.get(stack.position())).copied().unwrap_or_default();
         match key(facts, id, one, source, (loop_start, trained.as_ref())) {
             Some(key) => groups.entry(key).or_default().push(id),
-            None if is_weight(facts, id, one, loop_start) => weights.add(one.bytes),
+            None if is_weight(facts, id, one, loop_start) => {
+                weights.add(one.bytes);
+                if source.made != Made::Copied {
+                    originals.add(one.bytes);
+                }
+            }
             None => {}
         }
     }
     if weights.is_empty() {
         (weights, groups) = built_in_loop(facts, &sources, groups);
     }
-    let copies =
-        groups.into_iter().filter_map(|(key, tensors)| copy(facts, &weights, key, tensors)).collect();
-    let mut copies = computed::without(facts, &sources, copies);
     let sets = standing::sets(facts, &sources);
+    let models = sets.iter().filter(|set| set.is_model).map(|set| &set.sizes).collect();
+    let model = Model { weights, originals, models };
+    let copies = groups.into_iter().filter_map(|(key, tensors)| {
+        let plain = all_plain(facts, &sources, &tensors);
+        copy(facts, &model, key, tensors, plain)
+    });
+    let mut copies = computed::without(facts, &sources, copies.collect());
     copies.extend(standing::copies(facts, &sets));
     copies.extend(renewed::copies(facts, &sources, &sets));
     copies
 }
 
-/// A group of tensors, if it repeats the weights.
-fn copy(facts: &Facts, weights: &Sizes, (kind, frame, _): Key, tensors: Vec<AllocationId>) -> Option<Copied> {
+/// What a copy may be one of.
+struct Model<'s> {
+    weights: Sizes,
+    /// Without what is copied from others: of a model that was loaded whole, an average is no original.
+    originals: Sizes,
+    /// The weights of each model, where there are several.
+    models: Vec<&'s Sizes>,
+}
+
+/// Whether plain tensors are copied, with which no module computes.
+fn all_plain(facts: &Facts, sources: &[Source], tensors: &[AllocationId]) -> bool {
+    let source = |id: &AllocationId| sources.get(facts.timeline.allocation(*id)?.stack?.position());
+    tensors.iter().all(|id| source(id).is_some_and(|source| source.made == Made::PlainCopied))
+}
+
+/// A group of tensors, if it repeats the weights: of plain tensors and of what is loaded those of one model are enough.
+fn copy(
+    facts: &Facts,
+    model: &Model<'_>,
+    (kind, frame, _): Key,
+    tensors: Vec<AllocationId>,
+    plain: bool,
+) -> Option<Copied> {
     let sizes = Sizes::of(facts, &tensors);
     let scale = match kind {
         // The parts of all ranks are whole times as large as this rank's.
-        Kind::Gathered => weights.scale(&sizes).filter(|scale| scale.members().is_some())?,
+        Kind::Gathered => model.weights.scale(&sizes).filter(|scale| scale.members().is_some())?,
         _ => Scale::SAME,
     };
-    let repeated = weights.repeated(&sizes, scale, 1);
+    let loaded = kind == Kind::Loaded;
+    let whole = if loaded { &model.originals } else { &model.weights };
+    let alone = model.models.iter().copied().filter(|_| loaded || plain);
     let bytes = facts.bytes(&tensors);
-    let covered = repeated.original.share_of(weights.bytes());
-    // Of a base there may be several copies.
-    let alike = matches!(kind, Kind::Loaded | Kind::Base) || repeated.copy.share_of(bytes) >= ALIKE.get();
-    let copied = covered >= COVERED.get() && alike && repeated.count >= FEWEST.get();
-    copied.then_some(Copied { kind, frame, tensors, bytes, covered })
+    let covered = |of: &Sizes| {
+        let repeated = of.repeated(&sizes, scale, 1);
+        // Of a base there may be several copies.
+        let alike = matches!(kind, Kind::Loaded | Kind::Base) || repeated.copy.share_of(bytes) >= ALIKE.get();
+        let covered = repeated.original.share_of(of.bytes());
+        (alike && covered >= COVERED.get() && repeated.count >= FEWEST.get()).then_some(covered)
+    };
+    let covered = std::iter::once(whole).chain(alone).find_map(covered)?;
+    Some(Copied { kind, frame, tensors, bytes, covered })
 }
 
 /// Where no weights are older than the loop: what the first turn that builds a model makes, and of the other groups those that
@@ -139,7 +177,7 @@ fn built_in_loop(
     let is_built = |id: &AllocationId| {
         let stack = facts.timeline.allocation(*id).and_then(|one| one.stack);
         let source = stack.and_then(|stack| sources.get(stack.position()));
-        source.is_some_and(|source| source.moves) && facts.role(*id) == Role::Parameter
+        source.is_some_and(|source| source.made == Made::Moved) && facts.role(*id) == Role::Parameter
     };
     let builds = |(key, tensors): (&Key, &Vec<AllocationId>)| {
         (key.0 == Kind::CopiedInLoop && tensors.iter().all(is_built)).then_some(key.2).flatten()
@@ -204,9 +242,9 @@ fn key(
     let busy = matches!(facts.phase(born), Phase::Backward | Phase::OptimizerStep | Phase::Clipping);
     let other = facts.role(id) == Role::OptimizerState;
     let blank = source.blank;
-    let long = ends >= if source.made == Made::Otherwise { 2 } else { 1 };
+    let long = ends >= if source.made.copies() { 1 } else { 2 };
     let in_loop = born.position() >= loop_start && !busy && !other && !blank && long;
-    let kind = if source.gathers { Kind::Gathered } else { Kind::CopiedInLoop };
+    let kind = if source.made == Made::Gathered { Kind::Gathered } else { Kind::CopiedInLoop };
     in_loop.then(|| (kind, frame, facts.born_in(one).map(Index::position)))
 }
 
@@ -223,9 +261,14 @@ fn claim<'f>(facts: &'f Facts<'f>, copies: Vec<Copied>) -> Option<Claim<'f>> {
     let bytes = largest.bytes;
     let sure = match largest.kind {
         Kind::Loaded => Confidence::High,
-        Kind::CopiedInLoop | Kind::StateDict | Kind::Base | Kind::Gathered => Confidence::Medium,
-        Kind::Stacked | Kind::Converted | Kind::Renewed => Confidence::Medium,
-        Kind::HeldByObject | Kind::BuiltInLoop | Kind::SetAside => Confidence::Low,
+        Kind::CopiedInLoop
+        | Kind::StateDict
+        | Kind::Base
+        | Kind::Gathered
+        | Kind::Stacked
+        | Kind::Converted
+        | Kind::Renewed => Confidence::Medium,
+        Kind::HeldByObject | Kind::BuiltInLoop | Kind::Twice | Kind::SetAside => Confidence::Low,
     };
     let mending = Mending::lives(Changes::removing(about.iter().copied()));
     let told = move |worth: &Worth| tell::tell(facts, &copies, worth);

@@ -153,9 +153,9 @@ fn in_the_loop(facts: &Facts) -> Vec<Spike> {
 fn narrowest(made: &[(Vec<FrameId>, Bytes)], peak: Bytes) -> Option<(FrameId, Option<FrameId>)> {
     let own = heaviest(made, 0)?;
     let depth = made.iter().map(|(lines, _)| lines.len()).max().unwrap_or(1);
-    let levels = (0..depth).filter_map(|level| heaviest(made, level));
+    let mut levels = (0..depth).filter_map(|level| heaviest(made, level));
     let enough = levels.clone().find(|(_, bytes)| bytes.share_of(peak) >= SHARE.get());
-    let (frame, _) = enough.or_else(|| levels.last())?;
+    let (frame, _) = enough.or_else(|| levels.next_back())?;
     Some((frame, (frame != own.0).then_some(own.0)))
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::source::{Made, Source};
+use super::source::Source;
 use super::{Copied, Kind};
 use crate::facts::Facts;
 use crate::unit::{AllocationId, Bytes, FunctionId, Index, IterationIndex, StackId};
@@ -44,7 +44,7 @@ fn is_plain(facts: &Facts, sources: &[Source], copy: &Copied) -> bool {
     let first = copy.tensors.first().and_then(|id| facts.timeline.allocation(*id)?.stack);
     let source = first.and_then(|stack| sources.get(stack.position()));
     matches!(copy.kind, Kind::CopiedInLoop | Kind::BuiltInLoop)
-        && source.is_some_and(|source| source.made == Made::Otherwise)
+        && source.is_some_and(|source| !source.made.copies())
 }
 
 /// Where tensors of such sizes are made that die in their iteration.

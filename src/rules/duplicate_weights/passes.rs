@@ -21,12 +21,13 @@ pub(super) fn trains(facts: &Facts) -> bool {
 }
 
 /// Whether each turn makes one pass through one model at most, always for the same caller, and nothing after the loop's beginning makes
-/// another; and no pass begins with a tensor that is to another pass's in this scale: those would be two models in turns.
+/// another; and no pass begins with a tensor that is to another pass's in this scale: those would be two models in turns. (Of two that
+/// are as large in all things nothing can tell that.)
 pub(super) fn one_a_turn(facts: &Facts, scale: Scale) -> bool {
-    let Some(start) = facts.program.iterations.first().map(|first| first.start.position()) else {
-        return false;
-    };
-    let calls: Vec<&ModuleCall> = facts.module_calls().iter().filter(|call| call.start >= start).collect();
+    let start = facts.program.iterations.first().map_or(0, |first| first.start.position());
+    // A trial of both before the loop tells nothing of two formats; of two equal models it tells that both are used.
+    let from = if scale.is_same() { 0 } else { start };
+    let calls: Vec<&ModuleCall> = facts.module_calls().iter().filter(|call| call.start >= from).collect();
     let turns: BTreeSet<IterationIndex> =
         calls.iter().filter_map(|call| facts.iteration_of(facts.event(call.start)?)).collect();
     let one_caller = calls.windows(2).all(|pair| matches!(pair, [a, b] if a.callers == b.callers));
@@ -34,7 +35,8 @@ pub(super) fn one_a_turn(facts: &Facts, scale: Scale) -> bool {
     let Some(beginnings) = beginnings.filter(|_| calls.len() >= 2 && turns.len() == calls.len()) else {
         return false;
     };
-    let takes_turns = |one: &Bytes| scale.related(*one).iter().any(|other| beginnings.contains(other));
+    let takes_turns =
+        |one: &Bytes| !scale.is_same() && scale.related(*one).iter().any(|other| beginnings.contains(other));
     one_caller && !beginnings.iter().any(takes_turns) && calls.iter().all(|call| begins_once(facts, call))
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::passes;
 use super::sizes::{Scale, Sizes};
-use super::source::Source;
+use super::source::{Made, Source};
 use super::standing::Set;
 use super::{COVERED, Copied, FEWEST, Kind};
 use crate::facts::Facts;
@@ -49,7 +49,7 @@ fn renewed(facts: &Facts, sources: &[Source]) -> BTreeMap<IterationIndex, (Sizes
     let lives_on = |one: &Allocation| facts.ends_held(one) == 1;
     for (_, one) in facts.timeline.iter().filter(|(_, one)| lives_on(one)) {
         let source = one.stack.and_then(|stack| sources.get(stack.position()));
-        let line = source.filter(|source| source.renews).and_then(|source| source.line);
+        let line = source.filter(|source| source.made == Made::Renewed).and_then(|source| source.line);
         if let Some((turn, line)) = facts.born_in(one).zip(line) {
             let (sizes, lines) = turns.entry(turn).or_default();
             sizes.add(one.bytes);

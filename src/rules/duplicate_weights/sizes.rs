@@ -94,13 +94,13 @@ impl Scale {
     fn original(self, bytes: Bytes) -> Option<Bytes> {
         let scaled = u128::from(bytes.get()) * u128::from(self.original);
         let divisor = u128::from(self.copy);
-        let whole = divisor > 0 && scaled % divisor == 0;
-        whole.then(|| u64::try_from(scaled / divisor).ok().map(Bytes)).flatten()
+        let whole = scaled.checked_div(divisor).filter(|_| scaled.is_multiple_of(divisor))?;
+        u64::try_from(whole).ok().map(Bytes)
     }
 
     /// How many whole originals make one of the copy, where it is more than one.
     pub(super) fn members(self) -> Option<usize> {
-        let whole = self.original > 0 && self.copy % self.original == 0 && self.copy > self.original;
+        let whole = self.copy.is_multiple_of(self.original) && self.copy > self.original;
         whole.then(|| usize::try_from(self.copy / self.original).ok()).flatten()
     }
 
@@ -113,5 +113,43 @@ impl Scale {
     pub(super) fn related(self, one: Bytes) -> Vec<Bytes> {
         let inverse = Scale { copy: self.original, original: self.copy };
         [self, inverse].into_iter().filter_map(|scale| scale.original(one)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sizes(bytes: &[u64]) -> Sizes {
+        let mut sizes = Sizes::default();
+        for one in bytes {
+            sizes.add(Bytes(*one));
+        }
+        sizes
+    }
+
+    #[test]
+    fn one_factor_fits_all_tensors_or_none() {
+        let weights = sizes(&[400, 200, 200, 100]);
+        let half = sizes(&[200, 100, 100, 50]);
+        let scale = weights.scale(&half).unwrap();
+        assert_eq!(weights.repeated(&half, scale, 1).original, Bytes(900));
+        assert_eq!(weights.repeated(&sizes(&[200, 90, 80, 7]), scale, 1).count, 1);
+        assert_eq!((scale.members(), scale.is_same()), (None, false));
+    }
+
+    #[test]
+    fn each_tensor_of_a_stack_takes_as_many_members() {
+        let members = sizes(&[400, 200, 400, 200]);
+        let scale = members.scale(&sizes(&[800])).unwrap();
+        assert_eq!(scale.members(), Some(2));
+        let repeated = members.repeated(&sizes(&[800, 400, 400]), scale, 2);
+        assert_eq!((repeated.count, repeated.original), (2, Bytes(1200)));
+    }
+
+    #[test]
+    fn nothing_is_a_scale_of_no_bytes() {
+        let scale = sizes(&[4]).scale(&sizes(&[0])).unwrap();
+        assert_eq!((scale.original(Bytes(8)), scale.members()), (None, None));
     }
 }

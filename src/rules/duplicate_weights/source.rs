@@ -17,14 +17,6 @@ pub(super) struct Source {
     pub(super) blank: bool,
     /// An adapter is made.
     pub(super) adapts: bool,
-    /// A module is moved to the device, or cast.
-    pub(super) moves: bool,
-    /// A layer makes its parameters.
-    pub(super) builds: bool,
-    /// Sharded parameters are put together, for whoever asked.
-    pub(super) gathers: bool,
-    /// Weights are computed from others in a call of a module.
-    pub(super) renews: bool,
 }
 
 /// By what.
@@ -38,8 +30,23 @@ pub(super) enum Made {
     PlainCopied,
     /// A moving average of the weights makes its copy: it is wanted.
     Averaged,
+    /// Sharded parameters are put together, for whoever asked.
+    Gathered,
+    /// Weights are computed from others in a call of a module.
+    Renewed,
+    /// A module is moved to the device, or cast.
+    Moved,
+    /// A layer makes its parameters.
+    Built,
     #[default]
     Otherwise,
+}
+
+impl Made {
+    /// Whether it is known to be a copy, or read: else it may be anything that has the sizes of weights.
+    pub(super) const fn copies(self) -> bool {
+        matches!(self, Made::Loaded | Made::Copied | Made::PlainCopied | Made::Averaged)
+    }
 }
 
 /// Reads every distinct stack once.
@@ -51,31 +58,35 @@ fn source(facts: &Facts, stack: StackId) -> Source {
     let mut source = Source { line: facts.site(stack), ..Source::default() };
     let frames = facts.snapshot.stacks.get(stack);
     source.blank = frames.iter().any(|frame| facts.frames.graph(*frame) == GraphSign::Blank);
-    let (mut loads, mut pretrained, mut copies, mut averages) = (false, false, false, false);
+    let (mut reads, mut pretrained, mut copies, mut averages) = (false, false, false, false);
     let (mut tensors, mut parameters, mut called) = (false, false, false);
+    let (mut moves, mut builds, mut gathers, mut renews) = (false, false, false, false);
     for frame in facts.frames.python(stack).iter().filter_map(|id| facts.frames.get(*id)) {
-        loads |= frame.memory == MemorySign::Read;
+        reads |= frame.memory == MemorySign::Read;
         copies |= frame.memory == MemorySign::Copy;
         tensors |= frame.memory == MemorySign::CopyTensor;
         parameters |= frame.memory == MemorySign::CopyParameter;
         averages |= frame.memory == MemorySign::Average;
-        source.adapts |= frame.memory == MemorySign::Adapts;
-        source.moves |= frame.memory == MemorySign::Move;
-        source.builds |= frame.memory == MemorySign::Build;
-        source.gathers |= frame.memory == MemorySign::Gathers;
-        source.renews |= frame.memory == MemorySign::Reparametrizes;
+        moves |= frame.memory == MemorySign::Move;
+        builds |= frame.memory == MemorySign::Build;
+        gathers |= frame.memory == MemorySign::Gathers;
+        renews |= frame.memory == MemorySign::Reparametrizes;
         called |= frame.phase == PhaseSign::ModuleCall;
         pretrained |= frame.method == Method::Pretrained;
+        source.adapts |= frame.memory == MemorySign::Adapts;
         source.constructs |= frame.method == Method::Constructor;
     }
-    source.renews &= called;
-    // What `from_pretrained` reads is the model itself.
-    source.made = match (loads && !pretrained, copies) {
+    source.made = match copies {
         _ if averages => Made::Averaged,
-        (true, _) => Made::Loaded,
-        (false, true) if tensors && !parameters => Made::PlainCopied,
-        (false, true) => Made::Copied,
-        (false, false) => Made::Otherwise,
+        // What `from_pretrained` reads is the model itself.
+        _ if reads && !pretrained => Made::Loaded,
+        true if tensors && !parameters => Made::PlainCopied,
+        true => Made::Copied,
+        false if gathers => Made::Gathered,
+        false if renews && called => Made::Renewed,
+        false if moves => Made::Moved,
+        false if builds => Made::Built,
+        false => Made::Otherwise,
     };
     source
 }

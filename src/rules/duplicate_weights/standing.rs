@@ -1,11 +1,11 @@
 //! Second copies among what stands from before the loop to its end.
 //!
-//! In: tensors that are made before the loop and stay, by the line that makes them. Out: sets of which one repeats another: all
+//! In: tensors that are made before the loop and stay, by the line that makes them and its callers. Out: sets of which one repeats another: all
 //! members of an ensemble in one tensor each, and the members still there; the same weights in another number format, where
-//! each turn runs one model; clones of the weights. What stands beside what it was made of is seen by sizes alone: no chance makes ten
+//! each turn runs one model; a second model of the same sizes; clones of the weights. What stands beside what it was made of is seen by sizes alone: no chance makes ten
 //! tensors twice as large, or eight times, each of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::passes;
 use super::sizes::{Scale, Sizes};
@@ -16,17 +16,25 @@ use crate::role::Role;
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, FrameId, Index, StackId};
 
-/// What one line makes before the loop and leaves there.
+/// What one line makes before the loop for the same callers, and leaves there.
 pub(super) struct Set {
-    pub(super) line: FrameId,
+    line: FrameId,
+    callers: Vec<FrameId>,
     pub(super) tensors: Vec<AllocationId>,
     pub(super) sizes: Sizes,
     /// A module makes, moves or copies some of them: they are weights.
     built: bool,
-    /// A module is moved, cast or copied.
-    moved: bool,
-    /// Each is a clone, by itself.
+    /// The same, and none of it is copied from others or read from a file.
+    pub(super) is_model: bool,
+    /// Each is a clone by itself, or moved here by itself.
     cloned: bool,
+}
+
+impl Set {
+    /// The innermost line that this set has to itself: a function that loads models makes each of them by the same.
+    fn apart(&self, other: &Set) -> FrameId {
+        self.callers.iter().copied().find(|frame| !other.callers.contains(frame)).unwrap_or(self.line)
+    }
 }
 
 /// The sets, in the order of their first tensors.
@@ -36,30 +44,39 @@ pub(super) fn sets(facts: &Facts, sources: &[Source]) -> Vec<Set> {
     let stays = |one: &Allocation| {
         one.alloc.is_some_and(|born| born.position() < start) && facts.ends_held(one) >= ends
     };
-    let mut lines: BTreeMap<FrameId, Vec<AllocationId>> = BTreeMap::new();
+    let mut paths: BTreeMap<(FrameId, Vec<FrameId>), Vec<AllocationId>> = BTreeMap::new();
     for (id, one) in facts.timeline.iter().filter(|(_, one)| stays(one)) {
         let source = one.stack.and_then(|stack| sources.get(stack.position()));
         let weighs = matches!(facts.role(id), Role::Parameter | Role::Buffer | Role::Input | Role::Unknown);
         let line = source.filter(|source| weighs && source.made != Made::Averaged);
-        if let Some(line) = line.and_then(|source| source.line) {
-            lines.entry(line).or_default().push(id);
+        if let Some((line, stack)) = line.and_then(|source| source.line).zip(one.stack) {
+            paths.entry((line, callers(facts, stack))).or_default().push(id);
         }
     }
-    let set = |(line, tensors): (FrameId, Vec<AllocationId>)| {
+    let set = |((line, callers), tensors): ((FrameId, Vec<FrameId>), Vec<AllocationId>)| {
         let stacks: Vec<StackId> =
             tensors.iter().filter_map(|id| facts.timeline.allocation(*id)?.stack).collect();
         let any =
             |is: fn(&Source) -> bool| stacks.iter().filter_map(|stack| sources.get(stack.position())).any(is);
-        let clones = |stack: &StackId| facts.frames.operator(facts.snapshot, *stack) == Some("clone");
-        let moved = any(|source| source.moves || source.made == Made::Copied);
-        let built = moved || any(|source| source.builds);
+        let clones = |stack: &StackId| {
+            let operator = facts.frames.operator(facts.snapshot, *stack);
+            operator.is_some_and(|name| name == "clone" || name == "_to_copy" || name.starts_with("to_"))
+        };
+        let built = any(|source| matches!(source.made, Made::Moved | Made::Built | Made::Copied));
+        let is_model = built && !any(|source| source.made.copies());
         let cloned = !built && !stacks.is_empty() && stacks.iter().all(clones);
-        Set { line, sizes: Sizes::of(facts, &tensors), tensors, built, moved, cloned }
+        Set { line, callers, sizes: Sizes::of(facts, &tensors), tensors, built, is_model, cloned }
     };
     let mut sets: Vec<Set> =
-        lines.into_iter().map(set).filter(|set| set.tensors.len() >= FEWEST.get()).collect();
+        paths.into_iter().map(set).filter(|set| set.tensors.len() >= FEWEST.get()).collect();
     sets.sort_by_key(|set| set.tensors.first().copied());
     sets
+}
+
+/// The user's frames of a stack, innermost first, of each function the innermost: one that walks through a model by calling itself makes one set.
+fn callers(facts: &Facts, stack: StackId) -> Vec<FrameId> {
+    let mut seen = BTreeSet::new();
+    facts.frames.user(stack).filter(|frame| seen.insert(facts.frames.function(*frame))).collect()
 }
 
 /// The copies among the sets.
@@ -70,10 +87,11 @@ pub(super) fn copies(facts: &Facts, sets: &[Set]) -> Vec<Copied> {
         for earlier in sets.iter().take(at) {
             let Some(scale) = earlier.sizes.scale(&later.sizes) else { continue };
             copies.extend(stacked(facts, earlier, later, scale));
-            if !trains {
-                copies.extend(converted(facts, earlier, later, scale));
-            } else {
+            if trains {
                 copies.extend(set_aside(facts, earlier, later, scale));
+            } else {
+                copies.extend(converted(facts, earlier, later, scale));
+                copies.extend(twice(facts, earlier, later, scale));
             }
         }
     }
@@ -86,19 +104,28 @@ fn stacked(facts: &Facts, members: &Set, stack: &Set, scale: Scale) -> Option<Co
     let mut trained = facts.with_role(Role::Gradient).map(|(_, one)| one.bytes);
     let covered = covers(members, stack, scale, number)?;
     let computed = trained.any(|bytes| members.sizes.has(bytes) && !stack.sizes.has(bytes));
-    (!computed).then(|| copied(facts, Kind::Stacked, stack.line, members, covered))
+    (!computed).then(|| copied(facts, Kind::Stacked, stack.apart(members), members, covered))
 }
 
 /// The same weights in another number format.
 fn converted(facts: &Facts, original: &Set, copy: &Set, scale: Scale) -> Option<Copied> {
-    let covered = covers(original, copy, scale, 1).filter(|_| !scale.is_same() && copy.moved)?;
-    passes::one_a_turn(facts, scale).then(|| copied(facts, Kind::Converted, copy.line, original, covered))
+    let covered =
+        covers(original, copy, scale, 1).filter(|_| !scale.is_same() && (original.built || copy.built))?;
+    passes::one_a_turn(facts, scale)
+        .then(|| copied(facts, Kind::Converted, copy.apart(original), original, covered))
+}
+
+/// Two models of equal sizes, of which each turn runs one: perhaps always the same.
+fn twice(facts: &Facts, first: &Set, second: &Set, scale: Scale) -> Option<Copied> {
+    let both = scale.is_same() && first.built && second.built;
+    let covered = covers(first, second, scale, 1).filter(|_| both)?;
+    passes::one_a_turn(facts, scale).then(|| copied(facts, Kind::Twice, second.apart(first), second, covered))
 }
 
 /// Clones of the weights of a program that trains.
 fn set_aside(facts: &Facts, weights: &Set, copy: &Set, scale: Scale) -> Option<Copied> {
     let covered = covers(weights, copy, scale, 1).filter(|_| scale.is_same() && copy.cloned)?;
-    weights.built.then(|| copied(facts, Kind::SetAside, copy.line, copy, covered))
+    weights.built.then(|| copied(facts, Kind::SetAside, copy.apart(weights), copy, covered))
 }
 
 /// The share of the original's bytes that a copy repeats, where the copy is that and little else.

@@ -24,7 +24,7 @@ pub(super) fn tell(facts: &Facts, copies: &[Copied], worth: &Worth) -> Finding {
             let other = related(facts, made.frame(), &place, "what is spare is made here");
             (place, other.into_iter().collect())
         }
-        (_, Place::Nowhere) => (Place::At(largest.frame, None, None), Vec::new()),
+        (Kind::Twice, _) | (_, Place::Nowhere) => (Place::At(largest.frame, None, None), Vec::new()),
         (_, known @ Place::At(..)) => (known, Vec::new()),
     };
     let ends = tensors.iter().filter_map(|id| facts.timeline.allocation(*id)).map(|one| facts.ends_held(one));
@@ -82,10 +82,10 @@ fn words(kind: Kind, bytes: Bytes) -> (String, &'static str, &'static str) {
             "gather them to the host: get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, cpu_offload=True))",
             "gathered here while training runs, and kept",
         ),
-        Kind::BuiltInLoop => (
+        Kind::BuiltInLoop | Kind::Twice => (
             format!("as large a model as the first stays beside it ({bytes})"),
             "where one replaces the other, let go of the old one first, or keep it on the host: old.cpu(); where both compute, all is well",
-            "built here again while the one before is there",
+            "built here while the one before is there",
         ),
         Kind::Stacked => (
             format!("the members of an ensemble stay beside their stacked weights ({bytes})"),
@@ -98,9 +98,9 @@ fn words(kind: Kind, bytes: Bytes) -> (String, &'static str, &'static str) {
             "copied here in another number format; each turn runs one model",
         ),
         Kind::SetAside => (
-            format!("clones of the model's weights stay from before training ({bytes})"),
-            "where they are put aside, keep them on the host: {k: p.detach().cpu() for k, p in model.named_parameters()}; a moving average may stay",
-            "cloned here, and held ever since",
+            format!("plain copies of the weights stay from before training ({bytes})"),
+            "where they are put aside, keep them on the host: {k: p.detach().cpu() for k, p in model.named_parameters()}; what the program averages or steps back to may stay",
+            "copied here, and held ever since",
         ),
         Kind::Renewed => (
             format!("what the weights are computed from stays, and nothing trains ({bytes})"),
