@@ -138,7 +138,7 @@ fn all_plain(facts: &Facts, sources: &[Source], tensors: &[AllocationId]) -> boo
     tensors.iter().all(|id| source(id).is_some_and(|source| source.made == Made::PlainCopied))
 }
 
-/// A group of tensors, if it repeats the weights: of plain tensors and of what is loaded those of one model are enough.
+/// A group of tensors, if it repeats the weights: of what is loaded, and of a state dict that the loop copies, those of one model are enough.
 fn copy(
     facts: &Facts,
     model: &Model<'_>,
@@ -154,7 +154,9 @@ fn copy(
     };
     let loaded = kind == Kind::Loaded;
     let whole = if loaded { &model.originals } else { &model.weights };
-    let alone = model.models.iter().copied().filter(|_| loaded || plain);
+    // An average of one model may begin as a copy of its state dict, too, but before the loop.
+    let of_one = loaded || (plain && kind == Kind::CopiedInLoop);
+    let alone = model.models.iter().copied().filter(|_| of_one);
     let bytes = facts.bytes(&tensors);
     let covered = |of: &Sizes| {
         let repeated = of.repeated(&sizes, scale, 1);
