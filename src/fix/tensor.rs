@@ -9,6 +9,7 @@ use super::case::Case;
 use super::flow::is_cut;
 use super::script::Reason;
 use super::tree::{Place, dotted, method};
+use crate::finding::Value;
 
 /// What of a value is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,8 +55,8 @@ impl<'a> Visitor<'a> for Uncut<'_> {
     }
 }
 
-/// Makes sure that every part of a kept value is a tensor: a name of which nothing is asked that a tensor does not have, or a call
-/// of PyTorch.
+/// Makes sure that every part of a kept value is a tensor: a call of PyTorch, or a name of which nothing is asked that a tensor does not have, and
+/// which either something is asked that tensors alone have, or whose line makes one tensor each time. (A model may well return a list.)
 pub(super) fn is_tensor(
     case: &Case<'_>,
     place: &Place<'_>,
@@ -72,21 +73,27 @@ pub(super) fn is_tensor(
             return of.items.iter().try_for_each(|one| is_tensor(case, place, &one.value, derived, kept));
         }
         Expr::Name(of) => {
-            let mut asked = Asked { name: &of.id, strange: false };
+            let mut asked = Asked { name: &of.id, strange: false, shown: false };
             place.scope().iter().for_each(|one| asked.visit_stmt(one));
-            !asked.strange
+            !asked.strange && (asked.shown || makes_one_each(case))
         }
         Expr::Attribute(of) => ["loss", "logits"].contains(&of.attr.as_str()),
         Expr::Call(call) => {
             let path = dotted(&call.func).unwrap_or_default();
-            let is_torchs = ["torch.", "F.", "nn.functional."].iter().any(|from| path.starts_with(from));
-            is_torchs || method(call).is_some_and(|(_, name)| TENSORS.contains(&name))
+            is_torchs(&path) || method(call).is_some_and(|(_, name)| TENSORS.contains(&name))
         }
         Expr::BinOp(_) | Expr::UnaryOp(_) => true,
         _ => false,
     };
     let words = case.script.words(value);
     if is_one { Ok(()) } else { Err(format!("`{words}` may be something else than a tensor")) }
+}
+
+/// Whether the recording shows that the line makes one tensor each time.
+fn makes_one_each(case: &Case<'_>) -> bool {
+    let number =
+        |name: &str| case.finding.evidence.iter().find(|one| one.name == name).map(|one| one.value.clone());
+    matches!((number("tensors-alive"), number("rises")), (Some(Value::Count(alive)), Some(Value::Count(rises))) if alive <= rises)
 }
 
 /// What tensors have, as far as programs ask for it of outputs and losses.
@@ -139,17 +146,36 @@ const TENSORS: [&str; 46] = [
     "view",
 ];
 
-/// Looks for what no tensor has.
+fn is_torchs(path: &str) -> bool {
+    ["torch.", "F.", "nn.functional."].iter().any(|from| path.starts_with(from))
+}
+
+/// Whether something works with tensors: a function of PyTorch, or a loss.
+fn takes_tensors(call: &ExprCall) -> bool {
+    let path = dotted(&call.func).unwrap_or_default();
+    let last = path.rsplit('.').next().unwrap_or_default().to_lowercase();
+    is_torchs(&path) || last.contains("loss") || last.contains("criterion")
+}
+
+/// Looks for what no tensor has, and for what tensors alone have.
 struct Asked<'n> {
     name: &'n str,
     strange: bool,
+    shown: bool,
 }
 
 impl<'a> Visitor<'a> for Asked<'_> {
     fn visit_expr(&mut self, expression: &'a Expr) {
         let is_it = |one: &Expr| matches!(one, Expr::Name(of) if of.id == self.name);
         match expression {
-            Expr::Attribute(of) if is_it(&of.value) => self.strange |= !TENSORS.contains(&of.attr.as_str()),
+            Expr::Attribute(of) if is_it(&of.value) => {
+                let has = TENSORS.contains(&of.attr.as_str());
+                self.strange |= !has;
+                self.shown |= has;
+            }
+            Expr::BinOp(of) => self.shown |= is_it(&of.left) || is_it(&of.right),
+            Expr::UnaryOp(of) => self.shown |= is_it(&of.operand),
+            Expr::Call(call) => self.shown |= takes_tensors(call) && call.arguments.args.iter().any(is_it),
             Expr::Subscript(of) if is_it(&of.value) => {
                 self.strange |= matches!(&*of.slice, Expr::StringLiteral(_));
             }

@@ -1,6 +1,6 @@
 //! What keeps values, seen from the line that makes them.
 
-use super::{new_lines, refused};
+use super::{edited, new_lines, refused};
 
 #[test]
 fn what_a_helper_keeps_is_cut_where_it_is_handed_over() {
@@ -85,4 +85,21 @@ fn a_list_gets_the_capacity_that_its_class_forgets() {
         refused("growing-residency", &text(init, more));
     }
     refused("growing-residency", &text(stored, "").replace("capacity", "device"));
+}
+
+#[test]
+fn what_may_be_a_list_of_tensors_is_left_alone() {
+    let text = |use_: &str| {
+        format!("for a, b in pairs:\n    flows = model(a, b)  #! #*\n    {use_}kept.append(flows)\n")
+    };
+    assert!(refused("growing-residency", &text("")).contains("something else than a tensor"));
+    for use_ in [
+        "print(flows.shape); ",
+        "show(flows * 2); ",
+        "torch.save(flows, p); ",
+        "criterion(flows, b).backward(); ",
+    ] {
+        let one_a_line = text(&use_.replace("; ", "\n    "));
+        assert!(edited("growing-residency", &one_a_line).is_ok(), "{use_}");
+    }
 }
