@@ -97,13 +97,13 @@ pub(super) fn missing_ranks(
         Some(expected) => jobs.iter().filter_map(|(job, ranks)| short_of(job, ranks, expected)).collect(),
         None => jobs.iter().filter_map(|(job, ranks)| missing(job, ranks)).collect(),
     };
-    notices.extend(absent_at_moments(recordings));
+    notices.extend(absent_at_moments(recordings, expected));
     notices
 }
 
 /// Says which ranks have no snapshot of a moment of which most have one: a file that was not copied passes no judgement either. Of a moment
-/// that few have, as that of the one rank whose memory ran out, nobody expects the others.
-fn absent_at_moments(recordings: &[&Recording]) -> Vec<Notice> {
+/// that few have, as that of the one rank whose memory ran out, nobody expects the others, unless somebody says how many there are.
+fn absent_at_moments(recordings: &[&Recording], expected: Option<NonZeroU32>) -> Vec<Notice> {
     let mut jobs: BTreeMap<&str, BTreeMap<&[u64], BTreeSet<u32>>> = BTreeMap::new();
     for recording in recordings {
         if let (Some(job), Some(rank)) = (recording.job.as_deref(), recording.rank) {
@@ -115,12 +115,12 @@ fn absent_at_moments(recordings: &[&Recording]) -> Vec<Notice> {
         let all: BTreeSet<u32> = moments.values().flatten().copied().collect();
         for (moment, ranks) in moments {
             let absent: Vec<u32> = all.difference(&ranks).copied().collect();
-            if !absent.is_empty() && absent.len() < ranks.len() {
+            if !absent.is_empty() && (expected.is_some() || absent.len() < ranks.len()) {
                 let moment = moment.iter().map(u64::to_string).collect::<Vec<_>>().join("-");
                 let held = count(ranks.len(), "rank");
                 notices.push(without_snapshot(
                     &absent,
-                    &format!("of {moment} in `{job}`, of which {held} have one"),
+                    &format!("of {moment} in `{job}`, where {held} have one"),
                 ));
             }
         }
@@ -204,7 +204,12 @@ mod tests {
         let job = [at(0, 10), at(1, 10), at(2, 10), at(0, 20), at(2, 20), at(1, 25)];
         let said = missing_ranks(&job.iter().collect::<Vec<_>>(), &[], None);
         let said: Vec<&str> = said.iter().map(|notice| notice.message.as_str()).collect();
-        assert_eq!(said, ["rank 1 has no snapshot of 20 in `out`, of which 2 ranks have one"]);
+        assert_eq!(said, ["rank 1 has no snapshot of 20 in `out`, where 2 ranks have one"]);
+        // Of two that are expected, one is missing at the second moment.
+        let job = [at(0, 10), at(1, 10), at(0, 20)];
+        let job: Vec<&Recording> = job.iter().collect();
+        assert!(missing_ranks(&job, &[], None).is_empty());
+        assert_eq!(missing_ranks(&job, &[], NonZeroU32::new(2)).len(), 1);
         for complete in [&[0, 1, 2][..], &[8, 9], &[3], &[0, 7], &[]] {
             assert_eq!(notices(complete), [""; 0], "{complete:?}");
         }

@@ -5,7 +5,7 @@ use super::{declare_rule, measure};
 use crate::facts::{Facts, Reallocation};
 use crate::finding::{Finding, Measure, Related, Value};
 use crate::lives::{Change, Changes};
-use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, count};
+use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, Index, count};
 
 declare_rule! {
     /// A buffer is re-allocated a little larger again and again.
@@ -31,7 +31,7 @@ fn claim<'f>(facts: &'f Facts<'f>, one: &'f Reallocation) -> Claim<'f> {
     let told = move |worth: &Worth| tell(facts, one, worth);
     let mut claim =
         Claim::new(&GrowingReallocation::META, one.chains.iter().flatten().copied(), mending, told);
-    claim.pace = Some(step(facts, one));
+    claim.pace = pace(facts, one);
     let sure = if one.joins { Confidence::High } else { Confidence::Medium };
     claim.holding(one.last).sure(sure)
 }
@@ -74,6 +74,19 @@ fn tell(facts: &Facts, one: &Reallocation, worth: &Worth) -> Finding {
 
 fn size(facts: &Facts, id: AllocationId) -> Bytes {
     facts.timeline.allocation(id).map_or(Bytes::ZERO, |one| one.bytes)
+}
+
+/// By how much all buffers together grow from iteration to iteration; nothing where none outlives the iteration that begins it, as a cache that
+/// each request fills anew.
+fn pace(facts: &Facts, one: &Reallocation) -> Option<Bytes> {
+    let born = |id: &AllocationId| facts.born_in(facts.timeline.allocation(*id)?).map(Index::position);
+    let of_chain = |chain: &Vec<AllocationId>| {
+        let (first, last) = (chain.first()?, chain.last()?);
+        let turns = born(last)?.checked_sub(born(first)?).filter(|turns| *turns > 0)?;
+        Some((size(facts, *last) - size(facts, *first)).get() as f64 / turns as f64)
+    };
+    let all: f64 = one.chains.iter().filter_map(of_chain).sum();
+    (all > 0.0).then(|| Bytes::rounded(all))
 }
 
 /// The median growth from one version to the next.

@@ -1,5 +1,7 @@
 //! How a program's source clears gradients: what a recording cannot show where it happens in place.
 
+use std::collections::BTreeSet;
+
 use ruff_python_ast::statement_visitor::{self, StatementVisitor};
 use ruff_python_ast::visitor::{self, Visitor};
 use ruff_python_ast::{Expr, ExprCall, Stmt};
@@ -7,7 +9,7 @@ use ruff_python_ast::{Expr, ExprCall, Stmt};
 /// How a loop's body clears gradients.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ZeroGrad {
-    /// Nothing in it clears gradients.
+    /// Nothing in it, or in what it calls of its file, clears gradients.
     #[default]
     Absent,
     /// It calls `zero_grad(set_to_none=False)` or the like: gradients are kept and filled with zeros.
@@ -16,9 +18,21 @@ pub enum ZeroGrad {
     Releases,
 }
 
-/// How a body clears gradients.
-pub(super) fn of_body(body: &[Stmt]) -> ZeroGrad {
-    clearing(body).found
+/// How a body clears gradients: itself, or in functions of the file that it calls, and those that they call.
+pub(super) fn of_body(file: &[Stmt], body: &[Stmt]) -> ZeroGrad {
+    let mut functions = Functions::default();
+    functions.visit_body(file);
+    let mut seen = BTreeSet::new();
+    let mut open = vec![body];
+    while let Some(body) = open.pop() {
+        let here = clearing(body);
+        if here.found != ZeroGrad::Absent {
+            return here.found;
+        }
+        let called = functions.found.iter().filter(|(name, _)| here.called.contains(name));
+        open.extend(called.filter(|(_, body)| seen.insert(body.as_ptr())).map(|(_, body)| *body));
+    }
+    ZeroGrad::Absent
 }
 
 /// Whether one of the bodies fills gradients with zeros in place (`zero_grad(set_to_none=False)`,

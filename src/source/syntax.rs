@@ -122,7 +122,7 @@ impl Syntax {
     pub(super) fn loop_around(&self, first: &Range<usize>, last: &Range<usize>) -> Option<Loop> {
         let loops = self.around(first).into_iter().rev().filter(|code| code.span().touches(last));
         let (code, body) = loops.into_iter().find_map(|code| Some((code, loop_body(code)?)))?;
-        Some(Loop { header: header(code)?, zero_grad: clearing::of_body(body) })
+        Some(Loop { header: header(code)?, zero_grad: clearing::of_body(&self.body, body) })
     }
 
     /// Whether the loop around a line fills gradients with zeros in place, itself or through a function of this file.

@@ -5,6 +5,7 @@
 //! each turn runs one model; a second model of the same sizes; clones of the weights. What stands beside what it was made of is seen by sizes alone: no chance makes ten
 //! tensors twice as large, or eight times, each of them.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::passes;
@@ -15,6 +16,10 @@ use crate::facts::Facts;
 use crate::role::Role;
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, FrameId, Index, StackId};
+
+/// The most sets that are held against each other, the largest first: of those that hold the peak, few are. A hostile file could have as many as
+/// tensors.
+const MOST: usize = 64;
 
 /// What one line makes before the loop for the same callers, and leaves there.
 pub(super) struct Set {
@@ -69,6 +74,8 @@ pub(super) fn sets(facts: &Facts, sources: &[Source]) -> Vec<Set> {
     };
     let mut sets: Vec<Set> =
         paths.into_iter().map(set).filter(|set| set.tensors.len() >= FEWEST.get()).collect();
+    sets.sort_by_key(|set| (Reverse(set.sizes.bytes()), set.tensors.first().copied()));
+    sets.truncate(MOST);
     sets.sort_by_key(|set| set.tensors.first().copied());
     sets
 }
