@@ -26,14 +26,20 @@ pub(super) fn differences(recordings: &[&Recording], rules: &[&dyn Rule]) -> Vec
         .collect()
 }
 
-/// The recordings that no other rank of their job can be compared with.
-pub(super) fn alone(recordings: &[&Recording]) -> Vec<usize> {
+/// The ranks of each job that have a snapshot of a moment.
+fn ranks_at<'a>(recordings: &[&'a Recording]) -> BTreeMap<(&'a str, &'a [u64]), BTreeSet<u32>> {
     let mut ranks: BTreeMap<(&str, &[u64]), BTreeSet<u32>> = BTreeMap::new();
     for recording in recordings {
         if let (Some(job), Some(rank)) = (recording.job.as_deref(), recording.rank) {
             ranks.entry((job, &recording.moment)).or_default().insert(rank);
         }
     }
+    ranks
+}
+
+/// The recordings that no other rank of their job can be compared with.
+pub(super) fn alone(recordings: &[&Recording]) -> Vec<usize> {
+    let ranks = ranks_at(recordings);
     let is_alone = |recording: &Recording| {
         let others = recording.job.as_deref().and_then(|job| ranks.get(&(job, recording.moment.as_slice())));
         recording.rank.is_none() || others.is_none_or(|all| all.len() < 2)
@@ -104,28 +110,20 @@ pub(super) fn missing_ranks(
 /// Says which ranks have no snapshot of a moment of which most have one: a file that was not copied passes no judgement either. Of a moment
 /// that few have, as that of the one rank whose memory ran out, nobody expects the others, unless somebody says how many there are.
 fn absent_at_moments(recordings: &[&Recording], expected: Option<NonZeroU32>) -> Vec<Notice> {
-    let mut jobs: BTreeMap<&str, BTreeMap<&[u64], BTreeSet<u32>>> = BTreeMap::new();
-    for recording in recordings {
-        if let (Some(job), Some(rank)) = (recording.job.as_deref(), recording.rank) {
-            jobs.entry(job).or_default().entry(&recording.moment).or_default().insert(rank);
-        }
+    let moments = ranks_at(recordings);
+    let mut jobs: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
+    for ((job, _), ranks) in &moments {
+        jobs.entry(job).or_default().extend(ranks);
     }
-    let mut notices = Vec::new();
-    for (job, moments) in jobs {
-        let all: BTreeSet<u32> = moments.values().flatten().copied().collect();
-        for (moment, ranks) in moments {
-            let absent: Vec<u32> = all.difference(&ranks).copied().collect();
-            if !absent.is_empty() && (expected.is_some() || absent.len() < ranks.len()) {
-                let moment = moment.iter().map(u64::to_string).collect::<Vec<_>>().join("-");
-                let held = count(ranks.len(), "rank");
-                notices.push(without_snapshot(
-                    &absent,
-                    &format!("of {moment} in `{job}`, where {held} have one"),
-                ));
-            }
-        }
-    }
-    notices
+    let notice = |((job, moment), ranks): (&(&str, &[u64]), &BTreeSet<u32>)| {
+        let absent: Vec<u32> = jobs.get(job)?.difference(ranks).copied().collect();
+        let is_missed = !absent.is_empty() && (expected.is_some() || absent.len() < ranks.len());
+        let moment = moment.iter().map(u64::to_string).collect::<Vec<_>>().join("-");
+        let held = count(ranks.len(), "rank");
+        is_missed
+            .then(|| without_snapshot(&absent, &format!("of {moment} in `{job}`, where {held} have one")))
+    };
+    moments.iter().filter_map(notice).collect()
 }
 
 /// The ranks that a job of so many lacks.

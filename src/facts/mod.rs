@@ -195,6 +195,11 @@ impl<'a> Facts<'a> {
         self.turns.ends()
     }
 
+    /// The position of the event with which the first iteration begins; 0 where there is none.
+    pub fn loop_start(&self) -> usize {
+        self.program.iterations.first().map_or(0, |first| first.start.position())
+    }
+
     /// The iteration that holds an event: [`Program::iteration_of`] without a search.
     pub fn iteration_of(&self, event: EventIndex) -> Option<IterationIndex> {
         self.turns.holding(event).and_then(IterationIndex::at)

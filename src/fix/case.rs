@@ -5,7 +5,7 @@ use ruff_python_ast::{Expr, Stmt, StmtFunctionDef};
 use super::flow::{Flow, Key};
 use super::script::{Reason, Script};
 use super::tree::{self, Names, Place};
-use crate::finding::{Finding, Location};
+use crate::finding::{Finding, Location, Value};
 use crate::source::{SourceMap, Spot};
 use crate::unit::{Bytes, shown_name};
 
@@ -101,6 +101,14 @@ impl<'a> Case<'a> {
     pub(super) fn share(&self) -> Option<f64> {
         let (saved, whole) = (self.finding.impact.peak?, self.whole?);
         (whole.get() > 0).then(|| saved.get() as f64 / whole.get() as f64)
+    }
+
+    /// A count among the finding's evidence.
+    pub(super) fn counted(&self, name: &str) -> Option<u64> {
+        self.finding.evidence.iter().find(|one| one.name == name).and_then(|one| match one.value {
+            Value::Count(number) => Some(number),
+            _ => None,
+        })
     }
 
     /// Every value that some code assigns to what an expression names, in the whole file: `optimizer`, `self.optimizer`.

@@ -48,8 +48,7 @@ pub(super) fn graphs(case: &Case<'_>) -> Result<Draft, Reason> {
 
 /// Keeps tensors in host memory.
 pub(super) fn tensors(case: &Case<'_>) -> Result<Draft, Reason> {
-    let is_surplus = case.finding.evidence.iter().any(|one| one.name == SURPLUS);
-    if is_surplus {
+    if case.counted(SURPLUS).is_some() {
         return Err(
             "what makes the tensors is added in every iteration: a copy in host memory mends that not"
                 .to_owned(),
@@ -156,32 +155,30 @@ fn is_shown_only(keeper: &Keeper<'_>) -> bool {
         call.arguments.args.is_empty() && matches!(on, Some(Expr::Name(of)) if of.id == value.id)
     });
     let is_local = keeper.place.function().is_some();
-    let mut reads = Reads { name: &sum.id, shown: 0, all: 0, showing: false };
-    reads.visit_body(scope);
+    let mut shows = Shows { name: &sum.id, times: 0, showing: false };
+    shows.visit_body(scope);
     keeper.sums
         && is_scalar
         && is_local
         && keeper.derived.contains(value.id.as_str())
-        && reads.shown == reads.all
+        && shows.times == tree::reads(scope, &sum.id)
 }
 
-/// Counts where a name is read, and how often only to be shown.
-struct Reads<'n> {
+/// Counts how often a name is read only to be shown.
+struct Shows<'n> {
     name: &'n str,
-    shown: usize,
-    all: usize,
+    times: usize,
     showing: bool,
 }
 
-impl<'a> Visitor<'a> for Reads<'_> {
+impl<'a> Visitor<'a> for Shows<'_> {
     fn visit_expr(&mut self, expression: &'a Expr) {
         let before = self.showing;
         match expression {
             Expr::FString(_) => self.showing = true,
             Expr::Call(call) => self.showing |= tree::callee(call) == Some("print"),
             Expr::Name(of) if of.ctx.is_load() && of.id == self.name => {
-                self.all += 1;
-                self.shown += usize::from(self.showing);
+                self.times += usize::from(self.showing);
             }
             _ => {}
         }

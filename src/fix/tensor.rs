@@ -9,7 +9,6 @@ use super::case::Case;
 use super::flow::is_cut;
 use super::script::Reason;
 use super::tree::{Place, dotted, method};
-use crate::finding::Value;
 
 /// What of a value is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,9 +90,7 @@ pub(super) fn is_tensor(
 
 /// Whether the recording shows that the line makes one tensor each time.
 fn makes_one_each(case: &Case<'_>) -> bool {
-    let number =
-        |name: &str| case.finding.evidence.iter().find(|one| one.name == name).map(|one| one.value.clone());
-    matches!((number("tensors-alive"), number("rises")), (Some(Value::Count(alive)), Some(Value::Count(rises))) if alive <= rises)
+    case.counted("tensors-alive").zip(case.counted("rises")).is_some_and(|(alive, rises)| alive <= rises)
 }
 
 /// What tensors have, as far as programs ask for it of outputs and losses.

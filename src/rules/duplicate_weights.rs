@@ -91,7 +91,7 @@ impl DuplicateWeights {
 fn copies_of_weights(facts: &Facts) -> Vec<Copied> {
     let sources = source::sources(facts);
     let trained = trained(facts, &sources);
-    let loop_start = facts.program.iterations.first().map_or(0, |first| first.start.position());
+    let loop_start = facts.loop_start();
     let mut groups: BTreeMap<Key, Vec<AllocationId>> = BTreeMap::new();
     let (mut weights, mut originals) = (Sizes::default(), Sizes::default());
     for (id, one) in facts.timeline.iter() {
@@ -118,8 +118,11 @@ fn copies_of_weights(facts: &Facts) -> Vec<Copied> {
         copy(facts, &model, key, tensors, plain)
     });
     let mut copies = computed::without(facts, &sources, copies.collect());
-    copies.extend(standing::copies(facts, &sets));
-    copies.extend(renewed::copies(facts, &sources, &sets));
+    let trains = passes::trains(facts);
+    copies.extend(standing::copies(facts, &sets, trains));
+    if !trains {
+        copies.extend(renewed::copies(facts, &sources, &sets));
+    }
     copies
 }
 

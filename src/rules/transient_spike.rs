@@ -62,7 +62,7 @@ fn claim<'f>(facts: &'f Facts<'f>, spikes: Vec<Spike>, peak: Bytes) -> Option<Cl
 
 /// What the set-up needed for a moment, where the loop needs much less.
 fn before_the_loop(facts: &Facts) -> Vec<Spike> {
-    let loop_start = facts.program.iterations.first().map_or(0, |first| first.start.position());
+    let loop_start = facts.loop_start();
     let (peak, steady) = (facts.timeline.peak_requested, facts.steady().peak);
     let Some(at) = peak.event.filter(|event| event.position() < loop_start) else { return Vec::new() };
     if (peak.bytes.get() as f64) < BEFORE.get() * steady.get() as f64 {

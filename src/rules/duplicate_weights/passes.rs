@@ -9,7 +9,7 @@ use super::sizes::Scale;
 use crate::facts::{Facts, ModuleCall};
 use crate::program::Phase;
 use crate::role::Role;
-use crate::unit::{Bytes, FrameId, Index, IterationIndex};
+use crate::unit::{Bytes, FrameId, IterationIndex};
 
 /// Whether the program trains: a moving average of its weights is wanted, and nothing shows that it is updated.
 pub(super) fn trains(facts: &Facts) -> bool {
@@ -24,7 +24,7 @@ pub(super) fn trains(facts: &Facts) -> bool {
 /// another; and no pass begins with a tensor that is to another pass's in this scale: those would be two models in turns. (Of two that
 /// are as large in all things nothing can tell that.)
 pub(super) fn one_a_turn(facts: &Facts, scale: Scale) -> bool {
-    let start = facts.program.iterations.first().map_or(0, |first| first.start.position());
+    let start = facts.loop_start();
     // A trial of both before the loop tells nothing of two formats; of two equal models it tells that both are used.
     let from = if scale.is_same() { 0 } else { start };
     let calls: Vec<&ModuleCall> = facts.module_calls().iter().filter(|call| call.start >= from).collect();

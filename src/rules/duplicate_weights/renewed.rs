@@ -7,7 +7,6 @@
 
 use std::collections::BTreeMap;
 
-use super::passes;
 use super::sizes::{Scale, Sizes};
 use super::source::{Made, Source};
 use super::standing::Set;
@@ -18,9 +17,6 @@ use crate::unit::{AllocationId, Bytes, FrameId, Index, IterationIndex};
 
 /// What stands though its product is made again in most turns: one copy for all of it.
 pub(super) fn copies(facts: &Facts, sources: &[Source], sets: &[Set]) -> Option<Copied> {
-    if passes::trains(facts) {
-        return None;
-    }
     let turns = renewed(facts, sources);
     let made = |set: &Set| {
         let most = turns.values().filter(|(sizes, _)| is_product(set, sizes)).count();

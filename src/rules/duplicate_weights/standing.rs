@@ -44,7 +44,7 @@ impl Set {
 
 /// The sets, in the order of their first tensors.
 pub(super) fn sets(facts: &Facts, sources: &[Source]) -> Vec<Set> {
-    let start = facts.program.iterations.first().map_or(0, |first| first.start.position());
+    let start = facts.loop_start();
     let ends = facts.iteration_ends().len();
     let stays = |one: &Allocation| {
         one.alloc.is_some_and(|born| born.position() < start) && facts.ends_held(one) >= ends
@@ -86,9 +86,8 @@ fn callers(facts: &Facts, stack: StackId) -> Vec<FrameId> {
     facts.frames.user(stack).filter(|frame| seen.insert(facts.frames.function(*frame))).collect()
 }
 
-/// The copies among the sets.
-pub(super) fn copies(facts: &Facts, sets: &[Set]) -> Vec<Copied> {
-    let trains = passes::trains(facts);
+/// The copies among the sets of a program that trains, or does not.
+pub(super) fn copies(facts: &Facts, sets: &[Set], trains: bool) -> Vec<Copied> {
     let mut copies = Vec::new();
     for (at, later) in sets.iter().enumerate() {
         for earlier in sets.iter().take(at) {
