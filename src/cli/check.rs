@@ -25,7 +25,7 @@ use crate::input::{Expansion, LeftOut};
 use crate::picture::Room;
 use crate::report::{Detail, Failure, Format, Look};
 use crate::source::{self, SourceMap};
-use crate::unit::{count, shown_name};
+use crate::unit::{count, shown_name, some_of};
 
 /// Paths that are listed of those that were not looked at.
 const MOST_LISTED: usize = 8;
@@ -180,18 +180,19 @@ fn exit(reporting: &Reporting, report: &Report, color: Color) -> ExitCode {
 
 /// Why there is no verdict, in words.
 pub(super) fn no_verdict(report: &Report, why: Why) -> CliError {
-    let (rules, recordings) = (report.blind_rules().len(), report.recordings.len());
+    let (blind, recordings) = (report.blind_rules(), report.recordings.len());
     let unseen = || report.notices.iter().find_map(|notice| Some((notice.unseen()?, notice.help.clone())));
     let what = if recordings > 1 { "all of the recordings" } else { "the recording" };
     let remedy =
         report.most_hidden().map_or("check all ranks together, or select other rules", Hidden::remedy);
     match why {
-        Why::Strict if rules == 0 => {
+        Why::Strict if blind.is_empty() => {
             let (what, remedy) = unseen().unwrap_or_default();
             CliError::LeftOut { what, remedy }
         }
         Why::Strict => {
-            CliError::Blind { rules: format!("{rules} of {}", count(report.asked(), "rule")), what, remedy }
+            let rules = format!("{} of {} ({})", blind.len(), count(report.asked(), "rule"), some_of(&blind));
+            CliError::Blind { rules, what, remedy }
         }
         Why::Unjudged => CliError::Unjudged { remedy },
         Why::Unread => {

@@ -39,7 +39,7 @@ pub(super) enum CliError {
     #[error("{rules} could not judge {what}, so with `--strict` there is no verdict")]
     #[diagnostic(help("{remedy}; `-v` says why, and `--ignore` leaves these rules out"))]
     Blind {
-        /// How many, with their noun.
+        /// How many of how many, and the names of the first.
         rules: String,
         /// This recording, or some of several.
         what: &'static str,

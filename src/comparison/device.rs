@@ -146,8 +146,7 @@ impl<'a> Aligned<'a> {
 
     /// The growth of two series of ends; `None` where there are too few.
     fn growth(&self, base: &[Bytes], head: &[Bytes]) -> Option<Change> {
-        // Four values are the fewest whose rise can be told from chance.
-        if base.len().min(head.len()) < 4 {
+        if !shows_growth(base.len().min(head.len())) {
             return None;
         }
         let (one, other) = (Spread::of(base), Spread::of(head));
@@ -208,6 +207,11 @@ impl DeviceComparison {
     pub fn shrunk(&self) -> impl Iterator<Item = &SiteChange> {
         self.sites.iter().filter(|site| site.bytes.direction() == Direction::Down)
     }
+}
+
+/// Whether so many iterations show growth: four values are the fewest whose rise can be told from chance.
+pub(super) const fn shows_growth(iterations: usize) -> bool {
+    iterations >= 4
 }
 
 /// Whether two recordings have call sites, and none in common.

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 use crate::engine::Report;
 use crate::finding::Tolerance;
-use crate::unit::Index;
+use crate::unit::{Index, count, some_of};
 use measured::MeasuredDevice;
 
 /// One of two recordings.
@@ -54,13 +54,15 @@ impl Comparison {
     /// Compares two recordings.
     pub fn of(base: Side, head: Side) -> Comparison {
         let (findings, same_findings) = findings::changes(base.report, head.report, &Tolerance::default());
-        let devices = shared_devices(base.measured, head.measured)
-            .map(|(one, other)| DeviceComparison::of(one, other))
-            .collect();
+        let shared = shared_devices(base.measured, head.measured);
+        let devices: Vec<DeviceComparison> =
+            shared.map(|(one, other)| DeviceComparison::of(one, other)).collect();
+        let mut doubts = doubts(base, head);
+        doubts.extend(devices.iter().filter_map(too_short_for_growth));
         Comparison {
             base: base.measured.name.clone(),
             head: head.measured.name.clone(),
-            doubts: doubts(base, head),
+            doubts,
             devices,
             findings,
             same_findings,
@@ -128,6 +130,21 @@ fn doubts(base: Side, head: Side) -> Vec<String> {
     doubts
 }
 
+/// Says that growth is not compared, where the longer recording alone would show it.
+fn too_short_for_growth(device: &DeviceComparison) -> Option<String> {
+    let (base, head) = device.iterations;
+    let shows =
+        base.min(head) > 0 && device::shows_growth(base.max(head)) && !device::shows_growth(device.aligned);
+    shows.then(|| {
+        format!(
+            "growth is not compared on device {}: the base holds {} and the head {}",
+            device.device.position(),
+            count(base, "iteration"),
+            count(head, "iteration")
+        )
+    })
+}
+
 /// The rules that could not look at one recording, and could at the other, by the reason.
 fn unjudged<'a>(one: &'a Report, other: &Report) -> BTreeMap<&'static str, Vec<&'a str>> {
     let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -141,14 +158,4 @@ fn unjudged<'a>(one: &'a Report, other: &Report) -> BTreeMap<&'static str, Vec<&
         rules.dedup();
     }
     by_reason
-}
-
-/// `late-zero-grad, oom and 3 more rules`.
-fn some_of(rules: &[&str]) -> String {
-    match rules {
-        [first, second, rest @ ..] if rest.len() > 1 => {
-            format!("{first}, {second} and {} more rules", rest.len())
-        }
-        _ => rules.join(", "),
-    }
 }

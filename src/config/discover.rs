@@ -62,7 +62,8 @@ pub(super) fn is_shared(path: &Path) -> bool {
 fn read(path: &Path) -> Result<Option<String>, ConfigError> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::IsADirectory) => {
+        // A link that leads nowhere is there, and so is a folder: somebody means it to be the configuration.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(path).is_err() => {
             Ok(None)
         }
         Err(error) => Err(ConfigError::Unreadable { name: path.display().to_string(), error }),

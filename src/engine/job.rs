@@ -81,8 +81,8 @@ fn peer(input: usize, rank: u32, recording: &Recording) -> Option<Peer> {
 
 /// Says which ranks of each job have no snapshot although ranks before and after them have one, or although the job has so many: a
 /// process that died, or a file that was not copied, passes no judgement. Where nobody says how many there are and more are missing than
-/// there are, somebody chose a few.
-pub(super) fn missing_ranks(
+/// there are, somebody chose a few. And which ranks a job of so many cannot have.
+pub(super) fn unlike_the_job(
     recordings: &[&Recording],
     unread: &[Unread],
     expected: Option<NonZeroU32>,
@@ -100,7 +100,12 @@ pub(super) fn missing_ranks(
             let ranks: Vec<u32> = (0..expected.get()).collect();
             vec![without_snapshot(&ranks, "that tells its rank by its name")]
         }
-        Some(expected) => jobs.iter().filter_map(|(job, ranks)| short_of(job, ranks, expected)).collect(),
+        Some(expected) => {
+            let unlike = |(job, ranks): (&&str, &BTreeSet<u32>)| {
+                [short_of(job, ranks, expected), beyond(job, ranks, expected)]
+            };
+            jobs.iter().flat_map(unlike).flatten().collect()
+        }
         None => jobs.iter().filter_map(|(job, ranks)| missing(job, ranks)).collect(),
     };
     notices.extend(absent_at_moments(recordings, expected));
@@ -134,33 +139,53 @@ fn short_of(job: &str, ranks: &BTreeSet<u32>, expected: NonZeroU32) -> Option<No
         .then(|| without_snapshot(&absent, &format!("in `{job}`, which holds {held} of {expected}")))
 }
 
-/// The ranks that are missing between others.
+/// The ranks that a job of so many cannot have: snapshots of another run, which would be judged with this one's.
+fn beyond(job: &str, ranks: &BTreeSet<u32>, expected: NonZeroU32) -> Option<Notice> {
+    let beyond: Vec<u32> = ranks.range(expected.get()..).copied().collect();
+    let (word, verb) = if beyond.len() == 1 { ("rank", "has") } else { ("ranks", "have") };
+    (!beyond.is_empty()).then(|| Notice {
+        kind: Matter::UnexpectedRank,
+        severity: Severity::Warning,
+        message: format!(
+            "{word} {} {verb} a snapshot in `{job}`, which is said to have {}",
+            listed(&beyond),
+            count(expected.get() as usize, "rank")
+        ),
+        help: "move the snapshots of other runs away, or say how many ranks the job has".to_owned(),
+        location: None,
+    })
+}
+
+/// The ranks that are missing before or between others: jobs count from 0, but a folder may hold those of one machine.
 fn missing(job: &str, ranks: &BTreeSet<u32>) -> Option<Notice> {
     let (first, last) = (*ranks.first()?, *ranks.last()?);
-    let span = (last - first) as usize + 1;
-    let missing = span - ranks.len();
-    if missing == 0 || missing >= ranks.len() {
-        return None;
-    }
-    let absent: Vec<u32> = (first..=last).filter(|rank| !ranks.contains(rank)).collect();
+    let absent_from =
+        |start: u32| -> Vec<u32> { (start..=last).filter(|rank| !ranks.contains(rank)).collect() };
+    let few = |absent: &Vec<u32>| !absent.is_empty() && absent.len() < ranks.len();
+    let absent = [0, first].into_iter().map(absent_from).find(few)?;
     let held = count(ranks.len(), "rank");
     Some(without_snapshot(&absent, &format!("in `{job}`, which holds {held} from {first} to {last}")))
 }
 
 /// Says that some ranks have no snapshot; `place` says where they would be looked for.
 pub fn without_snapshot(ranks: &[u32], place: &str) -> Notice {
-    let mut listed: Vec<String> = ranks.iter().take(MOST_LISTED).map(u32::to_string).collect();
-    if ranks.len() > listed.len() {
-        listed.push(format!("{} more", ranks.len() - listed.len()));
-    }
     let (word, verb) = if ranks.len() == 1 { ("rank", "has") } else { ("ranks", "have") };
     Notice {
         kind: Matter::MissingRank,
         severity: Severity::Warning,
-        message: format!("{word} {} {verb} no snapshot {place}", listed.join(", ")),
+        message: format!("{word} {} {verb} no snapshot {place}", listed(ranks)),
         help: "copy the snapshots of all ranks; see why a process wrote none".to_owned(),
         location: None,
     }
+}
+
+/// `1, 2, 3, 5 more`.
+fn listed(ranks: &[u32]) -> String {
+    let mut listed: Vec<String> = ranks.iter().take(MOST_LISTED).map(u32::to_string).collect();
+    if ranks.len() > listed.len() {
+        listed.push(format!("{} more", ranks.len() - listed.len()));
+    }
+    listed.join(", ")
 }
 
 #[cfg(test)]
@@ -177,7 +202,7 @@ mod tests {
 
     fn notices(ranks: &[u32]) -> Vec<String> {
         let recordings = recordings(ranks);
-        missing_ranks(&recordings.iter().collect::<Vec<_>>(), &[], None)
+        unlike_the_job(&recordings.iter().collect::<Vec<_>>(), &[], None)
             .into_iter()
             .map(|notice| notice.message)
             .collect()
@@ -188,6 +213,10 @@ mod tests {
         assert_eq!(
             notices(&[0, 1, 3]),
             ["rank 2 has no snapshot in `out/rank*.pickle`, which holds 3 ranks from 0 to 3"]
+        );
+        assert_eq!(
+            notices(&[1, 2, 3]),
+            ["rank 0 has no snapshot in `out/rank*.pickle`, which holds 3 ranks from 1 to 3"]
         );
         assert!(notices(&[8, 11, 12, 13, 15])[0].starts_with("ranks 9, 10, 14 have no snapshot"));
         let odd: Vec<u32> = (0..=12).chain((13..40).step_by(2)).collect();
@@ -200,14 +229,18 @@ mod tests {
             ..Recording::default()
         };
         let job = [at(0, 10), at(1, 10), at(2, 10), at(0, 20), at(2, 20), at(1, 25)];
-        let said = missing_ranks(&job.iter().collect::<Vec<_>>(), &[], None);
+        let said = unlike_the_job(&job.iter().collect::<Vec<_>>(), &[], None);
         let said: Vec<&str> = said.iter().map(|notice| notice.message.as_str()).collect();
         assert_eq!(said, ["rank 1 has no snapshot of 20 in `out`, where 2 ranks have one"]);
         // Of two that are expected, one is missing at the second moment.
         let job = [at(0, 10), at(1, 10), at(0, 20)];
         let job: Vec<&Recording> = job.iter().collect();
-        assert!(missing_ranks(&job, &[], None).is_empty());
-        assert_eq!(missing_ranks(&job, &[], NonZeroU32::new(2)).len(), 1);
+        assert!(unlike_the_job(&job, &[], None).is_empty());
+        assert_eq!(unlike_the_job(&job, &[], NonZeroU32::new(2)).len(), 1);
+        let stale = recordings(&[0, 1, 2]);
+        let said = unlike_the_job(&stale.iter().collect::<Vec<_>>(), &[], NonZeroU32::new(2));
+        let said: Vec<&str> = said.iter().map(|notice| notice.message.as_str()).collect();
+        assert_eq!(said, ["rank 2 has a snapshot in `out/rank*.pickle`, which is said to have 2 ranks"]);
         for complete in [&[0, 1, 2][..], &[8, 9], &[3], &[0, 7], &[]] {
             assert_eq!(notices(complete), [""; 0], "{complete:?}");
         }

@@ -94,7 +94,7 @@ impl Input {
 pub fn conclude(mut examinations: Vec<Examination>, unread: Vec<Unread>, plan: &Plan) -> Report {
     let recordings: Vec<&Recording> = examinations.iter().map(|one| &one.recording).collect();
     let mut differences = job::differences(&recordings, &plan.rules);
-    let mut notices = job::missing_ranks(&recordings, &unread, plan.ranks);
+    let mut notices = job::unlike_the_job(&recordings, &unread, plan.ranks);
     notices.extend(budget::unmeasured(&plan.budgets, &examinations));
     let alone = job::alone(&recordings);
     finish(&mut differences, plan);

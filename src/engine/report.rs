@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::forecast::forecast;
 use super::{Examination, Recording, merged};
-use crate::finding::{Absent, Finding, Hidden, Notice, Severity, Silence, Skipped};
+use crate::finding::{Absent, Finding, Hidden, Matter, Notice, Severity, Silence, Skipped};
 use crate::picture::Guilty;
 use crate::unit::{Bytes, DeviceIndex};
 
@@ -181,6 +181,12 @@ impl Report {
         };
         let unjudged = move |(input, one): &(usize, &Recording)| one.judged == 0 && is_hidden(*input);
         self.recordings.iter().enumerate().filter(unjudged).map(|(_, recording)| recording)
+    }
+
+    /// Whether all that belongs to the input was looked at: only then what is not found any more has gone.
+    pub fn saw_all(&self) -> bool {
+        let is_unseen = |notice: &Notice| matches!(notice.kind, Matter::LeftOut | Matter::MissingRank);
+        self.unread.is_empty() && !self.notices.iter().any(is_unseen)
     }
 
     /// Adds findings that were not made by examining one input, in their place.

@@ -25,6 +25,8 @@ pub enum Matter {
     LeftOut,
     /// A rank of a job has no snapshot.
     MissingRank,
+    /// A rank has a snapshot that its job cannot have.
+    UnexpectedRank,
     /// Two recordings cannot be compared in full.
     NotCompared,
     /// A budget was measured nowhere.
@@ -51,9 +53,10 @@ pub enum Matter {
 
 impl Matter {
     /// All of them, in the order in which they are listed.
-    pub const ALL: [Matter; 13] = [
+    pub const ALL: [Matter; 14] = [
         Matter::LeftOut,
         Matter::MissingRank,
+        Matter::UnexpectedRank,
         Matter::NotCompared,
         Matter::UnmeasuredBudget,
         Matter::StaleBaselineEntry,
@@ -72,6 +75,7 @@ impl Matter {
         match self {
             Matter::LeftOut => "left-out",
             Matter::MissingRank => "missing-rank",
+            Matter::UnexpectedRank => "unexpected-rank",
             Matter::NotCompared => "not-compared",
             Matter::UnmeasuredBudget => "unmeasured-budget",
             Matter::StaleBaselineEntry => "stale-baseline-entry",
@@ -96,6 +100,10 @@ impl Matter {
             Matter::MissingRank => {
                 "Other ranks of the job have a snapshot and this one has none, or the base has one: the process may have died before it wrote, or the \
                  file was not copied. The rank without a snapshot is often the one that went wrong."
+            }
+            Matter::UnexpectedRank => {
+                "A snapshot's name tells a rank that the job does not have by `--ranks`. It may be left from a run on more devices, and what it shows may \
+                 be mended long since. Move it away, or say how many ranks there are."
             }
             Matter::NotCompared => {
                 "The two recordings that `--against` compares differ in what they show: a device that only one of them has, no iterations, rules that \

@@ -190,10 +190,10 @@ impl Baseline {
     }
 }
 
-/// Whether the absence of a rule's findings means something: it was selected, and ran on every input; none was unreadable.
+/// Whether the absence of a rule's findings means something: it was selected, and ran on every input; none was unreadable, left out or missing.
 fn is_judged(rule: &str, report: &Report, terms: &Terms) -> bool {
     let skipped = report.skipped.iter().any(|skipped| skipped.rule == rule);
-    (terms.selected)(rule) && !skipped && report.unread.is_empty()
+    (terms.selected)(rule) && !skipped && report.saw_all()
 }
 
 impl Entry {

@@ -12,7 +12,7 @@ pub use baseline::{Baseline, BaselineError, Changes, Terms};
 pub use suppress::Suppressions;
 
 use crate::engine::{Report, Verdict};
-use crate::finding::Severity;
+use crate::finding::{Finding, Group, Severity};
 use crate::unit::Confidence;
 
 /// What closes the gate.
@@ -43,10 +43,12 @@ impl Gate {
     }
 }
 
-/// Leaves out open findings that are less sure than is asked for; the report counts them.
+/// Leaves out open findings that are less sure than is asked for; the report counts them. A budget is the user's own word: what passes it is
+/// told however it was measured.
 pub fn leave_out_unsure(report: &mut Report, least: Confidence) {
     let before = report.findings.len();
-    report.findings.retain(|finding| finding.confidence >= least || !finding.is_open());
+    let is_told = |finding: &Finding| finding.confidence >= least || finding.group == Group::Budget;
+    report.findings.retain(|finding| is_told(finding) || !finding.is_open());
     report.unsure += before - report.findings.len();
 }
 
@@ -54,7 +56,7 @@ pub fn leave_out_unsure(report: &mut Report, least: Confidence) {
 mod tests {
     use super::*;
     use crate::engine::{Outcome, Recording, Why};
-    use crate::finding::{Absent, Finding, Group, Hidden, Matter, Notice, Silence, Skipped, Standing};
+    use crate::finding::{Absent, Hidden, Matter, Notice, Silence, Skipped, Standing};
 
     fn failing(report: &mut Report, fail_on: Option<Severity>) -> usize {
         Gate { fail_on, strict: false }.judge(report);

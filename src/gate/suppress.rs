@@ -87,7 +87,7 @@ impl Suppressions<'_> {
             return About::Unknown { hint: suggestion(rule, "rules", known) };
         }
         let skipped = report.skipped.iter().any(|skipped| skipped.rule == rule);
-        let unseen = skipped || !report.unread.is_empty();
+        let unseen = skipped || !report.saw_all();
         if unseen || !self.selection.runs(rule) { About::NotJudged } else { About::Judged }
     }
 }

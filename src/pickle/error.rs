@@ -37,6 +37,15 @@ pub enum PickleError {
         /// Where more bytes were expected.
         offset: usize,
     },
+    /// The file goes on behind the pickle: what stands there would be judged by nobody.
+    #[error("the pickle ends at byte {offset}, and the file goes on behind it")]
+    #[diagnostic(help(
+        "memlint reads files of one snapshot each: was another one appended to this file, or was it written over a longer one? Write each to a file of its own"
+    ))]
+    Followed {
+        /// The first byte behind the pickle.
+        offset: usize,
+    },
     /// A byte that is no opcode, or one that protocols 2 to 5 do not use.
     #[error("unexpected {what} at byte {offset}")]
     #[diagnostic(help("the file is damaged, or it is no pickle of protocol 2 to 5"))]

@@ -63,7 +63,7 @@ fn read(source: &mut impl Read, mut window: Vec<u8>) -> io::Result<Vec<u8>> {
     Ok(window)
 }
 
-/// Runs a consumer over a stream until it has what it wants.
+/// Runs a consumer over a stream until it has what it wants, which must be where the stream ends.
 pub(super) fn feed<C: Consumer>(mut source: impl Read, consumer: &mut C) -> Step<()> {
     let first = read(&mut source, Vec::new()).map_err(|error| unreadable(&error, 0))?;
     if first.len() < HEADROOM + WINDOW {
@@ -113,7 +113,7 @@ fn consume(first: Vec<u8>, mut windows: impl Windows, consumer: &mut impl Consum
             let taken = cursor.offset() - before;
             match consumer.take(&mut cursor) {
                 Ok(false) => {}
-                Ok(true) => return Ok(()),
+                Ok(true) => return end(&mut windows, before + held.len(), cursor.offset()),
                 Err(error) if matches!(*error, PickleError::Truncated { .. }) => break (taken, error),
                 Err(error) => return Err(error),
             }
@@ -130,6 +130,18 @@ fn consume(first: Vec<u8>, mut windows: impl Windows, consumer: &mut impl Consum
             return Err(starved);
         }
     }
+}
+
+/// Makes sure that the stream ends where the pickle does, at byte `offset`; the window ends at byte `last`.
+fn end(windows: &mut impl Windows, last: usize, offset: usize) -> Step<()> {
+    let is_followed = last > offset || {
+        let next = windows.next(Vec::new()).map_err(|error| unreadable(&error, offset))?;
+        next.len() > HEADROOM
+    };
+    if is_followed {
+        return Err(Box::new(PickleError::Followed { offset }));
+    }
+    Ok(())
 }
 
 /// Reads on behind what the window holds from `start` on, at least doubling an opcode that did not fit; false where the

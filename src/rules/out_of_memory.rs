@@ -138,15 +138,17 @@ fn piled_up(facts: &Facts, failure: &Failure) -> Option<String> {
     let piled: Bytes =
         sure.map(|one| facts.bytes(&one.stays.iter().filter(stood).copied().collect::<Vec<_>>())).sum();
     (piled.times(2) > failure.in_use).then(|| {
-        format!("mend what piles up first, {piled} of what stood there (growing-residency): anything else puts the failure off")
+        format!("mend what piles up first, {piled} of what stood there: anything else puts the failure off")
     })
 }
 
 /// A setting under which the replay got the memory.
 fn let_it_fit(fitting: &Trial) -> String {
     match fitting.conf().as_str() {
-        GROWING => format!("let segments grow, and it fits: PYTORCH_CUDA_ALLOC_CONF={GROWING}"),
-        other => format!("set PYTORCH_CUDA_ALLOC_CONF={other}, and it fits"),
+        GROWING => {
+            format!("let segments grow, and the request that failed fits: PYTORCH_CUDA_ALLOC_CONF={GROWING}")
+        }
+        other => format!("set PYTORCH_CUDA_ALLOC_CONF={other}, and the request that failed fits"),
     }
 }
 
@@ -157,13 +159,16 @@ fn tried(facts: &Facts, failure: &Failure, fitting: Option<&Trial>) -> Option<Me
     let text = match fitting {
         Some(fitting) => {
             let peak = fitting.forecast.peak_reserved.bytes;
-            format!("replayed with {} it fits: {peak} of {capacity} reserved at most", fitting.conf())
+            format!(
+                "replayed with {} the request fits: {peak} of {capacity} reserved at most",
+                fitting.conf()
+            )
         }
         None if needed > capacity => format!(
             "no setting helps: {needed} in use and wanted are more than the {capacity} that there were"
         ),
         None => {
-            format!("replayed under {}: it fits under none", count(trials.count(), "other setting"))
+            format!("replayed under {}: the request fits under none", count(trials.count(), "other setting"))
         }
     };
     Some(measure("fitting-setting", Value::Text(fitting.map(Trial::conf).unwrap_or_default()), text))

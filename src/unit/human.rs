@@ -25,6 +25,14 @@ pub fn count(number: usize, noun: &str) -> String {
     format!("{} {}", grouped(number), if number == 1 { noun } else { &plural })
 }
 
+/// `late-zero-grad, oom and 3 more`.
+pub fn some_of(names: &[&str]) -> String {
+    match names {
+        [first, second, rest @ ..] if rest.len() > 1 => format!("{first}, {second} and {} more", rest.len()),
+        _ => names.join(", "),
+    }
+}
+
 /// `23 %`, or `0.4 %` below one.
 pub fn percent(share: f64) -> String {
     let scaled = share * 100.0;

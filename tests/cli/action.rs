@@ -112,7 +112,7 @@ fn the_action_says_why_there_is_no_verdict() {
         (&*recording("seed-linear"), "--frobnicate", "unexpected argument '--frobnicate'"),
         ("'unbalanced", "", "quote"),
         ("", "", "required arguments"),
-        (&*recording("nostacks-bug"), "", "12 of 25 rules could not judge the recording"),
+        (&*recording("nostacks-bug"), "", "could not judge the recording"),
     ];
     for (snapshots, arguments, reason) in cases {
         let (output, summary, said) = runner.check(snapshots, arguments, "");

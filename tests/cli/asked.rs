@@ -213,3 +213,99 @@ fn no_verdict_is_told_as_a_failure() {
     assert_eq!(report["verdict"]["outcome"], "no-verdict");
     assert_eq!(report["verdict"]["fails"], true);
 }
+
+#[test]
+fn what_stands_behind_a_snapshot_in_its_file_is_refused() {
+    let folder = folder("asked-behind");
+    place(&folder, &["run.pickle.zst"]);
+    let packed = fs::read(folder.join("run.pickle.zst")).unwrap();
+    let one = zstd::decode_all(packed.as_slice()).unwrap();
+    fs::write(folder.join("one.pickle"), &one).unwrap();
+    assert_eq!(check(&folder, &["one.pickle"]).0, Some(0));
+    let twice = [one.as_slice(), &one].concat();
+    let over_a_longer = [one.as_slice(), b"K\x01"].concat();
+    for (name, bytes) in [("twice.pickle", twice), ("over.pickle", over_a_longer)] {
+        fs::write(folder.join(name), bytes).unwrap();
+        let (status, said) = check(&folder, &[name]);
+        assert_eq!(status, Some(2), "{said}");
+        assert!(unwrapped(&said).contains(&format!("ends at byte {}", one.len())), "{said}");
+    }
+    fs::write(folder.join("packed.pickle.zst"), [packed.as_slice(), &packed].concat()).unwrap();
+    assert_eq!(check(&folder, &["packed.pickle.zst"]).0, Some(2), "frames of one stream");
+}
+
+#[test]
+fn a_configuration_that_is_there_and_cannot_be_read_is_no_verdict() {
+    let folder = folder("asked-link");
+    place(&folder, &["run.pickle"]);
+    std::os::unix::fs::symlink("gone.toml", folder.join("memlint.toml")).unwrap();
+    let (status, said) = check(&folder, &["run.pickle"]);
+    assert_eq!(status, Some(2), "{said}");
+    assert!(said.contains("memlint.toml"), "{said}");
+    fs::remove_file(folder.join("memlint.toml")).unwrap();
+    assert_eq!(check(&folder, &["run.pickle"]).0, Some(0));
+    fs::create_dir(folder.join("memlint.toml")).unwrap();
+    assert_eq!(check(&folder, &["run.pickle"]).0, Some(2));
+}
+
+#[test]
+fn growth_that_too_few_iterations_hide_is_told() {
+    let folder = folder("asked-growth");
+    place(&folder, &["long.pickle"]);
+    let cut = ["slice", "long.pickle", "--iterations", "2..3", "-o", "short.pickle"];
+    assert_eq!(memlint_in(&folder, &cut).status.code(), Some(0));
+    for (head, base) in [("long.pickle", "short.pickle"), ("short.pickle", "long.pickle")] {
+        let (status, said) = check(&folder, &[head, "--against", base, "--strict"]);
+        assert_eq!(status, Some(2), "{said}");
+        assert!(unwrapped(&said).contains("growth is not compared on device 0"), "{said}");
+    }
+    let (_, said) = check(&folder, &["short.pickle", "--against", "short.pickle"]);
+    assert!(!said.contains("growth is not compared"), "{said}");
+}
+
+#[test]
+fn a_budget_is_told_however_sure_its_measure_is() {
+    let folder = folder("asked-sure");
+    place(&folder, &["run.pickle"]);
+    let budget = "[budget.activations]\nmetric = \"role-bytes\"\nrole = \"activation\"\nlimit = \"1KiB\"\n";
+    fs::write(folder.join("memlint.toml"), budget).unwrap();
+    for confidence in ["low", "high"] {
+        let (status, said) = check(&folder, &["run.pickle", "--min-confidence", confidence]);
+        assert_eq!(status, Some(1), "{said}");
+    }
+}
+
+#[test]
+fn what_a_missing_rank_may_show_stays_in_the_baseline() {
+    let folder = folder("asked-prune");
+    for name in ["rank0.pickle", "rank2.pickle"] {
+        fs::create_dir_all(folder.join("out")).unwrap();
+        fs::copy(root().join(recording(SOUND)), folder.join("out").join(name)).unwrap();
+    }
+    fs::copy(root().join(recording("seed-leak-list")), folder.join("out/rank1.pickle")).unwrap();
+    let write = |flag: &str| check(&folder, &["out", "--baseline", "known.json", flag]);
+    let known = || fs::read_to_string(folder.join("known.json")).unwrap();
+    let (status, said) = write("--update-baseline");
+    assert_eq!(status, Some(0), "{said}");
+    let written = known();
+    assert!(written.contains("growing-residency"), "{written}");
+    fs::remove_file(folder.join("out/rank1.pickle")).unwrap();
+    for flag in ["--prune-baseline", "--update-baseline"] {
+        let (_, said) = write(flag);
+        assert!(said.contains("rank 1 has no snapshot") && !said.contains("not found any more"), "{said}");
+        assert_eq!(known(), written, "{flag}");
+    }
+    fs::rename(folder.join("out/rank2.pickle"), folder.join("out/rank1.pickle")).unwrap();
+    write("--prune-baseline");
+    assert!(!known().contains("growing-residency"), "{}", known());
+}
+
+#[test]
+fn no_strict_verdict_names_the_rules_that_could_not_judge() {
+    let said = check(root(), &[&recording("nostacks-bug"), "--isolated", "--strict"]).1;
+    let said = unwrapped(&said);
+    assert!(
+        said.contains("(activations-without-backward") && said.contains(" more) could not judge"),
+        "{said}"
+    );
+}

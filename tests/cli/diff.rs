@@ -121,7 +121,8 @@ fn recordings_of_different_programs_are_said_to_be() {
     assert_eq!(output.status.code(), Some(0));
     assert!(stdout(&output).contains("no call site of device 0 is the same in both"), "{}", stdout(&output));
     let output = memlint(&["diff", &recording("nostacks-bug"), &recording("seed-resnet50-bug")]);
-    assert!(stdout(&output).contains("could not look at the base"), "{}", stdout(&output));
+    let said = stdout(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("could not look at the base"), "{said}");
 }
 
 #[test]

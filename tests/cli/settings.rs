@@ -93,7 +93,7 @@ fn strict_takes_no_silence_for_a_verdict() {
     let strict = memlint_in(&folder, &["check", &blind, "--strict"]);
     assert_eq!(strict.status.code(), Some(2));
     assert!(stdout(&strict).contains("[no-stacks]"), "the report is there all the same");
-    assert!(stderr(&strict).contains("12 of 25 rules could not judge the recording"), "{}", stderr(&strict));
+    assert!(stderr(&strict).contains("12 of 25 rules ("), "{}", stderr(&strict));
     assert_eq!(exit(&folder, &["check", &blind, "--strict", "--exit-zero"]), 0);
     assert_eq!(
         exit(&folder, &["check", &blind, "--strict", "--fail-on", "warning"]),

@@ -194,8 +194,10 @@ fn absent_and_empty_stacks_are_told_apart() {
 }
 
 #[test]
-fn bytes_after_the_end_are_ignored() {
+fn bytes_after_the_end_are_refused() {
     let mut bytes = one_trace(b"");
-    bytes.extend([0, 0, 0]);
     assert!(read(&bytes).is_ok());
+    bytes.push(0);
+    let error = read(&bytes).unwrap_err();
+    assert!(error.to_string().contains("goes on behind it"), "{error}");
 }
