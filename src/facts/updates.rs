@@ -24,7 +24,7 @@ pub(super) fn updates(facts: &Facts) -> Vec<Step> {
         return seen.clone();
     }
     let holds_one = |stretch: &Step| {
-        let next = seen.partition_point(|step| step.start < stretch.start);
+        let next = seen.partition_point(|step| step.end <= stretch.start);
         seen.get(next).is_some_and(|step| step.start < stretch.end)
     };
     let others = unmarked(facts).into_iter().filter(|stretch| !holds_one(stretch));

@@ -149,9 +149,11 @@ pub(super) fn position(events: &[Event], moment: Micros) -> usize {
 }
 
 /// Runs of events in one phase, which only a forward, a backward or a step can end: the frees and user lines in between
-/// do not.
+/// do not. A backward pass ends it where the program does something else, too, before the run goes on: a step may run one itself, for the
+/// second order.
 fn runs(events: &[Event], signs: &[Sign], frees: bool, wanted: Phase) -> Vec<StepSpan> {
     let mut runs: Vec<StepSpan> = Vec::new();
+    let mut between = Between::default();
     let mut open = false;
     for (at, event) in events.iter().enumerate() {
         if event.action != Action::Alloc && !(frees && event.action == Action::FreeRequested) {
@@ -160,15 +162,56 @@ fn runs(events: &[Event], signs: &[Sign], frees: bool, wanted: Phase) -> Vec<Ste
         let phase = event.stack.and_then(|stack| signs.get(stack.position())).and_then(|sign| sign.phase);
         match phase {
             Some(phase) if phase == wanted => {
-                match runs.last_mut().filter(|_| open) {
+                match runs.last_mut().filter(|_| open && !between.is_another_iteration()) {
                     Some(run) => run.end = at + 1,
                     None => runs.push(StepSpan { start: at, end: at + 1 }),
                 }
-                open = true;
+                (open, between) = (true, Between::default());
             }
-            Some(Phase::Forward | Phase::Backward | Phase::OptimizerStep) => open = false,
-            _ => {}
+            Some(Phase::Forward | Phase::OptimizerStep) => open = false,
+            Some(Phase::Backward) => between.backward = true,
+            _ => between.other = true,
         }
     }
     runs
+}
+
+/// What happened since a run was left.
+#[derive(Default)]
+struct Between {
+    backward: bool,
+    other: bool,
+}
+
+impl Between {
+    fn is_another_iteration(&self) -> bool {
+        self.backward && self.other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::program::tape::Tape;
+
+    /// Four iterations of a program written without modules, whose steps go through so many backward passes of their own.
+    fn steps(passes: usize) -> usize {
+        let mut tape = Tape::default();
+        for _ in 0..4 {
+            tape.alloc("main:10");
+            tape.alloc("main:11 loss:3");
+            tape.alloc("main:12 @backward");
+            tape.alloc("");
+            for _ in 0..passes {
+                tape.alloc("main:13 @hook @adam");
+                tape.alloc("");
+            }
+            tape.alloc("main:13 @hook @adam");
+        }
+        tape.program().steps.len()
+    }
+
+    #[test]
+    fn a_backward_pass_inside_a_step_does_not_end_it() {
+        assert_eq!((steps(0), steps(3)), (4, 4));
+    }
 }

@@ -159,6 +159,11 @@ impl Stage<'_> {
         let past = call.visits.iter().skip(from).find(|(_, at)| *at > highest || *at < line);
         let end = past.map(|(event, _)| *event).or(call.end).unwrap_or(self.events.len());
         let node = self.loops.nodes.get(call.node as usize)?;
+        // An inner loop is left and entered again: what its outer one does in between is not its own.
+        let sum = match level {
+            0 => self.tally.between(start, end),
+            _ => self.at_lines(call, (start, end), &edges),
+        };
         Some(Candidate {
             node: call.node,
             line,
@@ -166,7 +171,7 @@ impl Stage<'_> {
             start,
             end,
             edges,
-            sum: self.tally.between(start, end),
+            sum,
             constructing: node.constructing,
             builds: node.constructing || node.recursive,
         })
@@ -193,18 +198,23 @@ impl Stage<'_> {
 
     /// Whether the lines of an inner loop make nearly everything of the outer one: then they are one loop for us.
     fn fill(&self, call: &Activation, outer: &Candidate, inner: &[Edge]) -> bool {
-        let lowest = inner.iter().map(|edge| edge.to).min().unwrap_or(0);
-        let highest = inner.iter().map(|edge| edge.highest).max().unwrap_or(0);
+        self.at_lines(call, (outer.start, outer.end), inner).fills(&outer.sum, WHOLE)
+    }
+
+    /// What a stretch of a call allocates at the lines of a loop.
+    fn at_lines(&self, call: &Activation, (start, end): (usize, usize), edges: &[Edge]) -> Sum {
+        let lowest = edges.iter().map(|edge| edge.to).min().unwrap_or(0);
+        let highest = edges.iter().map(|edge| edge.highest).max().unwrap_or(0);
         let mut sum = Sum::default();
-        let from = call.visits.partition_point(|(event, _)| *event < outer.start);
-        let visits = call.visits.iter().skip(from).take_while(|(event, _)| *event < outer.end);
-        let after = call.visits.iter().skip(from + 1).map(|(event, _)| *event).chain([outer.end]);
+        let from = call.visits.partition_point(|(event, _)| *event < start);
+        let visits = call.visits.iter().skip(from).take_while(|(event, _)| *event < end);
+        let after = call.visits.iter().skip(from + 1).map(|(event, _)| *event).chain([end]);
         for (&(event, line), next) in visits.zip(after) {
             if (lowest..=highest).contains(&line) {
-                sum += self.tally.between(event, next.min(outer.end));
+                sum += self.tally.between(event, next.min(end));
             }
         }
-        sum.fills(&outer.sum, WHOLE)
+        sum
     }
 
     /// Whether most iterations that these edges begin first allocate outside a module call.

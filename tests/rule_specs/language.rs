@@ -93,7 +93,13 @@ impl When {
 /// What the rule is expected to say.
 pub(crate) enum Expected {
     Silent,
-    Finding { severity: String, place: Option<(String, u32)>, details: Vec<(String, String)> },
+    /// The gravest of so many.
+    Finding {
+        severity: String,
+        place: Option<(String, u32)>,
+        details: Vec<(String, String)>,
+        among: usize,
+    },
 }
 
 /// The programs of all ranks: one, where the block names no ranks.
@@ -172,8 +178,11 @@ pub(crate) fn expected(text: &str) -> Result<Expected, String> {
         None => (first, None),
     };
     let details = lines.filter_map(|line| line.split_once(' '));
-    let details = details.map(|(what, value)| (what.to_owned(), value.trim().to_owned())).collect();
-    Ok(Expected::Finding { severity: severity.to_owned(), place, details })
+    let mut details: Vec<(String, String)> =
+        details.map(|(what, value)| (what.to_owned(), value.trim().to_owned())).collect();
+    let among = details.iter().position(|(what, _)| what == "among").map(|at| details.remove(at).1);
+    let among = among.map_or(Ok(1), |count| count.parse().map_err(|_| format!("among how many? {count}")))?;
+    Ok(Expected::Finding { severity: severity.to_owned(), place, details, among })
 }
 
 fn statement(line: &str) -> Result<Statement, String> {

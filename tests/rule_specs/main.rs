@@ -41,7 +41,9 @@ fn disagreement(findings: &[Finding], expected: &Expected) -> Option<String> {
     match (findings, expected) {
         ([], Expected::Silent) => None,
         (_, Expected::Silent) => Some(format!("expected silence, {}", shown())),
-        ([finding], Expected::Finding { severity, place, details }) => {
+        ([finding, ..], Expected::Finding { severity, place, details, among })
+            if findings.len() == *among =>
+        {
             let here = finding.location.as_ref().map(|location| {
                 let file = location.file.rsplit('/').next().unwrap_or_default();
                 (file.to_owned(), location.line)
