@@ -1,5 +1,7 @@
 //! Gradients that outlive the optimizer's step into the next forward pass.
 
+mod used;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::claim::{Claim, Mending, Place, Telling, Worth, related};
@@ -11,6 +13,7 @@ use crate::lives::{Change, Changes};
 use crate::program::{Phase, Step};
 use crate::role::Role;
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, Index, StackId, count, percent};
+use used::{Makers, Set};
 
 declare_rule! {
     /// Old gradients live through the next forward pass and raise the peak.
@@ -51,27 +54,39 @@ impl LateZeroGrad {
 fn late_gradients(facts: &Facts) -> Vec<Late> {
     let steps = facts.updates();
     let done = end_of_training(facts);
-    let late = facts.timeline.iter().filter_map(|(id, one)| {
-        let freed = one.free_requested?;
+    let mut sets: BTreeMap<Set, Vec<Late>> = BTreeMap::new();
+    for (id, one) in facts.timeline.iter() {
+        let Some(freed) = one.free_requested else { continue };
         // What goes after the last step, and is not cleared, goes with the model: a function of the program returns.
         if done.is_some_and(|done| freed > done) && facts.phase(freed) != Phase::ZeroGrad {
-            return None;
+            continue;
         }
-        let cleared = one.alloc.is_none() && facts.phase(freed) == Phase::ZeroGrad;
-        if facts.role(id) != Role::Gradient && !cleared {
-            return None;
+        let is_cleared = one.alloc.is_none() && facts.phase(freed) == Phase::ZeroGrad;
+        if facts.role(id) != Role::Gradient && !is_cleared {
+            continue;
         }
-        let before = steps.partition_point(|step| step.end <= freed).checked_sub(1);
-        let step = before.and_then(|before| steps.get(before)).copied();
-        let used = match (one.alloc, step) {
-            (Some(born), Some(step)) => born < step.end,
+        let first = one.alloc.map(|born| steps.partition_point(|step| step.end <= born));
+        let last = steps.partition_point(|step| step.end <= freed).checked_sub(1);
+        let is_used = match (first, last) {
+            (Some(first), Some(last)) => first <= last,
             // Older than the recording: used by a step before it, if zero_grad clears it before any step.
-            (None, None) => cleared,
-            (born, step) => born.is_none() && step.is_some(),
+            (None, None) => is_cleared,
+            (first, last) => first.is_none() && last.is_some(),
         };
-        used.then_some(Late { id, bytes: one.bytes, step, freed })
-    });
-    late.collect()
+        if is_used {
+            let set = Set { first, last, is_cleared };
+            sets.entry(set).or_default().push(Late { id, bytes: one.bytes, step: None, freed });
+        }
+    }
+    let mut makers = Makers::of(facts);
+    let mut late: Vec<Late> = Vec::new();
+    for (set, gradients) in sets {
+        let sizes: Vec<Bytes> = gradients.iter().map(|one| one.bytes).collect();
+        let step = makers.last_user(&set, &sizes).and_then(|at| steps.get(at)).copied();
+        late.extend(gradients.into_iter().map(|one| Late { step, ..one }));
+    }
+    late.sort_unstable_by_key(|one| one.id);
+    late
 }
 
 /// The moment after which there is neither a step nor a new gradient.
