@@ -103,7 +103,9 @@ pub(super) fn growing_at_peak(facts: &Facts, told: &[Told]) -> Vec<(Role, Bytes)
     let about: BTreeSet<AllocationId> =
         told.iter().filter(grows).flat_map(|one| one.about.iter().copied()).collect();
     let alive = alive_at(facts.timeline, facts.timeline.peak_requested.event);
-    by_role(alive.filter(|(id, _)| about.contains(id)), |id| facts.role(id))
+    // A workspace may be made on a line that keeps what it makes, once.
+    let grows = |id: AllocationId| about.contains(&id) && facts.role(id) != Role::Workspace;
+    by_role(alive.filter(|(id, _)| grows(*id)), |id| facts.role(id))
 }
 
 /// The highest requested bytes of equal parts.

@@ -69,6 +69,11 @@ impl Life<'_> {
         given_back(self.allocation).map(Index::position)
     }
 
+    /// Whether it was held for as long as anything was made.
+    pub(super) fn is_for_good(&self) -> bool {
+        self.died().is_none_or(|died| died > self.scene.last_made)
+    }
+
     pub(super) fn born_phase(&self) -> Option<Phase> {
         self.born().map(|at| self.scene.phase(at))
     }
@@ -156,6 +161,8 @@ pub(super) struct Scene<'a> {
     segments: Vec<u64>,
     /// The first event of a forward or backward pass; where none is known, of what follows setup or the first release.
     pub(super) first_work: usize,
+    /// The last event that allocates.
+    last_made: usize,
     /// Where the first and the last backward pass begin.
     pub(super) first_backward: Option<usize>,
     pub(super) last_backward: Option<usize>,
@@ -201,6 +208,7 @@ impl<'a> Scene<'a> {
             turns: Ranks::of(turns(program, &stretches)),
             forwards: forwards(&phases),
             first_work: phases.iter().position(is_work).unwrap_or_else(|| end_of_setup(events, &phases)),
+            last_made: events.iter().rposition(|event| event.action == Action::Alloc).unwrap_or(0),
             segments,
             is_still: events.is_empty(),
             has_stacks: snapshot.stacks.ids().any(|stack| !snapshot.stacks.get(stack).is_empty()),

@@ -23,19 +23,18 @@ pub(super) fn is_handle_workspace(bytes: Bytes) -> bool {
 
 const HANDLE: Ground = Ground {
     evidence: Evidence::Sizes,
-    because: "the first of its thread with the size of a cuBLAS workspace, and never let go",
+    because: "the first of its thread with the size of a cuBLAS workspace, and held for as long as anything is made",
 };
 
-/// A handle belongs to a thread and a stream, is made at the first matrix product there and never released. So only the
-/// first block of such a size that is kept for good can be one (the first two, where no stack tells the threads apart).
+/// A handle belongs to a thread and a stream, is made at the first matrix product there and released by nobody but a framework that clears
+/// up when all is done (Lightning). So only the first block of such a size that is kept for good can be one (the first two, where no stack tells the threads apart).
 /// In the backward pass the same may hold of a gradient: there must be one block more than the gradients of that size.
 pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
     let threads = if scene.has_stacks { 1 } else { 2 };
     let mut found: FxHashMap<(Bytes, bool, u16), usize> = FxHashMap::default();
     let gradients = GradientCounts::of(scene, verdicts);
     verdicts.settle_by(scene, |life| {
-        let born =
-            life.born().filter(|_| life.died().is_none() && BLAS_WORKSPACES.contains(&life.bytes()))?;
+        let born = life.born().filter(|_| life.is_for_good() && BLAS_WORKSPACES.contains(&life.bytes()))?;
         let in_backward = scene.side(born) == Side::Backward;
         let computing = !matches!(life.born_phase()?, Phase::Setup | Phase::Input);
         if life.made().native || (scene.has_stacks && !computing) {
