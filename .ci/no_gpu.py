@@ -45,11 +45,11 @@ OWN = "from memlint_recorder import recorder; recorder.wait_for_cuda = lambda *a
 
 
 def check(memlint: str, snapshot: Path, program: Path) -> tuple[set, dict]:
-    """Warnings and errors by rule and line, and the first device's figures."""
+    """Warnings and errors by rule, line and severity, and the first device's figures."""
     command = [memlint, "check", "--isolated", "--output-format", "json", str(snapshot)]
     report = json.loads(subprocess.run(command, cwd=program, capture_output=True, text=True).stdout)
     loud = [finding for finding in report["findings"] if finding["severity"] in ("error", "warning")]
-    findings = {(finding["name"], (finding["location"] or {}).get("line")) for finding in loud}
+    findings = {(finding["name"], (finding["location"] or {}).get("line"), finding["severity"]) for finding in loud}
     return findings, report["inputs"][0]["devices"][0]
 
 

@@ -35,7 +35,7 @@ if [ -n "$platform" ] && command -v gh > /dev/null &&
   tell "binary=$folder/bin/$name"
 else
   echo "There is no release v$version for $RUNNER_OS-$RUNNER_ARCH: memlint is built, or taken from the cache."
-  sources="$(find Cargo.toml Cargo.lock src rules -type f | LC_ALL=C sort | xargs cat | git hash-object --stdin)"
+  sources="$(find Cargo.toml Cargo.lock build.rs src rules page/page.html python standin -type f | LC_ALL=C sort | xargs cat | git hash-object --stdin)"
   tell "key=memlint-$RUNNER_OS-$RUNNER_ARCH-$sources"
   tell "binary=$folder/bin/$name"
 fi

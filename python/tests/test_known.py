@@ -70,3 +70,27 @@ def test_statements_that_decide_are_told_from_reads_and_checks(tmp_path: Path) -
         names[function](functools.partial(names["read"], known))
     found = [(branch["file"], branch["line"], branch["end"]) for branch in known.branches()]
     assert found == [(str(script), 3, 4), (str(script), 8, 9)]
+
+
+def test_what_a_library_decides_is_its_own_statement(tmp_path: Path) -> None:
+    known = Known()
+    library = tmp_path / "site-packages" / "library.py"
+    library.parent.mkdir()
+    library.write_text("def fit(known):
+    loss = known.read()
+    if loss:
+        return 1
+    return 0
+")
+    script = tmp_path / "train.py"
+    script.write_text("def train(known):
+    if fit(known):
+        return 1
+    return 0
+")
+    names: dict[str, Any] = {}
+    for file in (library, script):
+        exec(compile(file.read_text(), str(file), "exec"), names)
+    names["train"](known)
+    # The script's own statement decides by what the library made of the value, which nobody follows.
+    assert known.branches() == [{"file": str(library), "line": 3, "end": 4}]

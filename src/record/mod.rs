@@ -25,6 +25,7 @@ pub use order::{Model, Stacks, VARIABLE, When};
 pub use outcome::{Process, Recorded, Snapshot};
 
 use std::ffi::OsString;
+use std::fs;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -71,8 +72,9 @@ pub fn run(
     let mut ledger = Ledger::of(hook.ledger());
     let child = child::start(command, &hook, &order, wish.elsewhere.as_deref())?;
     let (sender, receiver) = mpsc::channel::<Written>();
+    let stays = wish.when.every.is_none();
     let (status, snapshots) = thread::scope(|scope| {
-        let packer = scope.spawn(move || pack_all(&receiver, destination, &seen));
+        let packer = scope.spawn(move || pack_all(&receiver, destination, stays, &seen));
         let status = child.wait(|| {
             for event in ledger.news() {
                 match event {
@@ -97,10 +99,11 @@ pub fn run(
     Ok((status, recorded))
 }
 
-/// Compresses snapshots as they come.
+/// Compresses snapshots as they come. One that was only to be looked at `stays` where the program's last one takes its name.
 fn pack_all(
     written: &mpsc::Receiver<Written>,
     destination: &Destination,
+    stays: bool,
     seen: &impl Fn(&Path, usize),
 ) -> Vec<Result<Snapshot, RecordError>> {
     let mut packed = Vec::new();
@@ -110,6 +113,10 @@ fn pack_all(
             && snapshot.written.reason == ledger::WATCH
         {
             seen(&snapshot.path, snapshot.written.steps);
+            // Where it cannot be removed it is one snapshot more.
+            if !stays && fs::remove_file(&snapshot.path).is_ok() {
+                continue;
+            }
         }
         packed.push(snapshot);
     }

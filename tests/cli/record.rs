@@ -171,6 +171,15 @@ fn what_is_found_on_the_way_is_told() {
 }
 
 #[test]
+fn what_was_only_looked_at_is_no_snapshot_beside_those_of_every_step() {
+    let place = folder("record-watch-every");
+    let script = "process snapshot null watch; sleep 2; process snapshot_step_12 null every; end snapshot";
+    let output = record(&place, &["--watch", "12", "--every", "6", "-o", "out"], script);
+    assert!(stderr(&output).contains("memlint: after 12 optimizer steps:"), "{}", stderr(&output));
+    assert_eq!(files(&place.join("out")), ["manifest.json", "snapshot_step_12.pickle.zst"]);
+}
+
+#[test]
 fn a_program_may_use_memlint_itself_but_not_record_again() {
     let place = folder("record-nested");
     let memlint = env!("CARGO_BIN_EXE_memlint");

@@ -73,16 +73,14 @@ class Known:
             self._reads[tuple(frames)] = None
 
     def branches(self) -> list[dict[str, Any]]:
-        """The statements that decided by an unknown value, as far as the sources are there: their file, first and last line.
-        For one of a library it is the script's line that called it."""
+        """The statements that decided by an unknown value, the script's and its libraries', as far as the sources are there: their file,
+        first and last line. Only what stands inside of them hangs on it, and not all that the script's line does which called the library."""
         found: dict[Branch, None] = {}
         for frames in self._reads:
-            for file, line in frames:
-                branch = _branch(file, line)
-                if branch is not None:
-                    script, at = frames[-1]
-                    found[branch if file == script else Branch(script, at, at)] = None
-                    break
+            branches = (_branch(file, line) for file, line in frames)
+            branch = next((branch for branch in branches if branch is not None), None)
+            if branch is not None:
+                found[branch] = None
         return [branch._asdict() for branch in found]
 
 
