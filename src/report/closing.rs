@@ -247,6 +247,7 @@ fn verdict(report: &Report, look: &Look) -> String {
     }
     if parts.is_empty() {
         parts.push(match report.recordings.len() {
+            _ if tally.is_without_verdict => tally.nothing().to_owned(),
             0 | 1 => tally.nothing().to_owned(),
             several => format!("{} in {}", tally.nothing(), count(several, "snapshot")),
         });

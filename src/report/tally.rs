@@ -15,11 +15,14 @@ pub(super) struct Tally {
     pub(super) inherited: usize,
     /// Left out because they are less sure than was asked for.
     pub(super) unsure: usize,
+    /// Whether something could not be read or judged, so that nothing found would mean nothing.
+    pub(super) is_without_verdict: bool,
 }
 
 impl Tally {
     pub(super) fn of(report: &Report) -> Tally {
-        let mut tally = Tally { unsure: report.unsure, ..Tally::default() };
+        let is_without_verdict = report.verdict.unread + report.verdict.unjudged > 0;
+        let mut tally = Tally { unsure: report.unsure, is_without_verdict, ..Tally::default() };
         for finding in &report.findings {
             match finding.standing {
                 Standing::Open => tally.add(finding.severity),
@@ -71,7 +74,11 @@ impl Tally {
     /// What to call it that nothing is open.
     pub(super) const fn nothing(&self) -> &'static str {
         let aside = self.ignored + self.baselined + self.inherited + self.unsure;
-        if aside == 0 { "no findings" } else { "no open findings" }
+        match aside {
+            _ if self.is_without_verdict => "no verdict",
+            0 => "no findings",
+            _ => "no open findings",
+        }
     }
 
     /// `1 ignored, 3 in the baseline, 2 not sure enough`.

@@ -158,6 +158,15 @@ mod in_a_terminal {
     }
 
     #[test]
+    fn a_finding_without_lifetimes_leads_to_where_it_shows() {
+        let mut session = Session::of(&["view", "--isolated", &recording("seed-oom")], &[]);
+        session.shows("press f for the first finding");
+        session.types("f");
+        session.shows("[oom]");
+        assert!(!session.text().contains("0 B in use"), "{}", session.text());
+    }
+
+    #[test]
     fn control_c_leaves() {
         let mut session = looking(&[]);
         session.types("\x03");
