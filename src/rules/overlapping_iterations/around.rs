@@ -2,12 +2,12 @@
 //! collected.
 //!
 //! In: the loops that hold whole runs of iterations, and lifetimes. Out: claims about what one turn made, several iterations used
-//! and the next turn drops only when it has made the like. Always: it is dropped before the next turn's first backward pass.
+//! and the next turn drops only when it has made the like. Always: it is dropped before the next turn's first backward pass, and there is one.
 //! What stands beside its successor while that is trained (targets that are averaged over epochs) may be computed with.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{OverlappingIterations, Seen, is_used_again, may_overlap, tell};
+use super::{Ahead, OverlappingIterations, Seen, is_used_again, may_overlap, tell};
 use crate::facts::Facts;
 use crate::lives::{Change, Changes, Turns};
 use crate::program::{LoopRun, Phase};
@@ -35,7 +35,9 @@ fn is_around(facts: &Facts, run: &LoopRun) -> bool {
         before(to) - before(from)
     };
     let whole = run.starts.len() - 1;
-    facts.frames.is_own(run.frame)
+    let is_main = facts.program.main_loop.is_some_and(|main| main.frame == run.frame);
+    !is_main
+        && facts.frames.is_own(run.frame)
         && run.starts.len() >= TURNS.get()
         && (0..whole).all(|turn| begun(turn) >= WITHIN)
 }
@@ -66,8 +68,12 @@ fn lines(facts: &Facts, turns: &Turns) -> Vec<Vec<AllocationId>> {
     let mut made: BTreeMap<(FrameId, Bytes), BTreeSet<usize>> = BTreeMap::new();
     let mut seen: BTreeMap<FrameId, Seen> = BTreeMap::new();
     let site = |one: &Allocation| facts.site(facts.seen_stack(one.alloc?)?);
+    let stream = Ahead::of(facts).stream;
+    // What another stream makes is fetched ahead.
+    let ours =
+        |(id, one): &(AllocationId, &Allocation)| Some(one.stream) == stream && may_overlap(facts.role(*id));
     let candidates = || {
-        let may = facts.timeline.iter().filter(|(id, _)| may_overlap(facts.role(*id)));
+        let may = facts.timeline.iter().filter(ours);
         may.filter_map(|(id, one)| Some((id, one, turns.making(one)?, site(one)?)))
     };
     for (_, one, _, frame) in candidates() {
@@ -86,10 +92,11 @@ fn lines(facts: &Facts, turns: &Turns) -> Vec<Vec<AllocationId>> {
         }
         let from = turns.last_event(turn).map_or(0, |last| last.position() + 1);
         let Some(freed) = one.given_back().map(Index::position) else { continue };
-        let trains = backwards.get(backwards.partition_point(|at| *at < from)).is_some_and(|at| *at < freed);
+        let trains_later =
+            backwards.get(backwards.partition_point(|at| *at < from)).is_some_and(|at| *at > freed);
         let succeeded =
             made.get(&(frame, one.bytes)).is_some_and(|made| made.range(from..freed).next().is_some());
-        if succeeded && !trains {
+        if succeeded && trains_later {
             line.once.push(id);
             *line.by_turn.entry(turn).or_default() += one.bytes;
         }
