@@ -10,6 +10,7 @@
 //! line that calls none keeps plain tensors.
 
 mod graphless;
+mod lone;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,6 +50,8 @@ pub struct KeptGraph {
     pub caller: FrameId,
     /// Passes that kept their activations.
     pub passes: usize,
+    /// How many passes of the same line let go of theirs, where it is one or two alone that do not; 0 elsewhere.
+    pub others: usize,
     /// The activations, ascending.
     pub kept: Vec<AllocationId>,
     /// What else those turns made that lives as long: inputs, results of other lines, gradients with a graph of their own.
@@ -82,6 +85,8 @@ struct Pass {
     functions: FxHashSet<Option<FunctionId>>,
     /// Whether a backward pass ran in its turn.
     backward: bool,
+    /// Whether that let go of nothing at all that the turn made: it was told to retain the graph.
+    retained: bool,
     /// Whether any of it was made by a module.
     in_module: bool,
     /// What stays, and the first event at which some of it goes.
@@ -97,26 +102,19 @@ pub(super) fn kept_graphs(facts: &Facts) -> Vec<KeptGraph> {
         phases.filter(|(_, phase)| **phase == Phase::Backward).map(|(at, _)| at).collect();
     let graphless = Graphless::of(facts, &lives, &backwards);
     let scene = Scene { lives, backwards, failures: failures(facts), graphless };
-    let mut by_caller: BTreeMap<FrameId, Line> = BTreeMap::new();
-    let runs = facts.program.loops.iter().filter(|run| keeps_for_itself(facts, run.frame));
-    for run in runs {
-        let Some(found) = of_run(&scene, run) else { continue };
-        let line = by_caller.entry(found.caller).or_default();
-        *line.passes.entry(run.frame).or_default() += found.passes;
-        line.kept.extend(found.kept);
-        line.along.extend(found.along);
-        let faster = |one: &Growth| line.growth.as_ref().is_none_or(|known| known.slope < one.slope);
+    let captured = lone::captured(facts);
+    let (mut by_caller, mut lone): (Lines, Lines) = Default::default();
+    for run in facts.program.loops.iter().filter(|run| keeps_for_itself(facts, run.frame)) {
         let is_main = facts.program.main_loop.is_some_and(|main| main.frame == run.frame);
-        line.growth = found.growth.filter(faster).filter(|_| is_main).or(line.growth.take());
+        if let Some(found) = of_run(&scene, run) {
+            by_caller.entry(found.caller).or_default().add(run.frame, found, is_main);
+        }
+        for found in lone::of_run(facts, (&scene.lives, &captured), run) {
+            lone.entry(found.caller).or_default().add(run.frame, found, is_main);
+        }
     }
-    let found = by_caller.into_iter().map(|(caller, line)| KeptGraph {
-        caller,
-        passes: line.passes.values().copied().max().unwrap_or(0),
-        along: line.along.difference(&line.kept).copied().collect(),
-        kept: line.kept.into_iter().collect(),
-        growth: line.growth,
-    });
-    found.collect()
+    lone.retain(|caller, _| !by_caller.contains_key(caller));
+    by_caller.into_iter().chain(lone).map(|(caller, line)| line.kept_at(caller)).collect()
 }
 
 /// Whether what a loop's turns leave behind is theirs to keep. What a package loops over inside one call of the user's (a solver, a
@@ -125,12 +123,38 @@ fn keeps_for_itself(facts: &Facts, head: FrameId) -> bool {
     facts.frames.is_own(head) || facts.program.main_loop.is_some_and(|main| main.frame == head)
 }
 
+type Lines = BTreeMap<FrameId, Line>;
+
+/// What the passes of one line keep, over all runs of loops.
 #[derive(Default)]
 struct Line {
     passes: BTreeMap<FrameId, usize>,
+    others: usize,
     kept: BTreeSet<AllocationId>,
     along: BTreeSet<AllocationId>,
     growth: Option<Growth>,
+}
+
+impl Line {
+    fn add(&mut self, head: FrameId, found: KeptGraph, is_main: bool) {
+        *self.passes.entry(head).or_default() += found.passes;
+        self.others = self.others.max(found.others);
+        self.kept.extend(found.kept);
+        self.along.extend(found.along);
+        let faster = |one: &Growth| self.growth.as_ref().is_none_or(|known| known.slope < one.slope);
+        self.growth = found.growth.filter(faster).filter(|_| is_main).or(self.growth.take());
+    }
+
+    fn kept_at(self, caller: FrameId) -> KeptGraph {
+        KeptGraph {
+            caller,
+            passes: self.passes.values().copied().max().unwrap_or(0),
+            others: self.others,
+            along: self.along.difference(&self.kept).copied().collect(),
+            kept: self.kept.into_iter().collect(),
+            growth: self.growth,
+        }
+    }
 }
 
 /// Everything that a forward pass or the fetching of a batch made, by birth.
@@ -228,15 +252,18 @@ fn of_run(scene: &Scene, run: &LoopRun) -> Option<KeptGraph> {
         let until = run.end_of((turn + OUTLIVES.get()).min(turns - 1)).position();
         let begin = lives.partition_point(|life| life.born < from);
         let backward = backwards.partition_point(|at| *at < from) < backwards.partition_point(|at| *at < to);
+        let made = || lives.iter().skip(begin).take_while(|life| life.born < to);
+        let retained = backward && !made().any(|life| life.released);
         let mut beside = Vec::new();
-        for life in lives.iter().skip(begin).take_while(|life| life.born < to) {
+        for life in made() {
             let stays = life.dies >= until;
             if stays {
                 beside.push(life.id);
             }
             let Some(caller) = life.caller else { continue };
             let pass = passes.entry(caller).or_default().entry(turn).or_default();
-            pass.note(life, stays, backward);
+            (pass.backward, pass.retained) = (backward, retained);
+            pass.note(life, stays);
         }
         along.push(beside);
     }
@@ -254,6 +281,7 @@ fn of_run(scene: &Scene, run: &LoopRun) -> Option<KeptGraph> {
     Some(KeptGraph {
         caller,
         passes: keeping.len(),
+        others: 0,
         kept: keeping.iter().flat_map(|(_, pass)| pass.ids.iter().copied()).collect(),
         along,
         growth: growth(&keeping, run),
@@ -284,8 +312,7 @@ fn weigh(passes: &Passes, turns: usize) -> Option<Bytes> {
 }
 
 impl Pass {
-    fn note(&mut self, life: &Life, stays: bool, backward: bool) {
-        self.backward = backward;
+    fn note(&mut self, life: &Life, stays: bool) {
         self.in_module |= life.in_module;
         self.made += life.bytes;
         if stays {
@@ -301,7 +328,8 @@ impl Pass {
     fn keeps(&self) -> bool {
         let share = if self.backward { KEPT_SHARE_AFTER_BACKWARD.get() } else { KEPT_SHARE.get() };
         let spread = self.functions.len() >= FUNCTIONS.get() || self.places.len() >= PLACES.get();
-        spread && self.kept.get() as f64 >= share * self.made.get() as f64
+        let kept = self.kept.share_of(self.made);
+        (spread && kept >= share) || (self.retained && kept >= KEPT_SHARE.get())
     }
 }
 

@@ -9,12 +9,15 @@
 //!   with the default `stacks="all"` they have C++ frames of `torch::autograd::Engine` alone. In 47 recordings with C++
 //!   frames both ways of telling agree on every allocation.
 //! - An optimizer's frames below user code are a closure, unless that code *is* the optimizer: a `step` called straight
-//!   from the wrapper that PyTorch puts around every optimizer.
+//!   from the wrapper that PyTorch puts around every optimizer. What such a `step` calls is the optimizer's, too, but not a
+//!   closure that it was given: a function that runs a module or a backward pass in some stack is one in every stack.
+
+use rustc_hash::FxHashSet;
 
 use super::Phase;
 use crate::frames::{Frames, GraphSign, Meaning, Method, Owner, PhaseSign};
 use crate::snapshot::Snapshot;
-use crate::unit::StackId;
+use crate::unit::{FrameId, FunctionId, StackId};
 
 /// What a stack says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +32,33 @@ pub(super) struct Sign {
 pub(super) fn read(snapshot: &Snapshot, frames: &Frames) -> Vec<Sign> {
     // An empty stack tells the engine's thread, but not where all are empty (`context=None`).
     let empty_is_engine = snapshot.devices.iter().any(|trace| trace.has_stacks(&snapshot.stacks));
-    snapshot.stacks.ids().map(|stack| sign(snapshot, frames, empty_is_engine, stack)).collect()
+    let reading = Reading { snapshot, frames, empty_is_engine, closures: closures(snapshot, frames) };
+    snapshot.stacks.ids().map(|stack| reading.sign(stack)).collect()
+}
+
+/// The functions that optimizers of the program's own call to have the loss computed anew.
+fn closures(snapshot: &Snapshot, frames: &Frames) -> FxHashSet<FunctionId> {
+    snapshot.stacks.ids().filter_map(|stack| closure(frames, frames.python(stack))).collect()
+}
+
+/// What an optimizer's own `step` calls in a stack, if a module or a backward pass runs under it.
+fn closure(frames: &Frames, python: &[FrameId]) -> Option<FunctionId> {
+    let hook = python.iter().position(|frame| frames.phase(*frame) == PhaseSign::OptimizerHook)?;
+    let is_foreign = |frame: &FrameId| !matches!(frames.owner(*frame), Owner::Torch | Owner::Python);
+    let mut inner = python.iter().skip(hook + 1).copied().skip_while(|frame| !is_foreign(frame));
+    inner.next().filter(|frame| frames.method(*frame) == Method::Step)?;
+    let called = inner.find(is_foreign)?;
+    let runs = |frame| matches!(frames.phase(frame), PhaseSign::ModuleCall | PhaseSign::Backward);
+    inner.any(runs).then(|| frames.function(called)).flatten()
+}
+
+/// What stacks are read with.
+struct Reading<'a> {
+    snapshot: &'a Snapshot,
+    frames: &'a Frames,
+    /// Whether an empty stack is the autograd engine's.
+    empty_is_engine: bool,
+    closures: FxHashSet<FunctionId>,
 }
 
 /// What the frame just further in is, decorators skipped.
@@ -42,29 +71,33 @@ enum Callee {
     Other,
 }
 
-fn sign(snapshot: &Snapshot, frames: &Frames, empty_is_engine: bool, stack: StackId) -> Sign {
-    let python = frames.python(stack);
-    let mut walk = Walk::default();
-    let mut callee = Callee::Other;
-    for (outer, frame) in python.iter().enumerate().rev() {
-        let Some(meaning) = frames.get(*frame) else { continue };
-        if let Some(phase) = walk.decide(*meaning, callee, outer == 0) {
-            return Sign { phase: Some(phase), evaluating: walk.evaluating };
+impl Reading<'_> {
+    fn sign(&self, stack: StackId) -> Sign {
+        let Reading { snapshot, frames, empty_is_engine, .. } = *self;
+        let python = frames.python(stack);
+        let mut walk = Walk::default();
+        let mut callee = Callee::Other;
+        for (outer, frame) in python.iter().enumerate().rev() {
+            let Some(meaning) = frames.get(*frame) else { continue };
+            if let Some(phase) = walk.decide(*meaning, callee, outer == 0) {
+                return Sign { phase: Some(phase), evaluating: walk.evaluating };
+            }
+            walk.calls_module |= self.closures.contains(&meaning.function);
+            if meaning.phase == PhaseSign::Wrapper || meaning.owner == Owner::Python {
+                continue;
+            }
+            callee = match meaning.method {
+                Method::Backward => Callee::Backward,
+                Method::Step if meaning.owner != Owner::Torch => Callee::Step,
+                _ => Callee::Other,
+            };
         }
-        if meaning.phase == PhaseSign::Wrapper || meaning.owner == Owner::Python {
-            continue;
-        }
-        callee = match meaning.method {
-            Method::Backward => Callee::Backward,
-            Method::Step if meaning.owner != Owner::Torch => Callee::Step,
-            _ => Callee::Other,
-        };
+        let all = snapshot.stacks.get(stack);
+        let engine = all.iter().any(|&frame| frames.graph(frame) == GraphSign::Engine);
+        let engine = engine || (python.is_empty() && empty_is_engine);
+        let phase = if engine { Some(Phase::Backward) } else { walk.tentative };
+        Sign { phase, evaluating: walk.evaluating }
     }
-    let all = snapshot.stacks.get(stack);
-    let engine = all.iter().any(|&frame| frames.graph(frame) == GraphSign::Engine);
-    let engine = engine || (python.is_empty() && empty_is_engine);
-    let phase = if engine { Some(Phase::Backward) } else { walk.tentative };
-    Sign { phase, evaluating: walk.evaluating }
 }
 
 /// What was met so far on the way outward.
@@ -74,7 +107,7 @@ struct Walk {
     evaluating: bool,
     /// Whether code outside PyTorch, or a module call, lies further in.
     foreign: bool,
-    /// Whether a module call does.
+    /// Whether a module call, or a closure that runs one, does.
     calls_module: bool,
 }
 

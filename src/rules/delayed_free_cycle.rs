@@ -6,7 +6,8 @@ use super::claim::{Claim, Mending, Place, Telling, Worth, related};
 use super::{declare_rule, measure};
 use crate::facts::{Burst, Facts};
 use crate::finding::{Finding, Related, Value};
-use crate::lives::Changes;
+use crate::lives::{Changes, Turns};
+use crate::program::LoopRun;
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, Confidence, FrameId, Index, StackId, count};
 
@@ -36,9 +37,28 @@ impl DelayedFreeCycle {
 }
 
 /// The bursts that strike inside the loop's body. What goes when the body has been left (a list made anew for every
-/// epoch, a function's locals) was kept on purpose.
+/// epoch, a function's locals) was kept on purpose, unless it comes from several turns of a loop around it.
 fn cycles<'a>(facts: &'a Facts) -> Vec<&'a Burst> {
-    facts.bursts().iter().filter(|burst| strikes_inside(facts, burst)).collect()
+    let strikes = |burst: &&Burst| strikes_inside(facts, burst) || strikes_around(facts, burst);
+    facts.bursts().iter().filter(strikes).collect()
+}
+
+/// Whether a burst strikes inside the body of a loop of which each turn made its own share of it: what one turn leaves, a list or a
+/// function's locals, goes with that turn.
+fn strikes_around(facts: &Facts, burst: &Burst) -> bool {
+    let Some(stack) = free_stack(facts, burst) else { return false };
+    let turns_apart = |run: &LoopRun| {
+        let turns = Turns::of_run(run);
+        let made = burst.past.iter().filter_map(|id| turns.making(facts.timeline.allocation(*id)?));
+        made.collect::<BTreeSet<_>>().len() == burst.iterations && turns.holding(burst.event).is_some()
+    };
+    let is_running = |run: &&LoopRun| {
+        let head = facts.frames.function(run.frame);
+        let same = |frame: &FrameId| head.is_some() && facts.frames.function(*frame) == head;
+        let is_main = facts.program.main_loop.is_some_and(|main| main.frame == run.frame);
+        !is_main && facts.frames.is_own(run.frame) && facts.frames.python(stack).iter().any(same)
+    };
+    facts.program.loops.iter().filter(is_running).any(turns_apart)
 }
 
 fn strikes_inside(facts: &Facts, burst: &Burst) -> bool {

@@ -1,5 +1,6 @@
 //! Tensors of one iteration that live on through the next one's forward pass.
 
+mod around;
 mod older;
 
 use std::collections::BTreeMap;
@@ -40,48 +41,62 @@ impl OverlappingIterations {
         let regular = facts.iteration_ends().len() >= 4;
         let sure = if regular { Confidence::High } else { Confidence::Medium };
         let many = lines.len();
-        let told = move |worth: &Worth| tell(facts, many, worth);
+        let told = move |worth: &Worth| tell(facts, ("iteration", many), worth);
         let claim = Claim::new(&Self::META, about, Mending::lives(mended), told);
-        vec![claim.sure(sure)]
+        std::iter::once(claim.sure(sure)).chain(around::claims(facts)).collect()
+    }
+}
+
+/// What one line leaves behind at the ends of turns.
+#[derive(Default)]
+struct Seen {
+    /// Tensors that outlive one end.
+    once: Vec<AllocationId>,
+    /// Bytes that outlive more than one end: collected, cached or leaked, and no overlap.
+    longer: Bytes,
+    by_turn: BTreeMap<usize, Bytes>,
+}
+
+impl Seen {
+    /// Whether the line does so in most of so many turns.
+    fn is_regular(&self, facts: &Facts, turns: usize) -> bool {
+        let sizes: Vec<Bytes> = self.by_turn.values().copied().collect();
+        let most = sizes.iter().copied().max().unwrap_or_default();
+        let alike = sizes.iter().filter(|bytes| bytes.times(2) >= most).count();
+        // A buffer that is made anew a little larger each time holds what the old one held.
+        let grows = sizes.len() >= 3 && sizes.is_sorted_by(|a, b| a < b);
+        let enough = alike as f64 >= ITERATIONS.get() * (turns.saturating_sub(1)) as f64;
+        enough && !grows && self.longer.times(2) < facts.bytes(&self.once)
     }
 }
 
 /// What lines regularly leave behind for the next iteration to drop, line by line: tensors that outlive one end.
 fn lines(facts: &Facts) -> Vec<Vec<AllocationId>> {
-    #[derive(Default)]
-    struct Seen {
-        once: Vec<AllocationId>,
-        /// Bytes that outlive more than one end: collected, cached or leaked, and no overlap.
-        longer: Bytes,
-        by_iteration: BTreeMap<usize, Bytes>,
-    }
     let mut seen: BTreeMap<FrameId, Seen> = BTreeMap::new();
     let ahead = Ahead::of(facts);
     for (id, one) in facts.timeline.iter() {
         let ends = facts.ends_held(one);
-        let may_overlap = ends > 0 && may_overlap(facts.role(id)) && !ahead.fetched(facts, id, one);
+        let may_overlap = ends > 0 && may_overlap(facts.role(id)) && !is_used_again(facts, one);
+        let may_overlap = may_overlap && !ahead.fetched(facts, id, one);
         let Some(born) = facts.born_in(one).filter(|_| may_overlap) else { continue };
         let stack = one.alloc.and_then(|event| facts.seen_stack(event));
         let Some(frame) = stack.and_then(|stack| facts.site(stack)) else { continue };
         let line = seen.entry(frame).or_default();
         if ends == 1 {
             line.once.push(id);
-            *line.by_iteration.entry(born.position()).or_default() += one.bytes;
+            *line.by_turn.entry(born.position()).or_default() += one.bytes;
         } else {
             line.longer += one.bytes;
         }
     }
     let ends = facts.iteration_ends().len();
-    let regular = |line: &Seen| {
-        let sizes: Vec<Bytes> = line.by_iteration.values().copied().collect();
-        let most = sizes.iter().copied().max().unwrap_or_default();
-        let alike = sizes.iter().filter(|bytes| bytes.times(2) >= most).count();
-        // A buffer that is made anew a little larger each time holds what the old one held.
-        let grows = sizes.len() >= 3 && sizes.is_sorted_by(|a, b| a < b);
-        let enough = alike as f64 >= ITERATIONS.get() * (ends.saturating_sub(1)) as f64;
-        enough && !grows && line.longer.times(2) < facts.bytes(&line.once)
-    };
-    seen.into_values().filter(regular).map(|line| line.once).collect()
+    seen.into_values().filter(|line| line.is_regular(facts, ends)).map(|line| line.once).collect()
+}
+
+/// Whether the backward pass of a later iteration lets go of something: then the forward pass of that iteration saved it, and so
+/// computed with it. A recurrent state is carried on so.
+fn is_used_again(facts: &Facts, one: &Allocation) -> bool {
+    one.given_back().is_some_and(|event| facts.phase(event) == Phase::Backward)
 }
 
 /// How batches that are fetched ahead are known: they are for the next iteration, and no overlap.
@@ -121,7 +136,7 @@ fn may_overlap(role: Role) -> bool {
     matches!(role, Role::Activation | Role::Input | Role::Temporary | Role::Unknown)
 }
 
-fn tell(facts: &Facts, lines: usize, worth: &Worth) -> Finding {
+fn tell(facts: &Facts, (turn, lines): (&str, usize), worth: &Worth) -> Finding {
     let at_peak = |id: &AllocationId| {
         let alive = facts.timeline.allocation(*id).zip(facts.steady().peak_event);
         alive.is_some_and(|(one, at)| {
@@ -135,11 +150,11 @@ fn tell(facts: &Facts, lines: usize, worth: &Worth) -> Finding {
     }
     let bytes = facts.bytes(&old);
     let place = Place::responsible(facts, &heaviest_line(facts, &old), true);
-    let freed = related(facts, freeing_line(facts, &old), &place, "freed here in the next iteration");
+    let freed = related(facts, freeing_line(facts, &old), &place, format!("freed here in the next {turn}"));
     let telling = Telling {
-        message: format!("{bytes} of the previous iteration live on through the next one"),
+        message: format!("{bytes} of the previous {turn} live on through the next one"),
         help: HELP.to_owned(),
-        label: "what is made here is freed only when the next iteration replaces it".to_owned(),
+        label: format!("what is made here is freed only when the next {turn} replaces it"),
         related: freed.into_iter().collect(),
         evidence: vec![
             measure("held", Value::Bytes(bytes), format!("{bytes} held in {}", count(old.len(), "tensor"))),

@@ -3,7 +3,7 @@
 use super::claim::{Claim, Mending, Place, Telling, Worth, related};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, KeptGraph};
-use crate::finding::{Finding, Measure, Related, Value};
+use crate::finding::{Finding, Measure, Related, Severity, Value};
 use crate::lives::{Change, Changes, Curve};
 use crate::program::Phase;
 use crate::threshold::Threshold;
@@ -31,6 +31,8 @@ fn claim<'f>(facts: &'f Facts<'f>, graph: &'f KeptGraph) -> Claim<'f> {
     let mut claim = Claim::new(&RetainedGraph::META, about, mending, move |worth| tell(facts, graph, worth));
     claim.pace = graph.growth.as_ref().map(|growth| Bytes::rounded(growth.slope));
     claim.held = Some(held(facts, graph));
+    // One pass that is kept does not grow, and may be meant.
+    claim.at_most = if graph.others > 0 { Severity::Warning } else { Severity::Error };
     claim.sure(if graph.passes >= MANY.get() { Confidence::High } else { Confidence::Medium })
 }
 
@@ -50,6 +52,9 @@ fn tell(facts: &Facts, graph: &KeptGraph, worth: &Worth) -> Finding {
     let nodes = facts.savers(&graph.kept);
     // Where a backward pass lets go of their like, nobody asked it to retain the graph.
     let help = match (differentiated, nodes.is_empty()) {
+        _ if graph.others > 0 => {
+            "keep what outlives the step without its graph: self.first = loss.detach() (or loss.item())"
+        }
         (true, true) => {
             "drop retain_graph=True, and keep numbers or detached tensors: log.append(loss.item()); h = h.detach()"
         }
@@ -62,14 +67,27 @@ fn tell(facts: &Facts, graph: &KeptGraph, worth: &Worth) -> Finding {
     let first = through.min_by_key(|one| one.alloc);
     let place = Place::At(graph.caller, first.and_then(|one| one.stack), first.and_then(|one| one.alloc));
     let telling = Telling {
-        message: format!("{each} of activations stay after every forward pass, up to {held} at once"),
+        message: message(graph, each, held),
         help: help.to_owned(),
-        label: "the graph of every pass made here is kept".to_owned(),
+        label: match graph.others {
+            0 => "the graph of every pass made here is kept".to_owned(),
+            _ => "the graph of one pass made here is kept for good".to_owned(),
+        },
         related: beside(facts, graph, &place),
         evidence: evidence(graph, (each, held), differentiated, &nodes),
         place,
     };
     telling.told(facts, &RetainedGraph::META, worth)
+}
+
+fn message(graph: &KeptGraph, each: Bytes, held: Bytes) -> String {
+    match graph.others {
+        0 => format!("{each} of activations stay after every forward pass, up to {held} at once"),
+        others => {
+            let (passes, all) = (graph.passes, count(graph.passes + others, "forward pass"));
+            format!("{held} of activations stay of {passes} of {all}")
+        }
+    }
 }
 
 /// Whether a backward pass was entered under the functions that ran these forward passes, between the first and the last.
@@ -108,12 +126,17 @@ fn evidence(
         (true, false) => "held by the autograd graph: no backward pass lets go of them".to_owned(),
     };
     let (tensors, passes) = (count(graph.kept.len(), "tensor"), count(graph.passes, "forward pass"));
-    vec![
+    let mut measures = vec![
         measure("kept-per-pass", Value::Bytes(each), format!("{each} a pass")),
         measure("kept", Value::Bytes(held), format!("up to {held} at once, {tensors} of {passes} in all")),
         measure("passes", Value::Count(graph.passes as u64), String::new()),
         measure("held-by", Value::Text(holder.clone()), holder),
-    ]
+    ];
+    if graph.others > 0 {
+        let text = format!("{} others let go of theirs", graph.others);
+        measures.push(measure("others", Value::Count(graph.others as u64), text));
+    }
+    measures
 }
 
 /// The lifetimes as they would be if each pass's activations went with the turn that made them.
