@@ -78,6 +78,8 @@ pub(crate) enum Answer {
     Winograd,
     /// The gradient of the weights for each image.
     Images,
+    /// The result in so many parts, in 32 bits, to be summed up: products of matrices that are cut along what they sum over.
+    Products(usize),
     /// Sixteenths of all tensors, for engines of which no formula is known.
     Tensors(usize),
 }
@@ -129,6 +131,7 @@ fn answer(word: &str) -> Option<Answer> {
         "folded" | "folded-y" => return Some(Answer::Folded { always: name == "folded-y" }),
         "winograd" => return Some(Answer::Winograd),
         "images" => return Some(Answer::Images),
+        "products" => return Some(Answer::Products(number(more.strip_prefix('*')?)?)),
         "tensors" => return Some(Answer::Tensors(number(more.strip_prefix('*')?)?)),
         "none" => Copies::None,
         "nhwc" => Copies::Needed,
@@ -248,6 +251,7 @@ mod tests {
         assert_eq!(answer("nhwc*5:64x32"), Some(Answer::Copies(Copies::Needed, parts)));
         let tail = More::Tail(Tiles { rows: 128, columns: 64, cluster: [1, 2], loops: 16 });
         assert_eq!(answer("nhwc@128x64/1x2/16"), Some(Answer::Copies(Copies::Needed, tail)));
+        assert_eq!(answer("products*16"), Some(Answer::Products(16)));
         assert_eq!(answer("tensors*24"), Some(Answer::Tensors(24)));
         assert_eq!(answer("unheard"), None);
     }

@@ -7,6 +7,8 @@ use crate::engines::{self, Answer, Copies, More, Tiles};
 const SUM: usize = size_of::<f32>();
 /// What is copied is followed by a counter.
 const COUNTER: usize = 16;
+/// Parts of a product are aligned, and a counter follows them.
+const ALIGNED: usize = 256 + COUNTER;
 /// Winograd's transform of four by four results of a filter of three by three has so many numbers.
 const WINOGRAD: usize = 36;
 const WINOGRAD_SIDE: usize = 4;
@@ -18,10 +20,20 @@ impl Convolution {
             Answer::Winograd => return self.winograd(),
             Answer::Images => return self.images * self.sums(1),
             Answer::Folded { always } => self.folded(always),
+            Answer::Products(parts) => return parts * self.result() * SUM + ALIGNED,
             Answer::Tensors(sixteenths) => self.tensors() * sixteenths / 16,
             Answer::Copies(copies, more) => self.copied(copies) + self.more(copies, more),
         };
         if bytes > 0 { bytes + COUNTER } else { 0 }
+    }
+
+    /// Elements of what comes out, forward and to the input.
+    fn result(&self) -> usize {
+        let (channels, area) = match self.direction {
+            Direction::ToInput => (self.channels, self.input),
+            _ => (self.filters, self.output),
+        };
+        self.images * self.groups * channels * area
     }
 
     /// All tensors.
