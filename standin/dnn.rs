@@ -1,17 +1,20 @@
 //! cuDNN: descriptions that are kept as far as somebody asks for them again, and graphs of operations with one plan each.
 //!
 //! PyTorch builds a graph of one operation, asks a heuristic for configurations of engines, makes plans of them and takes the first. There are
-//! two here: one whose workspace is that of [`workspace::of_convolution`], and one without. Batch normalisation needs none.
+//! two here: one whose workspace is that of [`Convolution::workspace`], and one without. Batch normalisation needs none.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
+use crate::convolution::{Convolution, Direction, Tensor, Window};
 use crate::place::{In, Out};
 use crate::table::{Handle, Table, lock};
-use crate::workspace::{self, Direction, Tensor};
-use crate::{DONE, Status, calls, device, nothing};
+use crate::{DONE, Status, calls, device, nothing, workspace};
 
 /// `CUDNN_ATTR_*`, by cuDNN's header (`cudnn_graph.h`).
+const DILATIONS: i32 = 102;
+const STRIDES: i32 = 103;
+const PADDINGS: i32 = 105;
 const GRAPH_OF_HEURISTIC: i32 = 201;
 const RESULTS_OF_HEURISTIC: i32 = 202;
 const ENGINE_OF_CONFIGURATION: i32 = 300;
@@ -42,6 +45,8 @@ struct Described {
     numbers: BTreeMap<i32, Vec<i64>>,
     kind: i32,
     tensors: BTreeMap<i32, Tensor>,
+    /// How the filter of an operation moves.
+    window: Window,
     /// Of an operation, and of what is made of it: a graph, its heuristic, a configuration, a plan.
     workspace: i64,
 }
@@ -54,12 +59,18 @@ impl Described {
         Some(Tensor { kind: self.kind, sizes: list(SIZES_OF_TENSOR)?, strides: list(STRIDES_OF_TENSOR)? })
     }
 
+    /// What a description of a convolution says.
+    fn window(&self) -> Option<Window> {
+        let list = |attribute| self.numbers.get(&attribute).cloned();
+        Some(Window { strides: list(STRIDES)?, paddings: list(PADDINGS)?, dilations: list(DILATIONS)? })
+    }
+
     /// The workspace of an operation whose tensors are known.
     fn computed(&self) -> Option<i64> {
         TENSORS.iter().find_map(|(direction, attributes)| {
             let [input, weights, output] = attributes.map(|attribute| self.tensors.get(&attribute).cloned());
-            let size = workspace::of_convolution(*direction, &[input?, weights?, output?]);
-            i64::try_from(size).ok()
+            let convolution = Convolution::new(*direction, &[input?, weights?, output?], &self.window)?;
+            i64::try_from(convolution.workspace()).ok()
         })
     }
 }
@@ -67,12 +78,17 @@ impl Described {
 /// Makes a description a part of another.
 fn put(whole: Handle, attribute: i32, part: Handle) {
     let mut described = lock(&DESCRIBED);
-    let Some((tensor, workspace)) = described.get(part).map(|part| (part.tensor(), part.workspace)) else {
+    let Some((tensor, window, workspace)) =
+        described.get(part).map(|part| (part.tensor(), part.window(), part.workspace))
+    else {
         return;
     };
     let row = described.entry(whole);
     if let Some(tensor) = tensor {
         row.tensors.insert(attribute, tensor);
+        row.workspace = row.computed().unwrap_or(0);
+    } else if let Some(window) = window {
+        row.window = window;
         row.workspace = row.computed().unwrap_or(0);
     } else if WHOLES.contains(&attribute) {
         row.workspace = workspace;

@@ -17,6 +17,7 @@
 //! | [`driver`] | the driver: virtual memory, entry points by name |
 //! | [`blas`], [`dnn`], [`rnn`], [`solver`], [`nccl`], [`nvml`] | libraries |
 //! | [`workspace`] | the sizes that libraries ask for |
+//! | [`convolution`], [`engines`] | the same for convolutions: formulas, and which of them holds |
 //! | [`unmodelled`] | every other symbol that a wheel asks for, and the lists of those without an answer |
 //!
 //! `build.rs` compiles this folder with the compiler alone, for it goes into memlint as bytes; as a target of the package it is linted and
@@ -25,10 +26,12 @@
 #![expect(unsafe_code, reason = "a library that C++ calls; memlint itself forbids it")]
 
 mod blas;
+mod convolution;
 mod copy;
 mod device;
 mod dnn;
 mod driver;
+mod engines;
 mod launch;
 mod memory;
 mod nccl;

@@ -1,26 +1,8 @@
 //! Sizes that libraries ask PyTorch for. They are the libraries' own business and written down nowhere, so what stands here was measured: on an
-//! H100 with PyTorch 2.11 (CUDA 13.0, cuDNN 9.19), 354 convolutions and 96 passes of recurrent networks, each in a recorded history of its own.
+//! H100 with PyTorch 2.11 (CUDA 13.0, cuDNN 9.19), 96 passes of recurrent networks, each in a recorded history of its own. Convolutions have
+//! [a module](crate::convolution) of their own.
 
 use crate::rnn::{Network, Sequences};
-
-/// What a convolution computes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Direction {
-    Forward,
-    /// The gradient of the input.
-    ToInput,
-    /// The gradient of the weights.
-    ToWeights,
-}
-
-/// A tensor as cuDNN knows it.
-#[derive(Clone)]
-pub(crate) struct Tensor {
-    /// `cudnnDataType_t`.
-    pub(crate) kind: i32,
-    pub(crate) sizes: Vec<i64>,
-    pub(crate) strides: Vec<i64>,
-}
 
 /// States of cuDNN's generator for dropout in recurrent networks: 24 bytes for each thread that an H100 or H200 runs at a time.
 pub(crate) const DROPOUT_STATES: usize = 132 * 2048 * 24;
@@ -35,80 +17,6 @@ pub(crate) fn width(kind: i32) -> usize {
         3 | 7 => 1,
         _ => 4,
     }
-}
-
-impl Tensor {
-    fn size(&self, at: usize) -> usize {
-        self.sizes.get(at).and_then(|size| usize::try_from(*size).ok()).unwrap_or(1)
-    }
-
-    /// Everything behind the first two sizes: pixels, or taps of a filter.
-    fn area(&self) -> usize {
-        (2..self.sizes.len()).map(|at| self.size(at)).product()
-    }
-
-    /// Elements, with both of the first sizes a multiple of something where that is asked for.
-    fn elements(&self, multiple: [usize; 2]) -> usize {
-        self.size(0).next_multiple_of(multiple[0]) * self.size(1).next_multiple_of(multiple[1]) * self.area()
-    }
-
-    /// Whether channels lie closest together.
-    fn has_channels_last(&self) -> bool {
-        self.strides.get(1) == Some(&1) && self.area() > 1
-    }
-}
-
-/// Tensor cores read channels by eight in 16 bits.
-const CHANNELS: usize = 8;
-/// Blocks that an H100 runs at a time in the kernels that compute the gradient of weights: one a multiprocessor.
-const PARTS: usize = 132;
-/// Below so many taps a filter over few channels goes without tensor cores.
-const FEW_TAPS: usize = 25;
-
-/// The workspace of a convolution's first engine: input, weights, output.
-///
-/// Its kernels want channels last, and in 16 bits a multiple of eight of them; what lies otherwise is copied first, and what comes out,
-/// afterwards. The gradient of the weights is summed up in parts, of 32 bits each. Kernels for one tap, for each channel alone, and for a few
-/// channels of a small filter copy nothing. For half of what was measured that is right to a few bytes, and for seven of
-/// ten within a tenth of the tensors' own size (of gradients of weights for half).
-pub(crate) fn of_convolution(direction: Direction, [input, weights, output]: &[Tensor; 3]) -> usize {
-    let channels = weights.size(1);
-    let groups = (input.size(1) / channels.max(1)).max(1);
-    let filter = weights.elements([1, 1]);
-    let is_last = input.has_channels_last() || output.has_channels_last();
-    if groups > 1 {
-        return 0;
-    }
-    let bytes = width(input.kind);
-    let is_pointwise = weights.area() == 1 && input.area() == output.area();
-    if is_pointwise {
-        // A product of matrices for each image, summed up.
-        let sums = filter * size_of::<f32>() * if is_last { CHANNELS } else { input.size(0) };
-        let most = (input.elements([1, 1]) + output.elements([1, 1])) * bytes;
-        return if direction == Direction::ToWeights { sums.min(most) } else { 0 };
-    }
-    let multiple = if bytes == 2 { CHANNELS } else { 1 };
-    let is_direct = channels < CHANNELS && weights.area() < FEW_TAPS;
-    // In 32 bits that is so in both directions, which programs of the corpus show (`mzg-gan-disc-bug`, `graph-rl-values-bug`).
-    if is_direct && !is_last && (direction == Direction::Forward || bytes == 4) {
-        return 0;
-    }
-    let copied = |tensor: &Tensor, multiples: [usize; 2]| {
-        let elements = tensor.elements(multiples);
-        // With one tap it lies the same either way.
-        let is_copied = (!is_last && tensor.area() > 1) || elements != tensor.elements([1, 1]);
-        if is_copied { elements * bytes } else { 0 }
-    };
-    let copies =
-        copied(input, [1, multiple]) + copied(output, [1, multiple]) + copied(weights, [multiple, multiple]);
-    let parts = if direction == Direction::ToWeights {
-        let tiles = weights.area() * weights.size(0).div_ceil(64) * channels.div_ceil(256);
-        let parts = PARTS / tiles.max(1);
-        if parts > 1 { parts * filter * size_of::<f32>() } else { 0 }
-    } else {
-        0
-    };
-    copies + parts
 }
 
 /// Room for a pass of a recurrent network.
@@ -163,39 +71,6 @@ pub(crate) fn of_network(network: &Network, sequences: &Sequences) -> Room {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn tensor(kind: i32, sizes: [i64; 4]) -> Tensor {
-        let [_, b, c, d] = sizes;
-        Tensor { kind, sizes: sizes.to_vec(), strides: vec![b * c * d, c * d, d, 1] }
-    }
-
-    const SINGLE: i32 = 0;
-    const BRAIN: i32 = 9;
-
-    /// Rows as they were measured: cuDNN aligns what it asks for, which is a few hundred bytes.
-    #[test]
-    fn convolutions_take_what_they_were_seen_to_take() {
-        let rows = [
-            (BRAIN, [8, 3, 224, 224], [64, 3, 7, 7], [8, 64, 112, 112], Direction::Forward, 19_317_776),
-            (SINGLE, [8, 256, 14, 14], [256, 256, 3, 3], [8, 256, 14, 14], Direction::Forward, 5_570_576),
-            (SINGLE, [8, 256, 56, 56], [512, 256, 1, 1], [8, 512, 28, 28], Direction::Forward, 38_535_184),
-            (SINGLE, [4, 3, 256, 256], [64, 3, 3, 3], [4, 64, 256, 256], Direction::Forward, 0),
-            (SINGLE, [192, 3, 64, 64], [128, 3, 4, 4], [192, 128, 32, 32], Direction::ToInput, 0),
-            (SINGLE, [128, 3, 64, 64], [16, 3, 3, 3], [128, 16, 64, 64], Direction::ToWeights, 0),
-            (SINGLE, [8, 64, 56, 56], [64, 64, 3, 3], [8, 64, 56, 56], Direction::ToWeights, 15_057_575),
-            (SINGLE, [32, 64, 56, 56], [256, 64, 1, 1], [32, 256, 56, 56], Direction::ToWeights, 2_097_152),
-        ];
-        for (kind, input, weights, output, direction, measured) in rows {
-            let modelled = of_convolution(
-                direction,
-                &[tensor(kind, input), tensor(kind, weights), tensor(kind, output)],
-            );
-            assert!(
-                modelled.abs_diff(measured) <= 1024,
-                "{input:?} {weights:?} {direction:?}: {modelled}, and not {measured}"
-            );
-        }
-    }
 
     #[test]
     fn recurrent_networks_keep_what_they_were_seen_to_keep() {
