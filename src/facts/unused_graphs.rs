@@ -182,13 +182,35 @@ fn kept_for_nothing(
     let end = facts.trace.events.len();
     let last = kept.iter().map(|id| freed(id).map_or(end, Index::position)).max()?;
     let unused = facts.bytes(&used).share_of(all) < USED.get()
-        && !backward.used_and_retained(call.end, last, bytes)
+        && (!backward.used_and_retained(call.end, last, bytes)
+            || another_was_used(facts, backward, call, last))
         && !backward.cut_off(call.start, last);
     let before = if last == end { alike(facts, older, &kept) } else { Vec::new() };
     let stepped = facts.program.steps.last().is_some_and(|step| step.start.position() >= call.end);
     let passed_by = stepped && backward.ran(call.end, last);
     let sure = last < end || passed_by || facts.bytes(&before).times(2) >= bytes;
     unused.then_some(Kept { tensors: kept, before, sure })
+}
+
+/// Whether the backward passes between a call and a moment belong to another call: none runs in the call's own iteration any more, and one
+/// in a later iteration lets go of what a call that came after had made.
+fn another_was_used(facts: &Facts, backward: &BackwardPasses, call: &ModuleCall, until: usize) -> bool {
+    let begun = facts.event(call.start).and_then(|event| facts.iteration_of(event));
+    let Some(own) = begun.and_then(|iteration| facts.program.iterations.get(iteration.position())) else {
+        return false;
+    };
+    let used = |other: &ModuleCall| {
+        let by_backward = |id: &&AllocationId| {
+            let freed = facts.timeline.allocation(**id).and_then(|one| one.free_requested);
+            freed.is_some_and(|event| event.position() < until && backward_frees(facts, other.end, event))
+        };
+        let used: Vec<AllocationId> = other.made.iter().filter(by_backward).copied().collect();
+        facts.bytes(&used).share_of(facts.bytes(&other.made)) >= USED.get()
+    };
+    let calls = facts.module_calls();
+    let after = calls.partition_point(|other| other.start < own.end.position());
+    let mut later = calls.iter().skip(after).take_while(|other| other.end <= until);
+    !backward.ran(call.end, own.end.position()) && later.any(used)
 }
 
 /// What is older than the recording and was let go of outside a backward pass, by size.
