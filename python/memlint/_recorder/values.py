@@ -121,8 +121,10 @@ def _tensors(values: Any) -> list[Any]:
 
 
 def _is_small(tensor: Any, most_others: int = MOST_OTHERS) -> bool:
+    # Inside `torch.func` a tensor stands for another one, and has no memory of its own.
+    is_plain = type(tensor) in PLAIN and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
     is_other = tensor.dtype.is_floating_point or tensor.dtype.is_complex
-    return type(tensor) in PLAIN and tensor.numel() <= (most_others if is_other else MOST_WHOLE)
+    return is_plain and tensor.numel() <= (most_others if is_other else MOST_WHOLE)
 
 
 def _view(tensor: Any) -> Any:
