@@ -163,3 +163,30 @@ fn a_runner_without_a_gpu_stops_the_leak() {
     let (status, report) = gate("fixed");
     assert_eq!(status, 0, "{report}");
 }
+
+/// Inside `torch.func` a tensor stands for another one, and has no memory that could be looked at.
+#[test]
+#[ignore = "needs PyTorch's wheel for CUDA in TORCH_PYTHON: .ci/run runs it"]
+fn transformed_functions_run_without_a_gpu() {
+    const PROGRAM: &str = "
+import torch
+from torch.func import functional_call, jacrev, vmap
+net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.Flatten(), torch.nn.Linear(144, 5)).cuda()
+weights = dict(net.named_parameters())
+one = lambda weights, image: functional_call(net, weights, (image[None],))[0]
+images = torch.ones(6, 3, 8, 8, device='cuda')
+print(vmap(jacrev(one), (None, 0))(weights, images)['0.weight'].shape)
+";
+    let python = std::env::var("TORCH_PYTHON").unwrap();
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sample-func");
+    fs::create_dir_all(&folder).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_memlint"))
+        .current_dir(&folder)
+        .args(["record", "--no-gpu", "--no-check", "--force", "-o", "memory.pickle.zst", "--"])
+        .args([&python, "-c", PROGRAM])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "torch.Size([6, 5, 4, 3, 3, 3])\n", "{said}");
+}
