@@ -76,18 +76,9 @@ def test_what_a_library_decides_is_its_own_statement(tmp_path: Path) -> None:
     known = Known()
     library = tmp_path / "site-packages" / "library.py"
     library.parent.mkdir()
-    library.write_text("def fit(known):
-    loss = known.read()
-    if loss:
-        return 1
-    return 0
-")
+    library.write_text("def fit(known):\n    loss = known.read()\n    if loss:\n        return 1\n    return 0\n")
     script = tmp_path / "train.py"
-    script.write_text("def train(known):
-    if fit(known):
-        return 1
-    return 0
-")
+    script.write_text("def train(known):\n    if fit(known):\n        return 1\n    return 0\n")
     names: dict[str, Any] = {}
     for file in (library, script):
         exec(compile(file.read_text(), str(file), "exec"), names)

@@ -73,8 +73,9 @@ class Known:
             self._reads[tuple(frames)] = None
 
     def branches(self) -> list[dict[str, Any]]:
-        """The statements that decided by an unknown value, the script's and its libraries', as far as the sources are there: their file,
-        first and last line. Only what stands inside of them hangs on it, and not all that the script's line does which called the library."""
+        """The statements that decided by an unknown value, the script's and its libraries', as far as the sources are there:
+        their file, first and last line. Only what stands inside of them hangs on it, and not all that the script's line does
+        which called the library."""
         found: dict[Branch, None] = {}
         for frames in self._reads:
             branches = (_branch(file, line) for file, line in frames)
