@@ -18,7 +18,7 @@ use super::reading::{Seen, read_each, source_map, sources};
 use super::{NO_VERDICT, file, outputs, print, terminal};
 use crate::comparison::Measured;
 use crate::config::{Date, Settings};
-use crate::engine::{self, Device, Input, Outcome, Plan, Report, Why};
+use crate::engine::{self, Device, Examination, Input, Outcome, Plan, Report, Why};
 use crate::finding::{Hidden, Matter, Notice, Severity};
 use crate::gate::{self, Gate, Suppressions};
 use crate::input::{Expansion, LeftOut};
@@ -65,11 +65,10 @@ pub(super) fn analyse(
     });
     let base = base.transpose()?;
     let Seen { good, unread } = read_each(&sources, limits, judged.jobs, |input| {
-        match base {
-            Some(_) => refuse_what_cannot_be_compared(input)?,
-            None => refuse_without_history(input)?,
+        if base.is_some() {
+            refuse_what_cannot_be_compared(input)?;
         }
-        Ok((engine::examine(input, &plan), base.as_ref().map(|_| Measured::of(input))))
+        Ok((examine(input, &plan)?, base.as_ref().map(|_| Measured::of(input))))
     })?;
     let (examinations, measured): (Vec<_>, Vec<_>) = good.into_iter().unzip();
     let mut report = engine::conclude(examinations, unread, &plan);
@@ -222,8 +221,16 @@ pub(super) fn not_looked_at(left_out: &[LeftOut]) -> Option<Notice> {
     })
 }
 
-/// Refuses a snapshot in which nothing was recorded: there is nothing to report of it.
-pub(super) fn refuse_without_history(input: &Input) -> Result<(), CliError> {
+/// Examines an input. One in which nothing was recorded and whose state shows no fault either is refused: there is nothing to report of it.
+pub(super) fn examine(input: &Input, plan: &Plan) -> Result<Examination, CliError> {
+    let examination = engine::examine(input, plan);
+    if examination.findings.is_empty() {
+        refuse_without_history(input)?;
+    }
+    Ok(examination)
+}
+
+fn refuse_without_history(input: &Input) -> Result<(), CliError> {
     let records = |device: &Device| device.evidence.history() != Err(Hidden::Trace);
     if input.devices.iter().any(records) {
         return Ok(());

@@ -8,12 +8,12 @@ use std::process::ExitCode;
 use clap::ArgMatches;
 
 use super::arguments::{Examine, Sources};
-use super::check::refuse_without_history;
+use super::check;
 use super::error::CliError;
 use super::file;
 use super::known::Naming;
 use super::reading::read;
-use crate::engine::{self, Plan};
+use crate::engine::Plan;
 use crate::input::Source;
 use crate::part::Part;
 use crate::picture::Room;
@@ -30,11 +30,10 @@ pub(super) fn run(arguments: &Examine, matches: &ArgMatches) -> Result<ExitCode,
     let source = Source::named(path);
     permit(&source, output)?;
     let mut input = read(&source, limits)?;
-    refuse_without_history(&input)?;
     if let Some(name) = name {
         input.name = name.display().to_string();
     }
-    let examination = engine::examine(&input, &plan);
+    let examination = check::examine(&input, &plan)?;
     let part = Part { asked: plan.mark(), page: page.map(NonZeroUsize::get), examination };
     file::replace(output, |out| part.write(out))?;
     Ok(ExitCode::SUCCESS)

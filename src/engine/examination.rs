@@ -56,9 +56,10 @@ pub fn examine(input: &Input, plan: &Plan) -> Examination {
         let mut claims = Vec::new();
         for (rule, outcome) in asked.iter().zip(threads::each(&asked, |rule| run(*rule, &facts))) {
             let (meta, is_selected) = (rule.meta(), plan.runs(*rule));
-            match outcome {
-                Ok(claimed) => {
-                    claims.extend(claimed);
+            let (claimed, judged) = outcome;
+            claims.extend(claimed);
+            match judged {
+                Ok(()) => {
                     // Of one recording alone those between ranks say nothing: they are compared when all are there.
                     if is_selected && !meta.between_ranks {
                         examined.judged(meta.group, meta.name);
@@ -123,10 +124,13 @@ impl Examined {
     }
 }
 
-/// What a rule claims, or why it cannot tell.
-pub(super) fn run<'f>(rule: &dyn Rule, facts: &'f Facts<'f>) -> Result<Vec<Claim<'f>>, Silence> {
-    Need::all_met(rule.meta().needs, facts.evidence)?;
-    Ok(rule.claims(facts))
+/// What a rule claims, and whether it could judge, or why not.
+pub(super) fn run<'f>(rule: &dyn Rule, facts: &'f Facts<'f>) -> (Vec<Claim<'f>>, Result<(), Silence>) {
+    let meta = rule.meta();
+    let judges = Need::all_met(meta.needs, facts.evidence);
+    let sees_part = || !meta.in_part.is_empty() && Need::all_met(meta.in_part, facts.evidence).is_ok();
+    let claims = if judges.is_ok() || sees_part() { rule.claims(facts) } else { Vec::new() };
+    (claims, judges)
 }
 
 #[cfg(test)]

@@ -13,8 +13,7 @@ pub fn remedies(input: &Input, device: &Device) -> Vec<Told> {
     let plan = Plan::of_rules(rules::RULES);
     let asked: Vec<&dyn Rule> = plan.asked();
     // A rule that cannot judge claims nothing here; `memlint check` says so.
-    let claims =
-        threads::each(&asked, |rule| run(*rule, &facts)).into_iter().filter_map(Result::ok).flatten();
+    let claims = threads::each(&asked, |rule| run(*rule, &facts).0).into_iter().flatten();
     let claims: Vec<_> = claims.collect();
     let mut told = verdict::settle(&facts, &claims, &plan.materiality, plan.capacity);
     for one in &mut told {

@@ -40,6 +40,7 @@ pub struct Evidence {
     iterations: Result<(), Hidden>,
     pass: Result<(), Hidden>,
     beginning: Result<(), Hidden>,
+    standing: Result<(), Hidden>,
     first_iteration: Result<(), Hidden>,
     gradients: Result<(), Hidden>,
     steps: Result<(), Silence>,
@@ -78,6 +79,7 @@ impl Evidence {
             iterations: recorded.iterations(),
             pass: recorded.pass(),
             beginning: recorded.beginning(),
+            standing: recorded.standing(),
             first_iteration: recorded.first_iteration(trace),
             gradients: recorded.gradients(trace),
             steps: Ok(()),
@@ -137,6 +139,11 @@ impl Evidence {
     /// Whether all that was recorded is still there.
     pub fn beginning(&self) -> Result<(), Hidden> {
         self.beginning
+    }
+
+    /// Whether it is seen what stands at the end, and by which lines of the user's it was made.
+    pub fn standing(&self) -> Result<(), Hidden> {
+        self.standing
     }
 
     /// Whether the first iteration of the loop is in the recording, and with it the first backward pass and step.
@@ -260,6 +267,16 @@ impl Recorded<'_> {
 
     fn beginning(&self) -> Result<(), Hidden> {
         if self.timeline.agreement.blocks_evicted == 0 { Ok(()) } else { Err(Hidden::Beginning) }
+    }
+
+    /// What stands keeps its stacks, whatever was lost of the events.
+    fn standing(&self) -> Result<(), Hidden> {
+        let (mut all, mut own) = (0, 0);
+        for life in self.timeline.allocations.iter().filter(|life| life.given_back().is_none()) {
+            all += 1;
+            own += usize::from(life.stack.is_some_and(|stack| self.frames.user(stack).next().is_some()));
+        }
+        if own > 0 && own * FEW.get() >= all { Ok(()) } else { Err(Hidden::Stacks) }
     }
 
     /// An iteration that ran before leaves things behind which the next one lets go of: its loss, its batch, its gradients;

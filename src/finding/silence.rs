@@ -131,7 +131,7 @@ impl Hidden {
     /// What to do so that it is seen, in few words: imperative, no final stop.
     pub const fn remedy(self) -> &'static str {
         match self {
-            Hidden::Trace => "record every device",
+            Hidden::Trace => "record every device's history",
             Hidden::Kinds => "look for a newer memlint",
             Hidden::Allocations | Hidden::Lives => "record 5 to 10 whole iterations",
             Hidden::Events => "record all actions in one go",

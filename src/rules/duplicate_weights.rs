@@ -1,5 +1,6 @@
 //! A second copy of the model's weights that nobody computes with.
 
+mod at_end;
 mod computed;
 mod passes;
 mod renewed;
@@ -11,7 +12,7 @@ mod tell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::claim::{Claim, Mending, Worth};
-use super::declare_rule;
+use super::{Need, declare_rule};
 use crate::facts::Facts;
 use crate::finding::Severity;
 use crate::lives::Changes;
@@ -27,6 +28,7 @@ declare_rule! {
     /// A second copy of the model's weights stays on the device.
     DuplicateWeights = "duplicate-weights", Peak, Warning,
     needs: [History, Stacks, Beginning, Iterations],
+    in_part: [Standing],
     summary: "a second copy of the model's weights stays on the device",
 }
 
@@ -42,6 +44,8 @@ static FEWEST: Threshold<usize> = Threshold::new("rules::duplicate_weights::FEWE
 enum Kind {
     /// `torch.load` to the device, kept after the model took the values over.
     Loaded,
+    /// The same, where no loop is seen: it stands at the end of the recording.
+    LoadedByTheEnd,
     /// Copied while training runs: a best model, a snapshot. (Modules that are copied before training are computed with:
     /// moving averages, target networks, teachers.)
     CopiedInLoop,
@@ -81,7 +85,8 @@ struct Copied {
 impl DuplicateWeights {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let mut copies: BTreeMap<(Kind, FrameId), Vec<Copied>> = BTreeMap::new();
-        for copy in copies_of_weights(facts) {
+        let sees_all = Need::all_met(Self::META.needs, facts.evidence).is_ok();
+        for copy in if sees_all { copies_of_weights(facts) } else { at_end::copies(facts) } {
             copies.entry((copy.kind, copy.frame)).or_default().push(copy);
         }
         copies.into_values().filter_map(|copies| claim(facts, copies)).collect()
@@ -272,6 +277,7 @@ fn claim<'f>(facts: &'f Facts<'f>, copies: Vec<Copied>) -> Option<Claim<'f>> {
         | Kind::Gathered
         | Kind::Stacked
         | Kind::Converted
+        | Kind::LoadedByTheEnd
         | Kind::Renewed => Confidence::Medium,
         Kind::HeldByObject | Kind::BuiltInLoop | Kind::Twice | Kind::SetAside => Confidence::Low,
     };

@@ -75,6 +75,9 @@ pub struct Meta {
     pub summary: &'static str,
     /// What a recording must have.
     pub needs: &'static [Need],
+    /// What is enough to find the fault, where it does not rule it out: the rule tells what it sees, and counts as one that cannot judge.
+    /// Empty where nothing less than all needs will do.
+    pub in_part: &'static [Need],
     /// Whether it compares the recordings of ranks, and says nothing of one alone.
     pub between_ranks: bool,
     /// The specification, Markdown.
@@ -100,6 +103,8 @@ pub enum Need {
     Pass,
     /// All that was recorded, nothing of it pushed out.
     Beginning,
+    /// What stands at the end, with its stacks.
+    Standing,
     /// How gradients come and go: the first iteration and one more, or a backward pass and the step that follows it.
     Gradients,
     /// At least one optimizer step.
@@ -120,6 +125,7 @@ impl Need {
             Need::Iterations => evidence.iterations(),
             Need::Pass => evidence.pass(),
             Need::Beginning => evidence.beginning(),
+            Need::Standing => evidence.standing(),
             Need::Gradients => evidence.gradients(),
             Need::Optimizer => return evidence.steps(),
             Need::Updates => return evidence.updates(),
@@ -164,10 +170,11 @@ macro_rules! declare_rule {
         $(#[$doc:meta])*
         $rule:ident = $name:literal, $group:ident, $level:ident,
         needs: [$($need:ident),* $(,)?],
+        $(in_part: [$($part:ident),* $(,)?],)?
         summary: $summary:literal $(,)?
     ) => {
         $crate::rules::declare_rule! {
-            @meta $(#[$doc])* $rule = $name, $group, $level, [$($need),*], $summary, false,
+            @meta $(#[$doc])* $rule = $name, $group, $level, [$($need),*], [$($($part),*)?], $summary, false,
             fn claims<'f>(&self, facts: &'f $crate::facts::Facts<'f>) -> Vec<$crate::rules::Claim<'f>> {
                 Self::claims(facts)
             }
@@ -180,7 +187,7 @@ macro_rules! declare_rule {
         summary: $summary:literal $(,)?
     ) => {
         $crate::rules::declare_rule! {
-            @meta $(#[$doc])* $rule = $name, $group, $level, [History], $summary, true,
+            @meta $(#[$doc])* $rule = $name, $group, $level, [History], [], $summary, true,
             fn compare(&self, ranks: &[$crate::facts::Peer]) -> Vec<$crate::finding::Finding> {
                 Self::detect(ranks)
             }
@@ -188,7 +195,8 @@ macro_rules! declare_rule {
     };
     (
         @meta $(#[$doc:meta])*
-        $rule:ident = $name:literal, $group:ident, $level:ident, [$($need:ident),*], $summary:literal, $between:literal,
+        $rule:ident = $name:literal, $group:ident, $level:ident, [$($need:ident),*], [$($part:ident),*], $summary:literal,
+        $between:literal,
         $($detection:tt)*
     ) => {
         $(#[$doc])*
@@ -202,6 +210,7 @@ macro_rules! declare_rule {
                 level: $crate::finding::Severity::$level,
                 summary: $summary,
                 needs: &[$($crate::rules::Need::$need),*],
+                in_part: &[$($crate::rules::Need::$part),*],
                 between_ranks: $between,
                 page: include_str!(concat!("../../rules/", $name, ".md")),
             };

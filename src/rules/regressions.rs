@@ -10,6 +10,7 @@ pub static PEAK_REGRESSION: Meta = Meta {
     level: Severity::Error,
     summary: "the peak is higher than in the base recording",
     needs: &[],
+    in_part: &[],
     between_ranks: false,
     page: include_str!("../../rules/peak-regression.md"),
 };
@@ -21,6 +22,7 @@ pub static GROWTH_REGRESSION: Meta = Meta {
     level: Severity::Error,
     summary: "memory grows faster than in the base recording",
     needs: &[],
+    in_part: &[],
     between_ranks: false,
     page: include_str!("../../rules/growth-regression.md"),
 };

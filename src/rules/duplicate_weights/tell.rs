@@ -57,7 +57,7 @@ pub(super) fn tell(facts: &Facts, copies: &[Copied], worth: &Worth) -> Finding {
 fn words(kind: Kind, bytes: Bytes) -> (String, &'static str, &'static str) {
     const ON_THE_HOST: &str = "keep it on the host: {k: v.detach().cpu() for k, v in model.state_dict().items()}, or save it to disk";
     match kind {
-        Kind::Loaded => (
+        Kind::Loaded | Kind::LoadedByTheEnd => (
             format!("a loaded checkpoint stays next to the model ({bytes})"),
             "load to the host and let go of it: torch.load(path, map_location=\"cpu\"); del checkpoint",
             "loaded to the device here and never freed",
