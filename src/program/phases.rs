@@ -172,7 +172,10 @@ impl Stretch<'_> {
     fn fill(&self, slots: &mut [Phase]) {
         let events = self.scene.events.get(self.start..self.start + slots.len()).unwrap_or_default();
         let tail = self.tail(events);
-        let computes = events.iter().any(|event| self.scene.phase(event) == Some(Phase::Forward));
+        let shows = |sought: Phase| events.iter().any(|event| self.scene.phase(event) == Some(sought));
+        let computes = shows(Phase::Forward);
+        // Without a loop around it, a stretch in which nothing computes and nothing is trained is no pass.
+        let is_idle = self.place == Place::NoLoop && !computes && !shows(Phase::Backward);
         let mut progress = Progress::Begun;
         let mut before = if self.place == Place::Before { Phase::Setup } else { Phase::Other };
         for (at, (slot, event)) in slots.iter_mut().zip(events).enumerate() {
@@ -184,6 +187,7 @@ impl Stretch<'_> {
             before = match sign.phase {
                 None | Some(Phase::Forward | Phase::Input) if evaluates => Phase::Evaluation,
                 Some(phase) => phase,
+                None if is_idle => Phase::Other,
                 None => self.by_place(progress, computes, before),
             };
             *slot = before;

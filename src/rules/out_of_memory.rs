@@ -1,9 +1,10 @@
 //! Requests that failed.
 
+mod remedy;
+
 use std::collections::BTreeMap;
 
 use super::claim::{Claim, Mending, Place, Telling, Worth, related};
-use super::trial::GROWING;
 use super::{declare_rule, measure};
 use crate::facts::{Facts, Failure, Trial};
 use crate::finding::{Finding, Location, Measure, Related, Severity, Stood, Value};
@@ -94,9 +95,7 @@ fn tell(facts: &Facts, failure: &Failure, worth: &Worth) -> Finding {
     related.extend(between(facts, failure, cause, &place));
     let telling = Telling {
         message: message(facts, failure, cause),
-        help: piled_up(facts, failure)
-            .or_else(|| fitting.map(let_it_fit))
-            .unwrap_or_else(|| help(failure, cause, phase, &standing).to_owned()),
+        help: remedy::remedy(facts, failure, (cause, phase), &standing, fitting),
         label,
         related,
         evidence: evidence(facts, failure, cause, &standing)
@@ -128,30 +127,6 @@ fn left(facts: &Facts, failure: &Failure) -> Bytes {
     facts.trace.event(failure.event).map_or(Bytes::ZERO, |event| Bytes(event.address))
 }
 
-/// Where most of what was in use had piled up, more memory, a setting or a smaller batch only put the failure off.
-fn piled_up(facts: &Facts, failure: &Failure) -> Option<String> {
-    let knows_first = facts.evidence.first_iteration().is_ok();
-    let sure = facts.growing().iter().filter(|one| one.growth.confidence(knows_first) > Confidence::Low);
-    let stood = |id: &&AllocationId| {
-        facts.timeline.allocation(**id).is_some_and(|one| one.alive_after(failure.event))
-    };
-    let piled: Bytes =
-        sure.map(|one| facts.bytes(&one.stays.iter().filter(stood).copied().collect::<Vec<_>>())).sum();
-    (piled.times(2) > failure.in_use).then(|| {
-        format!("mend what piles up first, {piled} of what stood there: anything else puts the failure off")
-    })
-}
-
-/// A setting under which the replay got the memory.
-fn let_it_fit(fitting: &Trial) -> String {
-    match fitting.conf().as_str() {
-        GROWING => {
-            format!("let segments grow, and the request that failed fits: PYTORCH_CUDA_ALLOC_CONF={GROWING}")
-        }
-        other => format!("set PYTORCH_CUDA_ALLOC_CONF={other}, and the request that failed fits"),
-    }
-}
-
 /// Whether another setting would have got the memory, and if none, why; nothing where the replay cannot tell.
 fn tried(facts: &Facts, failure: &Failure, fitting: Option<&Trial>) -> Option<Measure> {
     let (trials, capacity) = (facts.trials()?, facts.replay.failure?.capacity);
@@ -180,38 +155,6 @@ fn between(facts: &Facts, failure: &Failure, cause: Cause, place: &Place) -> Opt
     let line = facts.blame().narrowest(&facts.guilty(pins.iter().copied()));
     let (bytes, blocks) = (facts.bytes(pins), count(pins.len(), "block"));
     related(facts, line, place, format!("{blocks} of {bytes} hold segments that are free for the most part"))
-}
-
-fn help(failure: &Failure, cause: Cause, phase: Phase, standing: &Standing) -> &'static str {
-    // What a step makes for all parameters at once; one that goes tensor by tensor makes no such thing.
-    let temporaries = standing.iter().find(|(role, ..)| *role == Role::Temporary).map(|(_, bytes, _)| *bytes);
-    let at_once = temporaries.is_some_and(|bytes| bytes >= failure.wanted);
-    match cause {
-        Cause::Pieces => {
-            "make the requests alike: pad to a few fixed lengths, and run the largest batch first"
-        }
-        Cause::Elsewhere => {
-            "free the other stream's cache first: `torch.cuda.empty_cache()`, or allocate on the stream that has it"
-        }
-        Cause::Capacity => match (standing.first().map(|(role, ..)| *role), phase) {
-            (Some(Role::Activation), _) => {
-                "keep fewer activations: a smaller batch, or `torch.utils.checkpoint.checkpoint(block, x, \
-                 use_reentrant=False)`"
-            }
-            (_, Phase::OptimizerStep) if at_once => {
-                "make the step smaller: `fused=True`, or one without `foreach` (`foreach=False`); or the optimizer: 8-bit \
-                 states, or sharded ones (`ZeroRedundancyOptimizer`)"
-            }
-            (_, Phase::OptimizerStep) => {
-                "make the optimizer smaller: 8-bit states, one that keeps fewer (Adafactor, SGD), or sharded ones \
-                 (`ZeroRedundancyOptimizer`)"
-            }
-            _ => {
-                "make the largest of what is listed smaller: a smaller batch, lower precision (`torch.autocast`), or \
-                  more GPUs"
-            }
-        },
-    }
 }
 
 /// The phase of the failure; the allocation before it helps where the event itself shows none.

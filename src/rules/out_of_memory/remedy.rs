@@ -1,0 +1,116 @@
+//! What to do about a request that failed.
+//!
+//! In: the failure, its cause, and what stood then. Out: the first thing that helps: what piles up, a setting under which the request fits,
+//! what one line makes and nothing frees, and then what is largest.
+
+use std::collections::BTreeMap;
+
+use super::{Cause, Standing};
+use crate::facts::{Facts, Failure, Trial};
+use crate::frames::PhaseSign;
+use crate::program::Phase;
+use crate::role::Role;
+use crate::rules::trial::GROWING;
+use crate::timeline::Allocation;
+use crate::unit::{AllocationId, Bytes, Confidence, StackId, count};
+
+/// The remedy.
+pub(super) fn remedy(
+    facts: &Facts,
+    failure: &Failure,
+    (cause, phase): (Cause, Phase),
+    standing: &Standing,
+    fitting: Option<&Trial>,
+) -> String {
+    piled_up(facts, failure)
+        .or_else(|| fitting.map(let_it_fit))
+        .or_else(|| kept_by_a_line(facts, failure))
+        .unwrap_or_else(|| by_cause(failure, cause, phase, standing).to_owned())
+}
+
+/// Where most of what was in use had piled up, more memory, a setting or a smaller batch only put the failure off.
+fn piled_up(facts: &Facts, failure: &Failure) -> Option<String> {
+    let knows_first = facts.evidence.first_iteration().is_ok();
+    let sure = facts.growing().iter().filter(|one| one.growth.confidence(knows_first) > Confidence::Low);
+    let stood = |id: &&AllocationId| {
+        facts.timeline.allocation(**id).is_some_and(|one| one.alive_after(failure.event))
+    };
+    let piled: Bytes =
+        sure.map(|one| facts.bytes(&one.stays.iter().filter(stood).copied().collect::<Vec<_>>())).sum();
+    (piled.times(2) > failure.in_use).then(|| {
+        format!("mend what piles up first, {piled} of what stood there: anything else puts the failure off")
+    })
+}
+
+/// A setting under which the replay got the memory.
+fn let_it_fit(fitting: &Trial) -> String {
+    match fitting.conf().as_str() {
+        GROWING => {
+            format!("let segments grow, and the request that failed fits: PYTORCH_CUDA_ALLOC_CONF={GROWING}")
+        }
+        other => format!("set PYTORCH_CUDA_ALLOC_CONF={other}, and the request that failed fits"),
+    }
+}
+
+/// Where most of what was in use comes from one line outside any model, of which nothing was let go: a program that collects, whether or not
+/// it goes round in a loop. (The layers of a model keep activations in the same way, and are to keep them.)
+fn kept_by_a_line(facts: &Facts, failure: &Failure) -> Option<String> {
+    let mut made: BTreeMap<StackId, (Bytes, usize, bool)> = BTreeMap::new();
+    let before = |one: &Allocation| one.alloc.is_some_and(|born| born < failure.event);
+    for (id, one) in facts.timeline.iter().filter(|(_, one)| before(one)) {
+        let free = matches!(facts.role(id), Role::Unknown | Role::Input | Role::Activation | Role::Temporary);
+        let Some(stack) = one.stack.filter(|_| free) else { continue };
+        let (bytes, tensors, frees) = made.entry(stack).or_default();
+        *bytes += one.bytes;
+        *tensors += 1;
+        *frees |= !one.alive_after(failure.event);
+    }
+    let (stack, (bytes, tensors, frees)) = made.into_iter().max_by_key(|(_, (bytes, ..))| *bytes)?;
+    let calls = |frame| facts.frames.phase(frame) == PhaseSign::ModuleCall;
+    let in_a_model = facts.frames.python(stack).iter().any(|frame| calls(*frame));
+    let collects = tensors > 1 && !frees && !in_a_model && facts.user_frame(stack).is_some();
+    (collects && bytes.times(2) > failure.in_use).then(|| {
+        let kept = count(tensors, "tensor");
+        format!(
+            "one line made {bytes} of what stood there, {kept}, and nothing let go of any: keep fewer at a time, keep them on the \
+             host (.cpu()), or make each when it is needed"
+        )
+    })
+}
+
+/// By what stood there, largest first.
+fn by_cause(failure: &Failure, cause: Cause, phase: Phase, standing: &Standing) -> &'static str {
+    // What a step makes for all parameters at once; one that goes tensor by tensor makes no such thing.
+    let temporaries = standing.iter().find(|(role, ..)| *role == Role::Temporary).map(|(_, bytes, _)| *bytes);
+    let at_once = temporaries.is_some_and(|bytes| bytes >= failure.wanted);
+    match cause {
+        Cause::Pieces => {
+            "make the requests alike: pad to a few fixed lengths, and run the largest batch first"
+        }
+        Cause::Elsewhere => {
+            "free the other stream's cache first: `torch.cuda.empty_cache()`, or allocate on the stream that has it"
+        }
+        Cause::Capacity => match (standing.first().map(|(role, ..)| *role), phase) {
+            (Some(Role::Activation), _) => {
+                "keep fewer activations: a smaller batch, or `torch.utils.checkpoint.checkpoint(block, x, \
+                 use_reentrant=False)`"
+            }
+            (_, Phase::OptimizerStep) if at_once => {
+                "make the step smaller: `fused=True`, or one without `foreach` (`foreach=False`); or the optimizer: 8-bit \
+                 states, or sharded ones (`ZeroRedundancyOptimizer`)"
+            }
+            (Some(Role::OptimizerState), _) | (_, Phase::OptimizerStep) => {
+                "make the optimizer smaller: 8-bit states, one that keeps fewer (Adafactor, SGD), or sharded ones \
+                 (`ZeroRedundancyOptimizer`)"
+            }
+            (Some(Role::Parameter | Role::Buffer), _) => {
+                "make the weights smaller: load them in bfloat16 (`dtype=torch.bfloat16`), quantize them, or spread them over \
+                 several GPUs (FSDP, `device_map=\"auto\"`)"
+            }
+            _ => {
+                "make the largest of what is listed smaller: a smaller batch, lower precision (`torch.autocast`), or \
+                  more GPUs"
+            }
+        },
+    }
+}
