@@ -10,21 +10,22 @@
 //! line that calls none keeps plain tensors.
 
 mod graphless;
+mod lives;
 mod lone;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use graphless::Graphless;
+use graphless::{Graphless, is_graphless};
+use lives::{Caller, Life, lives};
 
 use crate::facts::Facts;
 use crate::facts::failure::failures;
-use crate::frames::{MemorySign, PhaseSign};
 use crate::lives::growth::{FEWEST, Growth, Stay, judge};
 use crate::program::{LoopRun, Phase};
 use crate::threshold::Threshold;
-use crate::unit::{AllocationId, Bytes, FrameId, FunctionId, Index, StackId};
+use crate::unit::{AllocationId, Bytes, FrameId, FunctionId, Index};
 
 /// The share of a pass's allocated bytes that has to stay. Passes with autograd keep 0.4 to 0.9; layers whose outputs a
 /// hook collects 0.02, outputs of a pass without autograd less than 0.1.
@@ -61,19 +62,15 @@ pub struct KeptGraph {
     pub growth: Option<Growth>,
 }
 
-/// What is asked of each allocation, by its birth.
-struct Life {
-    id: AllocationId,
-    bytes: Bytes,
-    born: usize,
-    dies: usize,
-    caller: Option<FrameId>,
-    /// Whether a module made it.
-    in_module: bool,
-    place: usize,
-    /// That of the innermost Python frame; none on the autograd engine's thread.
-    function: Option<FunctionId>,
-    released: bool,
+/// What backward passes did in a turn.
+#[derive(Debug, Clone, Copy, Default)]
+struct Differentiated {
+    /// One ran.
+    at_all: bool,
+    /// They let go of nothing at all that the turn made: they were told to retain the graph.
+    retaining: bool,
+    /// They made tensors that stay and are no gradients of parameters, with `create_graph`: nothing but a graph keeps them.
+    again: bool,
 }
 
 #[derive(Default)]
@@ -83,10 +80,7 @@ struct Pass {
     released: Bytes,
     places: FxHashSet<usize>,
     functions: FxHashSet<Option<FunctionId>>,
-    /// Whether a backward pass ran in its turn.
-    backward: bool,
-    /// Whether that let go of nothing at all that the turn made: it was told to retain the graph.
-    retained: bool,
+    turn: Differentiated,
     /// Whether any of it was made by a module.
     in_module: bool,
     /// What stays, and the first event at which some of it goes.
@@ -157,70 +151,6 @@ impl Line {
     }
 }
 
-/// Everything that a forward pass or the fetching of a batch made, by birth.
-fn lives(facts: &Facts) -> Vec<Life> {
-    let callers: Vec<Option<(FrameId, bool)>> =
-        facts.snapshot.stacks.ids().map(|stack| caller(facts, stack)).collect();
-    let mut lives: Vec<Life> = facts
-        .timeline
-        .iter()
-        .filter_map(|(id, one)| {
-            let (born, stack) = one.alloc.zip(one.stack)?;
-            let phase = facts.phase(born);
-            let freed = one.given_back();
-            let forward = matches!(phase, Phase::Forward | Phase::Evaluation);
-            // With `create_graph` the backward pass makes a part of the graph, and gradients that the graph holds.
-            let ours = match phase {
-                Phase::Forward | Phase::Evaluation | Phase::Input | Phase::Other => true,
-                Phase::Backward => freed.is_none(),
-                _ => false,
-            };
-            let function = function(facts, stack);
-            if !ours || (function.is_none() && phase != Phase::Backward) {
-                return None;
-            }
-            let caller = callers.get(stack.position()).copied().flatten().filter(|_| forward);
-            Some(Life {
-                id,
-                bytes: one.bytes,
-                born: born.position(),
-                dies: freed.map_or(usize::MAX, Index::position),
-                caller: caller.map(|(frame, _)| frame),
-                in_module: caller.is_some_and(|(_, in_module)| in_module),
-                place: stack.position(),
-                function,
-                released: freed.is_some_and(|event| facts.phase(event) == Phase::Backward),
-            })
-        })
-        .collect();
-    lives.sort_by_key(|life| life.born);
-    lives
-}
-
-/// The innermost user frame outside the outermost module call of a stack, and whether there is such a call; without one, the
-/// innermost. None where weights are made, moved or copied: that is no pass.
-fn caller(facts: &Facts, stack: StackId) -> Option<(FrameId, bool)> {
-    let python = facts.frames.python(stack);
-    if python.iter().any(|frame| handles_weights(facts.frames.memory(*frame))) {
-        return None;
-    }
-    let is_call = |frame: &FrameId| facts.frames.phase(*frame) == PhaseSign::ModuleCall;
-    let outside = python.iter().position(is_call);
-    let outer = python.get(..outside.unwrap_or(python.len())).unwrap_or_default();
-    let own = outer.iter().rev().copied().find(|frame| facts.frames.is_own(*frame))?;
-    Some((own, outside.is_some()))
-}
-
-fn handles_weights(sign: MemorySign) -> bool {
-    use MemorySign::{Average, Build, Copy, CopyParameter, CopyTensor, Fill, Move, Read};
-    matches!(sign, Average | Build | Copy | CopyParameter | CopyTensor | Fill | Move | Read)
-}
-
-/// The function of a stack's innermost Python frame.
-fn function(facts: &Facts, stack: StackId) -> Option<FunctionId> {
-    facts.frames.function(*facts.frames.python(stack).last()?)
-}
-
 /// The passes of one line in one run, by turn; only turns in which the line ran. A loop whose every turn runs another line
 /// (generated code) would else cost lines x turns.
 type Passes = BTreeMap<usize, Pass>;
@@ -238,7 +168,7 @@ struct Scene {
 fn of_run(scene: &Scene, run: &LoopRun) -> Option<KeptGraph> {
     let Scene { lives, backwards, failures, graphless } = scene;
     let turns = run.starts.len();
-    let mut passes: FxHashMap<FrameId, Passes> = FxHashMap::default();
+    let mut passes: FxHashMap<Caller, Passes> = FxHashMap::default();
     let mut along: Vec<Vec<AllocationId>> = Vec::with_capacity(turns);
     for (turn, start) in run.starts.iter().enumerate() {
         let (from, to) = (start.position(), run.end_of(turn).position());
@@ -253,7 +183,11 @@ fn of_run(scene: &Scene, run: &LoopRun) -> Option<KeptGraph> {
         let begin = lives.partition_point(|life| life.born < from);
         let backward = backwards.partition_point(|at| *at < from) < backwards.partition_point(|at| *at < to);
         let made = || lives.iter().skip(begin).take_while(|life| life.born < to);
-        let retained = backward && !made().any(|life| life.released);
+        let differentiated = Differentiated {
+            at_all: backward,
+            retaining: backward && !made().any(|life| life.released),
+            again: made().any(|life| life.dies >= until && life.function.is_none() && !life.like_a_weight),
+        };
         let mut beside = Vec::new();
         for life in made() {
             let stays = life.dies >= until;
@@ -262,24 +196,26 @@ fn of_run(scene: &Scene, run: &LoopRun) -> Option<KeptGraph> {
             }
             let Some(caller) = life.caller else { continue };
             let pass = passes.entry(caller).or_default().entry(turn).or_default();
-            (pass.backward, pass.retained) = (backward, retained);
+            pass.turn = differentiated;
             pass.note(life, stays);
         }
         along.push(beside);
     }
-    let has_graph = |(turn, pass): (&usize, &Pass)| {
-        pass.in_module || run.starts.get(*turn).is_some_and(|start| !graphless.hold(start.position()))
+    let has_graph = |turn: &usize, pass: &Pass| {
+        let Some(start) = run.starts.get(*turn).map(|start| start.position()) else { return false };
+        let turn = start..run.end_of(*turn).position();
+        pass.in_module || !(graphless.hold(start) || is_graphless(lives, backwards, &turn))
     };
-    let best = passes
-        .into_iter()
-        .filter(|(_, passes)| passes.iter().any(has_graph))
-        .filter_map(|(caller, passes)| Some((weigh(&passes, turns)?, caller, passes)));
+    let best = passes.into_iter().filter_map(|(caller, mut passes)| {
+        passes.retain(|turn, pass| has_graph(turn, pass));
+        Some((weigh(&passes, turns)?, caller, passes))
+    });
     let (_, caller, passes) = best.max_by_key(|(held, caller, _)| (*held, *caller))?;
     let keeping: Vec<(usize, &Pass)> =
         passes.iter().filter(|(_, pass)| pass.keeps()).map(|(turn, pass)| (*turn, pass)).collect();
     let along = keeping.iter().filter_map(|(turn, _)| along.get(*turn)).flatten().copied().collect();
     Some(KeptGraph {
-        caller,
+        caller: caller.frame,
         passes: keeping.len(),
         others: 0,
         kept: keeping.iter().flat_map(|(_, pass)| pass.ids.iter().copied()).collect(),
@@ -326,11 +262,16 @@ impl Pass {
     }
 
     fn keeps(&self) -> bool {
-        let share = if self.backward { KEPT_SHARE_AFTER_BACKWARD.get() } else { KEPT_SHARE.get() };
-        let spread = self.functions.len() >= FUNCTIONS.get() || self.places.len() >= PLACES.get();
+        let share = if self.turn.at_all { KEPT_SHARE_AFTER_BACKWARD.get() } else { KEPT_SHARE.get() };
+        let spread = is_spread(self.functions.len(), self.places.len());
         let kept = self.kept.share_of(self.made);
-        (spread && kept >= share) || (self.retained && kept >= KEPT_SHARE.get())
+        ((spread || self.turn.again) && kept >= share) || (self.turn.retaining && kept >= KEPT_SHARE.get())
     }
+}
+
+/// Whether what stays was made at so many places that it is more than an output.
+fn is_spread(functions: usize, places: usize) -> bool {
+    functions >= FUNCTIONS.get() || places >= PLACES.get()
 }
 
 #[cfg(test)]
@@ -348,10 +289,11 @@ mod tests {
             bytes: Bytes(bytes),
             born,
             dies: usize::MAX,
-            caller: FrameId::at(caller),
+            caller: FrameId::at(caller).map(|frame| Caller { frame, way: caller }),
             in_module: true,
             place,
             function: FunctionId::at(place),
+            like_a_weight: false,
             released: false,
         }
     }

@@ -1,7 +1,7 @@
-//! Iterations in which no graph is recorded.
+//! Turns in which no graph is recorded.
 //!
-//! In: what modules make. Out: the iterations without a backward pass whose modules leave less of it than a graph would. What a
-//! line keeps there that calls no module (the state of a metric, a result) is no graph: it would go through the modules.
+//! In: what modules make. Out: the iterations, and the turns of one loop, without a backward pass whose modules leave less of it than a graph
+//! would. What a line keeps there that calls no module (the state of a metric, a result, a rollout) is no graph: it would go through the modules.
 
 use std::ops::Range;
 
@@ -15,27 +15,9 @@ pub(super) struct Graphless(Vec<Range<usize>>);
 
 impl Graphless {
     pub(super) fn of(facts: &Facts, lives: &[Life], backwards: &[usize]) -> Graphless {
-        let iterations = &facts.program.iterations;
-        let mut of: Vec<(Bytes, Bytes)> = vec![Default::default(); iterations.len()];
-        for life in lives.iter().filter(|life| life.in_module) {
-            let one = facts.timeline.allocation(life.id);
-            let iteration = one.and_then(|one| facts.born_in(one)).map(Index::position);
-            if let Some((one, (made, left))) = one.zip(iteration.and_then(|iteration| of.get_mut(iteration)))
-            {
-                *made += life.bytes;
-                *left += if facts.ends_held(one) > 0 { life.bytes } else { Bytes::ZERO };
-            }
-        }
-        let trains = |events: &Range<usize>| {
-            let next = backwards.partition_point(|at| *at < events.start);
-            backwards.get(next).is_some_and(|at| *at < events.end)
-        };
-        let events = iterations.iter().map(|one| one.start.position()..one.end.position());
-        let drops = |((made, left), events): ((Bytes, Bytes), Range<usize>)| {
-            let drops = made > Bytes::ZERO && left.share_of(made) < KEPT_SHARE.get();
-            Some(events).filter(|events| drops && !trains(events))
-        };
-        Graphless(of.into_iter().zip(events).filter_map(drops).collect())
+        let iterations = facts.program.iterations.iter();
+        let events = iterations.map(|one| one.start.position()..one.end.position());
+        Graphless(events.filter(|events| is_graphless(lives, backwards, events)).collect())
     }
 
     /// Whether an event lies in one of them.
@@ -43,4 +25,20 @@ impl Graphless {
         let after = self.0.partition_point(|events| events.start <= position);
         after.checked_sub(1).and_then(|at| self.0.get(at)).is_some_and(|events| events.contains(&position))
     }
+}
+
+/// Whether no backward pass runs between these events, and modules drop before the last of them what they make.
+pub(super) fn is_graphless(lives: &[Life], backwards: &[usize], events: &Range<usize>) -> bool {
+    let next = backwards.partition_point(|at| *at < events.start);
+    if backwards.get(next).is_some_and(|at| *at < events.end) {
+        return false;
+    }
+    let begin = lives.partition_point(|life| life.born < events.start);
+    let inside = lives.iter().skip(begin).take_while(|life| life.born < events.end);
+    let (mut made, mut left) = (Bytes::ZERO, Bytes::ZERO);
+    for life in inside.filter(|life| life.in_module) {
+        made += life.bytes;
+        left += if life.dies >= events.end { life.bytes } else { Bytes::ZERO };
+    }
+    made > Bytes::ZERO && left.share_of(made) < KEPT_SHARE.get()
 }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashSet;
 
-use super::{FUNCTIONS, KeptGraph, Life, PLACES};
+use super::{KeptGraph, Life, is_spread};
 use crate::facts::Facts;
 use crate::lives::growth::FEWEST;
 use crate::program::LoopRun;
@@ -45,7 +45,7 @@ pub(super) fn of_run(
     for life in inside {
         let Some(caller) = life.caller else { continue };
         let turn = run.starts.partition_point(|start| start.position() <= life.born).saturating_sub(1);
-        lines.entry(caller).or_default().entry(turn).or_default().push(life);
+        lines.entry(caller.frame).or_default().entry(turn).or_default().push(life);
     }
     lines.iter().filter_map(|(caller, turns)| lone(facts, run, *caller, turns)).collect()
 }
@@ -63,8 +63,8 @@ fn lone(facts: &Facts, run: &LoopRun, caller: FrameId, turns: &Turns) -> Option<
             (saved().map(|life| life.bytes).sum(), kept.iter().map(|life| life.bytes).sum());
         let places: BTreeSet<usize> = kept.iter().map(|life| life.place).collect();
         let functions: BTreeSet<Option<FunctionId>> = kept.iter().map(|life| life.function).collect();
-        let spread = functions.len() >= FUNCTIONS.get() || places.len() >= PLACES.get();
-        (spread && held > Bytes::ZERO && held.share_of(all) >= MOST.get()).then_some(*turn)
+        (is_spread(functions.len(), places.len()) && held > Bytes::ZERO && held.share_of(all) >= MOST.get())
+            .then_some(*turn)
     };
     let keeping: Vec<usize> = turns.iter().filter_map(keeps).collect();
     let last = *keeping.last()?;

@@ -1,0 +1,109 @@
+//! What may be part of a graph that is kept: what forward passes, and backward passes with `create_graph`, make.
+//!
+//! In: lifetimes, phases and stacks. Out: one [`Life`] for each allocation of a forward pass, of the fetching of a batch, or that a backward pass
+//! leaves behind, by birth; with the line of the user's that runs the model.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::facts::Facts;
+use crate::frames::{MemorySign, PhaseSign};
+use crate::program::Phase;
+use crate::role::Role;
+use crate::unit::{AllocationId, Bytes, FrameId, FunctionId, Index, StackId};
+
+/// What is asked of each allocation, by its birth.
+pub(super) struct Life {
+    pub(super) id: AllocationId,
+    pub(super) bytes: Bytes,
+    pub(super) born: usize,
+    pub(super) dies: usize,
+    pub(super) caller: Option<Caller>,
+    /// Whether a module made it.
+    pub(super) in_module: bool,
+    pub(super) place: usize,
+    /// That of the innermost Python frame; none on the autograd engine's thread.
+    pub(super) function: Option<FunctionId>,
+    /// Whether a parameter is as large.
+    pub(super) like_a_weight: bool,
+    pub(super) released: bool,
+}
+
+/// The line that runs the model, on one way to it: a helper that computes the loss is run for training, and for a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Caller {
+    pub(super) frame: FrameId,
+    /// The calls outside the model, numbered.
+    pub(super) way: usize,
+}
+
+/// Everything that a forward pass or the fetching of a batch made, by birth.
+pub(super) fn lives(facts: &Facts) -> Vec<Life> {
+    let mut ways: FxHashMap<&[FrameId], usize> = FxHashMap::default();
+    let mut callers: Vec<Option<(Caller, bool)>> = Vec::new();
+    for stack in facts.snapshot.stacks.ids() {
+        callers.push(caller(facts, stack).map(|(frame, outer, in_module)| {
+            let next = ways.len();
+            (Caller { frame, way: *ways.entry(outer).or_insert(next) }, in_module)
+        }));
+    }
+    let weights: FxHashSet<Bytes> = facts.with_role(Role::Parameter).map(|(_, one)| one.bytes).collect();
+    let mut lives: Vec<Life> = facts
+        .timeline
+        .iter()
+        .filter_map(|(id, one)| {
+            let (born, stack) = one.alloc.zip(one.stack)?;
+            let phase = facts.phase(born);
+            let freed = one.given_back();
+            let forward = matches!(phase, Phase::Forward | Phase::Evaluation);
+            // With `create_graph` the backward pass makes a part of the graph, and gradients that the graph holds.
+            let ours = match phase {
+                Phase::Forward | Phase::Evaluation | Phase::Input | Phase::Other => true,
+                Phase::Backward => freed.is_none(),
+                _ => false,
+            };
+            let function = function(facts, stack);
+            if !ours || (function.is_none() && phase != Phase::Backward) {
+                return None;
+            }
+            let caller = callers.get(stack.position()).copied().flatten().filter(|_| forward);
+            Some(Life {
+                id,
+                bytes: one.bytes,
+                born: born.position(),
+                dies: freed.map_or(usize::MAX, Index::position),
+                caller: caller.map(|(caller, _)| caller),
+                in_module: caller.is_some_and(|(_, in_module)| in_module),
+                place: stack.position(),
+                function,
+                like_a_weight: weights.contains(&one.bytes),
+                released: freed.is_some_and(|event| facts.phase(event) == Phase::Backward),
+            })
+        })
+        .collect();
+    lives.sort_by_key(|life| life.born);
+    lives
+}
+
+/// The innermost user frame outside the outermost module call of a stack, with the calls down to it, and whether there is such a module call;
+/// without one, the innermost. None where weights are made, moved or copied: that is no pass.
+fn caller<'f>(facts: &'f Facts, stack: StackId) -> Option<(FrameId, &'f [FrameId], bool)> {
+    let python = facts.frames.python(stack);
+    if python.iter().any(|frame| handles_weights(facts.frames.memory(*frame))) {
+        return None;
+    }
+    let is_call = |frame: &FrameId| facts.frames.phase(*frame) == PhaseSign::ModuleCall;
+    let outside = python.iter().position(is_call);
+    let outer = python.get(..outside.unwrap_or(python.len())).unwrap_or_default();
+    let own = outer.iter().rposition(|frame| facts.frames.is_own(*frame))?;
+    Some((*outer.get(own)?, outer.get(..=own)?, outside.is_some()))
+}
+
+fn handles_weights(sign: MemorySign) -> bool {
+    use MemorySign::{Average, Build, Copy, CopyParameter, CopyTensor, Fill, Move, Read};
+    matches!(sign, Average | Build | Copy | CopyParameter | CopyTensor | Fill | Move | Read)
+}
+
+/// The function of a stack's innermost Python frame.
+fn function(facts: &Facts, stack: StackId) -> Option<FunctionId> {
+    facts.frames.function(*facts.frames.python(stack).last()?)
+}
