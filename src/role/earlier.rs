@@ -16,6 +16,9 @@ const SAVED: Ground =
     Ground { evidence: Evidence::Release, because: "older than the recording; the backward pass let it go" };
 const GONE: Ground =
     Ground { evidence: Evidence::Nothing, because: "older than the recording, and let go in it" };
+const REPLACED: Ground = Ground::sizes(
+    "older than the recording; it went, and then the backward pass made as many gradients of its size",
+);
 const HANDLE: Ground = Ground::sizes("older than the recording, of the size of a cuBLAS workspace");
 const LIKE_THE_KEPT: Ground =
     Ground::sizes("older than the recording, of the size of what the program goes on to keep");
@@ -37,9 +40,13 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
         life.died().is_none() && matches!(role, Some(Role::Activation | Role::Unknown))
     }));
     let mut handles = missing_handles(scene, verdicts);
-    let mut seen = Sizes::default();
+    let (mut seen, mut replaced) = (Sizes::default(), Sizes::default());
     let mut judge = |life: &Life| -> Verdict {
         let parameters = gradients.of_size(life.bytes());
+        if makes_way(scene, life) && gradients.makes(life.bytes()) && replaced.add(life.bytes()) <= parameters
+        {
+            return (Role::Gradient, REPLACED);
+        }
         if !stays(scene, life, &gradients) || (parameters == 0 && life.died().is_some()) {
             return let_go(life);
         }
@@ -74,6 +81,12 @@ fn let_go(life: &Life<'_>) -> Verdict {
     } else {
         (Role::Unknown, GONE)
     }
+}
+
+/// Whether a block goes before the first backward pass, outside any model: where the program drops its old gradients.
+fn makes_way(scene: &Scene<'_>, life: &Life<'_>) -> bool {
+    let before = life.died().zip(scene.first_backward).is_some_and(|(died, pass)| died < pass);
+    before && !life.ends_in_backward() && !life.was_saved()
 }
 
 /// Whether a block is there to stay: held to the end, or at least through a whole turn and not let go by a backward pass. One

@@ -69,8 +69,8 @@ fn late_gradients(facts: &Facts) -> Vec<Late> {
         let last = steps.partition_point(|step| step.end <= freed).checked_sub(1);
         let is_used = match (first, last) {
             (Some(first), Some(last)) => first <= last,
-            // Older than the recording: used by a step before it, if zero_grad clears it before any step.
-            (None, None) => is_cleared,
+            // Older than the recording: used by a step before it, if it is cleared before any step.
+            (None, None) => true,
             (first, last) => first.is_none() && last.is_some(),
         };
         if is_used {
