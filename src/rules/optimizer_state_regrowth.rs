@@ -55,8 +55,10 @@ impl OptimizerStateRegrowth {
         let told = move |worth: &Worth| tell(facts, makings, &earlier, worth);
         let claim = Claim::new(&Self::META, about, Mending::lives(mended), told);
         let habit = makings.len() >= HABIT.get();
-        // Where the old state goes, the new one costs what it costs; that its moments are lost is worth a warning.
-        let claim = claim.holding(if piles_up { resident } else { first.bytes });
+        // Where the old state goes, the new one costs what it costs; that its moments are lost is worth a warning. What is made for a
+        // growing set of parameters holds the one before.
+        let again = makings.iter().rev().skip(1).map(|making| making.bytes).max().unwrap_or_default();
+        let claim = claim.holding(if piles_up { resident } else { again });
         let most = match (piles_up, habit) {
             (_, false) => Severity::Info,
             (true, true) => Severity::Error,
