@@ -66,19 +66,38 @@ impl Case {
     }
 }
 
-/// All cases, by name; `ranks/` holds jobs of several recordings instead. Each is read and understood once for all tests of a
+/// All cases of the version that the corpus is recorded with, by name; `ranks/` holds jobs of several recordings instead. Each is read and understood once for all tests of a
 /// program, on all processors. Fails where the corpus is incomplete.
 pub(crate) fn all() -> &'static [Case] {
-    static ALL: LazyLock<Vec<Case>> = LazyLock::new(read);
+    static ALL: LazyLock<Vec<Case>> = LazyLock::new(|| {
+        let folders = folders(&root()).filter(|one| !one.ends_with("ranks") && !one.ends_with("versions"));
+        let folders: Vec<PathBuf> = folders.collect();
+        assert!(folders.len() >= 78, "the corpus holds 78 cases and more, found {}", folders.len());
+        read(&folders)
+    });
     &ALL
 }
 
-fn read() -> Vec<Case> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("snapshots");
-    let entries = fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path());
-    let folders: Vec<PathBuf> =
-        entries.filter(|folder| folder.is_dir() && !folder.ends_with("ranks")).collect();
-    assert!(folders.len() >= 78, "the corpus holds 78 cases and more, found {}", folders.len());
+/// The recordings of other versions of PyTorch; those of one version share a folder.
+pub(crate) fn versions() -> &'static [Case] {
+    static VERSIONS: LazyLock<Vec<Case>> = LazyLock::new(|| {
+        let folders: Vec<PathBuf> =
+            folders(&root().join("versions")).flat_map(|version| folders(&version)).collect();
+        assert!(folders.len() >= 140, "six versions have 140 recordings and more, found {}", folders.len());
+        read(&folders)
+    });
+    &VERSIONS
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("snapshots")
+}
+
+fn folders(of: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    fs::read_dir(of).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir())
+}
+
+fn read(folders: &[PathBuf]) -> Vec<Case> {
     let next = AtomicUsize::new(0);
     let read_some = || {
         let mut some = Vec::new();

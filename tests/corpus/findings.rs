@@ -6,15 +6,27 @@ use memlint::finding::{Finding, Severity};
 use memlint::rules;
 use serde_json::Value;
 
-use crate::case;
+use crate::case::{self, Case};
 
 /// Findings whose line no recorded stack shows; the source has to be searched for the call.
 const NEEDS_SOURCE: [&str; 2] = ["truncated-history", "no-stacks"];
 
 #[test]
 fn every_expected_finding_is_found_where_the_labels_say() {
+    let missed = missed(case::all());
+    assert!(missed.is_empty(), "\n{}", missed.join("\n"));
+}
+
+#[test]
+fn nothing_is_warned_about_that_an_expert_would_not_report() {
+    let wrong = unexpected(case::all());
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// What the labels expect and the rules do not find, or not at a line that they name.
+pub(crate) fn missed(cases: &[Case]) -> Vec<String> {
     let mut missed = Vec::new();
-    for case in case::all() {
+    for case in cases {
         let report = case.report();
         for expected in case.labels["expect"].as_array().into_iter().flatten() {
             let name = expected["pattern"].as_str().unwrap_or_default();
@@ -27,38 +39,30 @@ fn every_expected_finding_is_found_where_the_labels_say() {
             if found.is_empty() {
                 missed.push(format!("{}: {name} is missing", case.name));
             } else if !located && !NEEDS_SOURCE.contains(&name) {
-                missed.push(format!(
-                    "{}: {name} is at {:?}",
-                    case.name,
-                    found.iter().map(|one| line(one)).collect::<Vec<_>>()
-                ));
+                let lines: Vec<_> = found.iter().map(|one| line(one)).collect();
+                missed.push(format!("{}: {name} is at {lines:?}", case.name));
             }
         }
     }
-    assert!(missed.is_empty(), "\n{}", missed.join("\n"));
+    missed
 }
 
-#[test]
-fn nothing_is_warned_about_that_an_expert_would_not_report() {
+/// Warnings and errors that the labels neither expect nor allow.
+pub(crate) fn unexpected(cases: &[Case]) -> Vec<String> {
     let mut wrong = Vec::new();
-    for case in case::all() {
+    for case in cases {
         let allowed = |rule: &str| {
             let listed = case.labels["allow"].as_array().is_some_and(|all| all.iter().any(|one| one == rule));
             listed || case.expects(rule)
         };
         for finding in case.report().findings {
             if finding.severity > Severity::Info && !allowed(&finding.rule) {
-                wrong.push(format!(
-                    "{}: {} at {:?}: {}",
-                    case.name,
-                    finding.rule,
-                    line(&finding),
-                    finding.message
-                ));
+                let (rule, at) = (&finding.rule, line(&finding));
+                wrong.push(format!("{}: {rule} at {at:?}: {}", case.name, finding.message));
             }
         }
     }
-    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+    wrong
 }
 
 #[test]

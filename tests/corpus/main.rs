@@ -18,4 +18,5 @@ mod roles;
 mod savings;
 mod slices;
 mod sources;
+mod versions;
 mod writing;
