@@ -201,13 +201,18 @@ fn of_run(scene: &Scene, run: &LoopRun) -> Option<KeptGraph> {
         }
         along.push(beside);
     }
-    let has_graph = |turn: &usize, pass: &Pass| {
-        let Some(start) = run.starts.get(*turn).map(|start| start.position()) else { return false };
-        let turn = start..run.end_of(*turn).position();
-        pass.in_module || !(graphless.hold(start) || is_graphless(lives, backwards, &turn))
+    // Each turn is looked at once, however many lines run in it.
+    let mut holds_none: FxHashMap<usize, bool> = FxHashMap::default();
+    let mut has_graph = |turn: usize, pass: &Pass| {
+        pass.in_module
+            || !*holds_none.entry(turn).or_insert_with(|| {
+                let start = run.starts.get(turn).map_or(0, |start| start.position());
+                let events = start..run.end_of(turn).position();
+                graphless.hold(start) || is_graphless(lives, backwards, &events)
+            })
     };
     let best = passes.into_iter().filter_map(|(caller, mut passes)| {
-        passes.retain(|turn, pass| has_graph(turn, pass));
+        passes.retain(|turn, pass| has_graph(*turn, pass));
         Some((weigh(&passes, turns)?, caller, passes))
     });
     let (_, caller, passes) = best.max_by_key(|(held, caller, _)| (*held, *caller))?;
