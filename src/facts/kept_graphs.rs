@@ -166,16 +166,49 @@ struct Scene {
 
 /// What one run of a loop keeps, at the line that keeps most.
 fn of_run(scene: &Scene, run: &LoopRun) -> Option<KeptGraph> {
+    let turns = run.starts.len();
+    let Ran { passes, along, graphless } = ran(scene, run);
+    let has_graph = |turn: usize, pass: &Pass| pass.in_module || graphless.get(turn) == Some(&false);
+    let best = passes.into_iter().filter_map(|(caller, mut passes)| {
+        passes.retain(|turn, pass| has_graph(*turn, pass));
+        Some((weigh(&passes, turns)?, caller, passes))
+    });
+    let (_, caller, passes) = best.max_by_key(|(held, caller, _)| (*held, *caller))?;
+    let keeping: Vec<(usize, &Pass)> =
+        passes.iter().filter(|(_, pass)| pass.keeps()).map(|(turn, pass)| (*turn, pass)).collect();
+    let along = keeping.iter().filter_map(|(turn, _)| along.get(*turn)).flatten().copied().collect();
+    Some(KeptGraph {
+        caller: caller.frame,
+        passes: keeping.len(),
+        others: 0,
+        kept: keeping.iter().flat_map(|(_, pass)| pass.ids.iter().copied()).collect(),
+        along,
+        growth: growth(&keeping, run),
+    })
+}
+
+/// What the turns of one run made.
+#[derive(Default)]
+struct Ran {
+    /// The passes of each line.
+    passes: FxHashMap<Caller, Passes>,
+    /// What outlives each turn for long, whoever made it.
+    along: Vec<Vec<AllocationId>>,
+    /// Whether modules drop in each turn what they make.
+    graphless: Vec<bool>,
+}
+
+fn ran(scene: &Scene, run: &LoopRun) -> Ran {
     let Scene { lives, backwards, failures, graphless } = scene;
     let turns = run.starts.len();
-    let mut passes: FxHashMap<Caller, Passes> = FxHashMap::default();
-    let mut along: Vec<Vec<AllocationId>> = Vec::with_capacity(turns);
+    let mut ran = Ran::default();
     for (turn, start) in run.starts.iter().enumerate() {
         let (from, to) = (start.position(), run.end_of(turn).position());
+        ran.graphless.push(graphless.hold(from) || is_graphless(lives, backwards, &(from..to)));
         // A pass that memory ran out in would have had its backward pass yet.
         let after = failures.partition_point(|at| *at < from);
         if failures.get(after).is_some_and(|at| *at < to) {
-            along.push(Vec::new());
+            ran.along.push(Vec::new());
             continue;
         }
         // It outlives two further turns, or all that are left.
@@ -195,38 +228,13 @@ fn of_run(scene: &Scene, run: &LoopRun) -> Option<KeptGraph> {
                 beside.push(life.id);
             }
             let Some(caller) = life.caller else { continue };
-            let pass = passes.entry(caller).or_default().entry(turn).or_default();
+            let pass = ran.passes.entry(caller).or_default().entry(turn).or_default();
             pass.turn = differentiated;
             pass.note(life, stays);
         }
-        along.push(beside);
+        ran.along.push(beside);
     }
-    // Each turn is looked at once, however many lines run in it.
-    let mut holds_none: FxHashMap<usize, bool> = FxHashMap::default();
-    let mut has_graph = |turn: usize, pass: &Pass| {
-        pass.in_module
-            || !*holds_none.entry(turn).or_insert_with(|| {
-                let start = run.starts.get(turn).map_or(0, |start| start.position());
-                let events = start..run.end_of(turn).position();
-                graphless.hold(start) || is_graphless(lives, backwards, &events)
-            })
-    };
-    let best = passes.into_iter().filter_map(|(caller, mut passes)| {
-        passes.retain(|turn, pass| has_graph(*turn, pass));
-        Some((weigh(&passes, turns)?, caller, passes))
-    });
-    let (_, caller, passes) = best.max_by_key(|(held, caller, _)| (*held, *caller))?;
-    let keeping: Vec<(usize, &Pass)> =
-        passes.iter().filter(|(_, pass)| pass.keeps()).map(|(turn, pass)| (*turn, pass)).collect();
-    let along = keeping.iter().filter_map(|(turn, _)| along.get(*turn)).flatten().copied().collect();
-    Some(KeptGraph {
-        caller: caller.frame,
-        passes: keeping.len(),
-        others: 0,
-        kept: keeping.iter().flat_map(|(_, pass)| pass.ids.iter().copied()).collect(),
-        along,
-        growth: growth(&keeping, run),
-    })
+    ran
 }
 
 /// The growth of what passes keep over the turns of a loop, if nothing of it is ever given back.
