@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::fmt::Write;
 
-use super::alike::{self, Member};
+use super::alike::{self, Group, Member};
 use super::look::{Detail, Ink, Look};
 use super::place::MainLoop;
 use super::tally::Tally;
@@ -25,7 +25,7 @@ pub(super) fn render(out: &mut String, report: &Report, sources: &SourceMap, loo
     if look.detail == Detail::Verbose {
         each(out, report, sources, look);
     } else {
-        grouped(out, report, sources, look);
+        grouped(out, report, &alike::groups(&report.recordings), sources, look);
     }
     let _ = writeln!(out, "{}", look.wrap(&verdict(report, look), 2));
     if let Some(line) = gate(report) {
@@ -54,9 +54,15 @@ fn each(out: &mut String, report: &Report, sources: &SourceMap, look: &Look) {
 }
 
 /// Recordings that are alike as one; the others by name.
-fn grouped(out: &mut String, report: &Report, sources: &SourceMap, look: &Look) {
+pub(super) fn grouped<'a: 'b, 'b>(
+    out: &mut String,
+    report: &Report,
+    groups: impl IntoIterator<Item = &'b Group<Member<'a>>>,
+    sources: &SourceMap,
+    look: &Look,
+) {
     let mut named = None;
-    for group in alike::groups(&report.recordings) {
+    for group in groups {
         let Member { recording, device } = group.middle;
         // The devices of one recording stand below its name.
         let own = group.is_of_one_process().then(|| std::ptr::from_ref(recording));
