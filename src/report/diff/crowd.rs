@@ -46,7 +46,7 @@ pub(super) fn render(all: &[Ranked], look: &Look) -> Vec<String> {
     let mut told = BTreeSet::new();
     for one in all {
         let job = one.origin.job.as_deref().unwrap_or_default();
-        let Some(groups) = groups.get(job) else {
+        let Some(groups) = groups.get(job).filter(|_| one.origin.rank.is_some()) else {
             pages.push(text::render(&one.comparison, look));
             continue;
         };
