@@ -18,7 +18,7 @@ use super::outputs::Read;
 use super::reading::{Seen, read_each, source_map, sources};
 use super::{NO_VERDICT, file, outputs, print, terminal};
 use crate::comparison::Measured;
-use crate::config::{Date, Settings};
+use crate::config::{self, Date, PathMapping, Setting, Settings};
 use crate::engine::{self, Device, Input, Outcome, Plan, Report, Why};
 use crate::finding::{Hidden, Matter, Notice, Severity};
 use crate::gate::{self, Gate, Suppressions};
@@ -110,6 +110,7 @@ pub(super) fn settle(
     let Terms { settings, known, quiet } = terms;
     let files = files.seen_by(&report.recordings);
     source::settle(report, &files);
+    report.notices.extend(unused_maps(settings, &files));
     report.forecast(settings.device_memory.as_ref().map(|memory| memory.value));
     against(report)?;
     suppress(report, settings, &files);
@@ -118,6 +119,31 @@ pub(super) fn settle(
     gate::leave_out_unsure(report, settings.min_confidence.value);
     Gate { fail_on: settings.fail_on.value.severity(), strict: settings.strict.value }.judge(report);
     Ok(files)
+}
+
+/// Says which maps of paths map nothing: the sources that they were to lead to are not found.
+fn unused_maps<'a>(settings: &'a Settings, files: &'a SourceMap) -> impl Iterator<Item = Notice> + 'a {
+    let unused = settings.path_map.iter().filter(|map| !files.maps_any(&map.value.from));
+    unused.map(|Setting { value: PathMapping { from, to }, origin }| {
+        let shown = shown_name(&format!("{from}={}", to.display()));
+        let (why, help) = if to.exists() {
+            (
+                "no recorded path begins so",
+                "`memlint stats` shows the recorded paths; name a prefix of whole folders",
+            )
+        } else {
+            ("its folder is not there", "name a folder as it is called from where memlint is started")
+        };
+        let is_flag = matches!(origin, config::Origin::Flag(_));
+        Notice {
+            kind: Matter::UnusedPathMap,
+            // A configuration may serve several programs.
+            severity: if is_flag { Severity::Warning } else { Severity::Info },
+            message: format!("the path map `{shown}` ({origin}) maps nothing: {why}"),
+            help: help.to_owned(),
+            location: None,
+        }
+    })
 }
 
 impl Reporting {

@@ -9,7 +9,7 @@ use super::look::{Detail, Ink, Look};
 use super::place::MainLoop;
 use super::tally::Tally;
 use super::{gap, words};
-use crate::engine::{Outcome, RecordedDevice, Recording, Report};
+use crate::engine::{Fit, Outcome, RecordedDevice, Recording, Report};
 use crate::finding::{Finding, Severity};
 use crate::program::{FoundBy, Phase};
 use crate::role::Role;
@@ -26,6 +26,12 @@ pub(super) fn render(out: &mut String, report: &Report, sources: &SourceMap, loo
         each(out, report, sources, look);
     } else {
         grouped(out, report, &alike::groups(&report.recordings), sources, look);
+    }
+    if let Some(fit) = report.fit.as_ref().filter(|fit| fit.fits()) {
+        let Fit { capacity, most, .. } = fit;
+        let line =
+            format!("device memory: at most {most} of {capacity} were held, so what was recorded fits");
+        let _ = writeln!(out, "{}", look.wrap(&line, 2));
     }
     let _ = writeln!(out, "{}", look.wrap(&verdict(report, look), 2));
     if let Some(line) = gate(report) {

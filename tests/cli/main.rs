@@ -8,6 +8,7 @@ mod asked;
 mod bad_input;
 mod baseline;
 mod crowd;
+mod device_memory;
 mod diff;
 mod fix;
 mod folders;

@@ -220,7 +220,7 @@ pub(super) struct Report {
     pub(super) judged: Judged,
 
     /// The page to write, one file that needs no network; `-` is standard output.
-    #[arg(short, long, value_name = "PATH")]
+    #[arg(short, long, value_name = "PATH", default_value = "memlint-report.html")]
     pub(super) output: PathBuf,
 }
 
