@@ -2,9 +2,10 @@
 
     python3 benches/scale.py target/release/memlint [WAY...] [--most N]
 
-The ways: ranks, folders (a folder for each rank), sites, stacks, live, iterations, findings, depth. Each is doubled a few times; the table
-shows the processor's time, the memory, where `strace` is there the calls about files, and to which power of the size each
-grew between the last two sizes. A power above 1.1 is to be mended.
+The ways: ranks, folders (a folder for each rank), sites, stacks, live, iterations, findings, depth; and other commands on as many
+ranks: ranks-stats, ranks-diff (against themselves), ranks-report. Each is doubled a few times; the table
+shows the processor's time, the memory, where `strace` is there the calls about files, to which power of the size each
+grew between the last two sizes, and how many lines the largest prints. A power above 1.1 is to be mended.
 """
 
 import argparse
@@ -21,6 +22,9 @@ from against_cpython import measured
 
 SIZES = {
     "ranks": [128, 256, 512, 1024],
+    "ranks-stats": [128, 256, 512, 1024],
+    "ranks-diff": [128, 256, 512, 1024],
+    "ranks-report": [128, 256, 512, 1024],
     "folders": [128, 256, 512, 1024],
     "sites": [12_500, 25_000, 50_000, 100_000],
     "stacks": [25_000, 50_000, 100_000, 200_000],
@@ -178,7 +182,7 @@ MAKERS = {
 
 def make(way, size, folder):
     """What to check, in a folder of its own."""
-    if way not in ("ranks", "folders"):
+    if way in MAKERS:
         path = os.path.join(folder, "snapshot.pickle")
         MAKERS[way](size).write(path)
         return path
@@ -199,6 +203,17 @@ def make(way, size, folder):
                 recording.write(one)
             shutil.copy(one, os.path.join(out, f"rank{number}_snapshot.pickle"))
     return out
+
+
+def arguments_of(way, path, folder):
+    """How memlint is asked."""
+    if way == "ranks-stats":
+        return ["stats", path, "--isolated"]
+    if way == "ranks-diff":
+        return ["diff", path, path, "--isolated"]
+    if way == "ranks-report":
+        return ["report", path, "--isolated", "-o", os.path.join(folder, "report.html")]
+    return ["check", path, "--exit-zero", "--isolated"]
 
 
 def calls(argv, folder):
@@ -237,7 +252,7 @@ def main():
                 # In a process of its own, which gives its memory back.
                 with multiprocessing.Pool(1) as pool:
                     path = pool.apply(make, (way, size, folder))
-                argv = [os.path.abspath(arguments.memlint), "check", path, "--exit-zero", "--isolated"]
+                argv = [os.path.abspath(arguments.memlint), *arguments_of(way, path, folder)]
                 runs = [measured(argv) for _ in range(2)]
                 _, processor, resident = (min(run[place] for run in runs) for place in range(3))
                 lines = subprocess.run(argv, capture_output=True, check=False).stdout.count(b"\n")

@@ -11,6 +11,7 @@ export interface PageDocument {
   notices: { severity: Severity; message: string; help: string }[];
   silences: [string, string[]][];
   recordings: Recording[];
+  groups: Alike[];
   base: Recording[];
   differences: string[];
 }
@@ -57,6 +58,14 @@ export interface Recording {
   devices: Device[];
 }
 
+/** Recordings that are alike and not drawn in full; members are positions of recordings and of devices in them. */
+export interface Alike {
+  label: string;
+  peaks: string | null;
+  rest: boolean;
+  members: [number, number][];
+}
+
 export interface Device {
   device: number;
   summary: string;
@@ -69,6 +78,8 @@ export interface Device {
   peak_allocated: number | null;
   peak_reserved: number | null;
   picture: PackedPicture | null;
+  /** Of one that is not drawn in full the curve, in parts of a thousand of its peak. */
+  curve?: number[];
 }
 
 /** Kind, name, file, line, whether it is the user's own; name and file are positions among the strings. */

@@ -22,6 +22,8 @@ export interface Frame {
   height: number;
   unit: number;
   rows: { turns: number; phases: number; annotations: number; depths: number };
+  /** Where labels of marks stand already: left, top, right, bottom. */
+  taken: [number, number, number, number][];
 }
 
 /** Which numbers of many are written. */
@@ -78,9 +80,6 @@ export function drawUpon(frame: Frame, moment: number): void {
     const all = Array.from(frame.columns.bin, (bin) => picture.scene.total[bin]);
     line(frame, all, theme.faint, [2 * ratio, 2 * ratio]);
   }
-  for (const [at, asked] of picture.packed.failures) {
-    flag(frame, at, theme.error, `out of memory: ${text.bytes(asked)} asked for`, 0);
-  }
   const peak = picture.scene.peak;
   summit(frame, columnOf(frame, picture.packed.peak), peak, `peak ${text.bytes(peak)}`);
   if (shown.scene !== picture.scene) {
@@ -89,6 +88,10 @@ export function drawUpon(frame: Frame, moment: number): void {
     for (let bin = 1; bin < total.length; bin++) if (total[bin] > total[highest]) highest = bin;
     const what = `${text.bytes(shown.scene.peak)} without it`;
     summit(frame, columnOf(frame, picture.shown[highest]), total[highest], what);
+  }
+  // Behind the peak: of many failures only the first have room for their words.
+  for (const [at, asked] of picture.packed.failures) {
+    flag(frame, at, theme.error, `out of memory: ${text.bytes(asked)} asked for`);
   }
   const here = columnOf(frame, picture.shown[moment]);
   if (here >= 0 && here < frame.width) {
@@ -138,24 +141,38 @@ function line(frame: Frame, values: number[], colour: string, dash: number[]): v
   context.setLineDash([]);
 }
 
-function flag(frame: Frame, moment: number, colour: string, what: string, row: number): void {
+function flag(frame: Frame, moment: number, colour: string, what: string): void {
   const column = columnOf(frame, moment);
   if (column < 0 || column >= frame.width) return;
   const { context, left, top, height, ratio } = frame;
   context.fillStyle = colour;
   context.fillRect(left + column, top, 1.5 * ratio, height);
-  label(frame, column, top + (8 + 14 * row) * ratio, what, colour);
+  label(frame, column, top + 8 * ratio, what, colour);
 }
 
-/** A text beside a column, on the side where there is room. */
+/** The most labels above one another; of more failures the lines alone show. */
+const ROWS = 5;
+
+/** A text beside a column, on the side where there is room, and below what stands there already. */
 function label(frame: Frame, column: number, y: number, what: string, colour = frame.theme.text): void {
   const { context, left, top, width, ratio, theme } = frame;
   context.font = `600 ${font(frame)}`;
   context.textBaseline = "middle";
   const length = context.measureText(what).width;
   const before = column + length + 14 * ratio > width;
-  const x = left + column + (before ? -length - 10 * ratio : 10 * ratio);
-  const middle = Math.max(y, top + 7 * ratio);
+  const x = Math.max(left + 3 * ratio, left + column + (before ? -length - 10 * ratio : 10 * ratio));
+  let middle = Math.max(y, top + 7 * ratio);
+  const box = (): Frame["taken"][number] => [
+    x - 3 * ratio,
+    middle - 8 * ratio,
+    x + length + 3 * ratio,
+    middle + 8 * ratio,
+  ];
+  for (let row = 0; frame.taken.some((one) => overlap(one, box())); row++) {
+    if (row === ROWS) return;
+    middle += 16 * ratio;
+  }
+  frame.taken.push(box());
   context.fillStyle = theme.plot;
   context.globalAlpha = 0.85;
   context.fillRect(x - 3 * ratio, middle - 8 * ratio, length + 6 * ratio, 16 * ratio);
@@ -163,6 +180,10 @@ function label(frame: Frame, column: number, y: number, what: string, colour = f
   context.fillStyle = colour;
   context.textAlign = "left";
   context.fillText(what, x, middle);
+}
+
+function overlap(one: Frame["taken"][number], other: Frame["taken"][number]): boolean {
+  return one[0] < other[2] && other[0] < one[2] && one[1] < other[3] && other[1] < one[3];
 }
 
 /** Iterations, phases and annotations above; the horizontal scale below. */

@@ -56,7 +56,7 @@ export class Page {
 
   constructor(private readonly document: PageDocument) {
     this.names = { roles: document.roles, phases: document.phases };
-    this.all = outliersFirst(places(document.recordings));
+    this.all = outliersFirst(places(document.recordings), document.recordings);
     this.base = places(document.base);
     this.place = this.all[0] ?? null;
     this.axis = this.base.length > 0 ? "iterations" : "events";
@@ -79,7 +79,11 @@ export class Page {
       this.timeline.select(item);
       this.panels.showItem(item);
     });
-    this.strips = this.all.length > 1 ? new Strips(this.all, this.names, (place) => this.visit(place)) : null;
+    const { recordings, groups } = document;
+    const several = this.all.length > 1 || groups.length > 0;
+    this.strips = several
+      ? new Strips(this.all, this.names, recordings, groups, (place) => this.visit(place))
+      : null;
     this.root.append(this.header(), this.body());
     addEventListener("keydown", (event) => this.key(event));
     addEventListener("theme", () => this.refresh());
@@ -125,7 +129,7 @@ export class Page {
   private hidden(): HTMLElement | null {
     const list = element("ul");
     for (const recording of this.document.recordings) {
-      for (const device of recording.devices.filter((one) => one.picture === null)) {
+      for (const device of recording.devices.filter((one) => one.picture === null && !one.curve?.length)) {
         const kind = device.kind ? `; ${device.kind}` : "";
         list.append(element("li", "", `${recording.name}: ${device.summary}${kind}`));
       }

@@ -279,12 +279,15 @@ export class Timeline {
         annotations: ANNOTATIONS * ratio,
         depths: this.rows(),
       },
+      taken: [],
     };
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, width, height);
     drawBehind(frame);
     film.draw(context, frame.left, frame.top);
     drawUpon(frame, this.moment);
+    // Where labels stand, for whoever cannot see them: a test asks whether they overlap.
+    canvas.dataset.labels = frame.taken.map((box) => box.map(Math.round).join(" ")).join(";");
     if (this.pointed !== null && this.pointed !== this.selected) this.outline(frame, this.pointed, false);
     if (this.selected !== null) this.outline(frame, this.selected, true);
     drawAround(frame);

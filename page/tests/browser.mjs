@@ -1,7 +1,7 @@
 // Pages of recordings, written by the binary and opened in a headless Chromium.
 
 import { execFileSync } from "node:child_process";
-import { mkdtempSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -20,6 +20,17 @@ export function written(name, ...paths) {
   const target = join(folder, `${name}.html`);
   execFileSync(memlint, ["report", ...paths, "-o", target], { cwd: root, stdio: "ignore" });
   return target;
+}
+
+/** The page of a job of 200 ranks of which one is unlike the others. */
+export function many() {
+  const job = join(folder, "job");
+  mkdirSync(job);
+  for (let rank = 0; rank < 200; rank++) {
+    const name = rank === 7 ? "seed-leak-list" : "seed-linear";
+    copyFileSync(recording(name), join(job, `rank${rank}.pickle.zst`));
+  }
+  return written("many", job);
 }
 
 /** The page of a snapshot with hostile names. */

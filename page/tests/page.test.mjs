@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { drawn, hostile, launch, open, pixels, recording, root, written } from "./browser.mjs";
+import { drawn, hostile, launch, many, open, pixels, recording, root, written } from "./browser.mjs";
 
 const PARAMETER = "#0072b2";
 const GRADIENT = "#e69f00";
@@ -235,6 +235,56 @@ test("several ranks are strips, and the one that differs comes first", async () 
   assert.equal(await first.getAttribute("aria-pressed"), "false");
   assert.deepEqual(complaints, []);
   await page.close();
+});
+
+test("of many ranks some are drawn, and the others are curves for whoever opens them", async () => {
+  const { page, complaints } = await open(browser, many());
+  assert.match(await page.locator(".strips h2").innerText(), /^3 of 200 timelines/);
+  assert.match(await page.locator(".strip .name").first().innerText(), /^rank 7$/);
+  const others = page.locator(".many");
+  assert.equal(await others.count(), 1);
+  assert.match(
+    await others.locator("summary").innerText(),
+    /^197 more, alike, as curves: ranks 0-6, 8-199 of /,
+  );
+  assert.equal(await page.locator(".strip.low").count(), 0, "nothing of them before they are asked for");
+  await others.locator("summary").click();
+  await page.waitForFunction(() => document.querySelector(".strip.low canvas")?.width > 100);
+  assert.equal(await page.locator(".strip.low").count(), 197);
+  assert.match(await page.locator(".strip.low").first().innerText(), /rank 1/);
+  const painted = (nth) =>
+    page
+      .locator(".strip.low canvas")
+      .nth(nth)
+      .evaluate((one) => one.style.height);
+  assert.deepEqual([await painted(0), await painted(196)], ["16px", ""], "what is out of view is not drawn");
+  await page.locator(".strip:not(.low)").nth(1).click();
+  assert.match(await page.locator(".about h2").innerText(), /rank\d+\.pickle/);
+  const paint = await page.evaluate(
+    () => performance.getEntriesByName("first-contentful-paint")[0].startTime,
+  );
+  assert.ok(paint < 5000, `${paint} ms`);
+  assert.deepEqual(complaints, []);
+  await page.close();
+});
+
+test("the labels of marks do not overlap, nor leave the timeline", async () => {
+  for (const width of [1280, 1920]) {
+    const oom = written("oom", recording("seed-oom"));
+    const { page } = await open(browser, oom, { viewport: { width, height: 1000 } });
+    const canvas = page.locator("canvas.timeline");
+    const labels = (await canvas.getAttribute("data-labels"))
+      .split(";")
+      .map((one) => one.split(" ").map(Number));
+    assert.ok(labels.length >= 2, "the peak, and the request that failed");
+    const right = await canvas.evaluate((one) => one.width);
+    labels.forEach((one, at) => {
+      assert.ok(one[0] >= 0 && one[2] <= right, `${one}`);
+      for (const other of labels.slice(0, at))
+        assert.ok(one[0] >= other[2] || other[0] >= one[2] || one[1] >= other[3] || other[1] >= one[3]);
+    });
+    await page.close();
+  }
 });
 
 test("what cannot be drawn says so", async () => {

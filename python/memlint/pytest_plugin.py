@@ -24,8 +24,17 @@ MARKER = (
     f"{NAME}(limit=None, leaks=True): record the GPU memory of the test; fail it above the limit ('2 GiB'), with leaks=False "
     "where it leaves more behind with every run (it runs seven times), and with neither as `memlint check` does"
 )
+#: The option, and the entry of pytest's configuration.
+KEEP = "gpu_memory_snapshots"
 #: As many characters of a test's name as pytest's own folders have.
 NAME_LENGTH = 30
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Where the snapshots of failed tests are to stay."""
+    told = "keep the GPU memory snapshots of tests that fail in this folder"
+    parser.getgroup("memlint").addoption("--gpu-memory-snapshots", dest=KEEP, metavar="DIR", help=told)
+    parser.addini(KEEP, told, default="")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -73,13 +82,15 @@ class Plugin:
                 memory.run(body)
             except Exception as error:
                 memory.end()
+                _keep(item, memory)
                 if _ran_out(error):
-                    item.add_report_section("call", "memlint", memory.verdict())
+                    item.add_report_section("call", "memlint", f"{memory.verdict()}\n\n{memory.whereabouts()}")
                 raise
             memory.end()
             complaint = memory.complaint()
             if complaint is not None:
-                pytest.fail(complaint, pytrace=False)
+                _keep(item, memory)
+                pytest.fail(f"{complaint}\n\n{memory.whereabouts()}", pytrace=False)
 
         item.runtest = runtest  # type: ignore[method-assign]
         item.user_properties.append(("gpu_memory_snapshot", memory.path))
@@ -99,6 +110,14 @@ class Plugin:
         return self._memory
 
 
+def _keep(item: pytest.Item, memory: GpuMemory) -> None:
+    """Copies the snapshot of a test that failed to where somebody wants to have it."""
+    folder = item.config.getoption(KEEP) or item.config.getini(KEEP)
+    if folder:
+        file = re.sub(r"[^\w.-]+", "_", item.nodeid).strip("_")
+        memory.keep(item.config.rootpath / str(folder) / f"{file}.pickle")
+
+
 def _hindrance() -> Optional[str]:
     """Why nothing can be recorded here."""
     try:
@@ -107,7 +126,11 @@ def _hindrance() -> Optional[str]:
         if error.name != "torch":
             raise
         return "torch is not installed"
-    return None if torch.cuda.is_available() else "PyTorch finds no GPU"
+    return (
+        None
+        if torch.cuda.is_available()
+        else "PyTorch finds no GPU (`memlint record --no-gpu -- pytest` records without one)"
+    )
 
 
 def _folder(item: pytest.Item) -> Path:

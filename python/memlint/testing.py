@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import json
 import re
+import shlex
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any, Callable, List, Optional, Sequence, Union
@@ -17,6 +19,10 @@ MIB = 2**20
 UNITS = {"B": 1, "KiB": 2**10, "MiB": MIB, "GiB": 2**30, "TiB": 2**40}
 #: The rules that say where memory grows.
 GROWTH = ("growing-residency", "retained-graph", "growing-reallocation")
+#: The budget that a limit is for memlint; people do not read of it.
+BUDGET = "budget.gpu-memory"
+#: Its evidence: how much was in use.
+MEASURED = "measured"
 #: Runs that fill caches, choose kernels and create what is created once; they are not judged.
 WARM_UPS = 2
 #: Runs that are judged. What fills up and stops has to grow five times on end to be taken for a leak.
@@ -42,6 +48,7 @@ class GpuMemory:
         self._held_before = 0
         self._requests = 0
         self._held: List[int] = []
+        self._kept: Optional[Path] = None
 
     @property
     def path(self) -> str:
@@ -92,10 +99,25 @@ class GpuMemory:
             # What fell back to the CPU must not pass for frugal.
             return "the test asked for no memory of a GPU, so that there is nothing to judge"
         if self._limit is None and self._leaks:
-            complaint = None if self._was_asked else _said_if(self._memlint())
-        else:
-            complaint = self._judged()
-        return None if complaint is None else f"{complaint}\n\nthe recording: {self.path}"
+            return None if self._was_asked else _said_if(self._memlint())
+        return self._judged()
+
+    def keep(self, file: Path) -> None:
+        """Copies the snapshot to where it stays. Raises OSError where that cannot be written."""
+        file.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(self.path, file)
+        self._kept = file
+
+    def whereabouts(self) -> str:
+        """Where the snapshot is, how long, and how to look at it."""
+        path = str(self._kept or self.path)
+        short = "pytest removes it after a few runs; --gpu-memory-snapshots=DIR keeps those of failed tests"
+        lines = [
+            f"the snapshot: {path}" if self._kept else f"the snapshot ({short}): {path}",
+            f"  memlint check {shlex.quote(path)}",
+            f"  memlint report {shlex.quote(path)} -o report.html",
+        ]
+        return "\n".join(lines)
 
     def verdict(self) -> str:
         """The whole text of `memlint check`, whatever it finds."""
@@ -104,28 +126,48 @@ class GpuMemory:
     def _judged(self) -> Optional[str]:
         """What is wrong of what was asked for: nothing else is judged, whatever the project's configuration says."""
         grown = self._grown()
-        rules: List[str] = []
-        said: List[str] = []
-        if self._limit is not None:
-            most = self._limit + self._held_before
-            said.append(f'[budget.gpu-memory]\nmetric = "peak-requested"\nlimit = {most}\n')
-            rules.append("budget.gpu-memory")
-        if grown is not None:
-            # That memory grows is measured; the rules only say where, so that they may be as unsure as they are.
-            said.extend(f'[materiality.{rule}]\nnote = "always"\n' for rule in GROWTH)
-            rules.extend(GROWTH)
-        if not rules:
-            return None
-        configuration = self._folder / "memlint.toml"
-        configuration.write_text(f"[lint]\nselect = {json.dumps(rules)}\n\n" + "\n".join(said), encoding="utf-8")
-        done = self._memlint("--config", str(configuration), "--fail-on", "info", "--quiet")
-        text = _said_if(done)
-        if text is not None and self._limit is not None and self._held_before > 0:
-            before = f"{self._held_before / MIB:.1f} MiB, in use before the test, do not count against its limit"
-            text = f"{text}\n\n{before}"
-        if grown is None:
-            return text
-        return f"{grown}\n\n{text or 'memlint names no line that keeps it'}"
+        over = None if self._limit is None else self._over(self._limit)
+        said = [over, None if grown is None else f"{grown}\n\n{self._kept_where()}"]
+        return "\n\n".join(part for part in said if part is not None) or None
+
+    def _over(self, limit: int) -> Optional[str]:
+        """By how much the test is above its limit, and what it had in use then."""
+        most = limit + self._held_before
+        asked = self._configuration([BUDGET], f'[{BUDGET}]\nmetric = "peak-requested"\nlimit = {most}\n')
+        try:
+            report = checking.read_report(["check", *asked], [self.path])
+        except checking.NoVerdict as error:
+            return f"the limit of {_shown(limit)} cannot be judged: {error}"
+        above = [one for one in report.findings if one.name == BUDGET and one.standing == "open"]
+        if not above:
+            judged = report.verdict.outcome != "no-verdict"
+            return None if judged else f"the limit of {_shown(limit)} cannot be judged:\n{_said(self._memlint(*asked))}"
+        worst = max(above, key=lambda one: one.evidence[MEASURED])
+        used = worst.evidence[MEASURED] - self._held_before
+        device = f" on device {worst.device}" if worst.device else ""
+        place = "" if worst.location is None else f"; most is held by {worst.location}"
+        lines = [
+            f"{_shown(used)} of GPU memory in use at a time{device}, {_shown(used - limit)} above the limit of "
+            f"{_shown(limit)}{place}"
+        ]
+        if self._held_before > 0:
+            before = _shown(self._held_before)
+            lines.append(f"({before} more, in use before the test, do not count; below they are shown with the rest)")
+        excerpts = _excerpts(self._memlint(*asked, "--quiet").stdout)
+        return "\n".join([*lines, "", *excerpts]).rstrip()
+
+    def _kept_where(self) -> str:
+        """The lines that keep what grows with every run."""
+        # That memory grows is measured; the rules only say where, so that they may be as unsure as they are.
+        notes = "\n".join(f'[materiality.{rule}]\nnote = "always"\n' for rule in GROWTH)
+        asked = self._configuration(GROWTH, notes)
+        return _said_if(self._memlint(*asked, "--quiet")) or "memlint names no line that keeps it"
+
+    def _configuration(self, rules: Sequence[str], text: str) -> List[str]:
+        """The options by which memlint asks some rules alone."""
+        file = self._folder / f"{rules[0]}.toml"
+        file.write_text(f"[lint]\nselect = {json.dumps(list(rules))}\n\n{text}", encoding="utf-8")
+        return ["--config", str(file), "--fail-on", "info"]
 
     def _grown(self) -> Optional[str]:
         """By how much memory grows with every run, where it does."""
@@ -158,6 +200,21 @@ def _said_if(done: subprocess.CompletedProcess[str]) -> Optional[str]:
 
 def _said(done: subprocess.CompletedProcess[str]) -> str:
     return "\n".join(part for part in (done.stdout.strip(), done.stderr.strip()) if part)
+
+
+def _excerpts(text: str) -> List[str]:
+    """The pieces of source in a report, without the finding around them."""
+    lines = text.splitlines()
+    edges = [at for at, line in enumerate(lines) if line.startswith(("    --[", "    `----"))]
+    return lines[edges[0] : edges[-1] + 1] if edges else []
+
+
+def _shown(size: int) -> str:
+    """`112 MiB`, `11.5 MiB`, `1 byte`: as memlint writes it."""
+    for unit, factor in reversed(list(UNITS.items())):
+        if size >= factor > 1:
+            return f"{size / factor:.1f} {unit}".replace(".0 ", " ")
+    return "1 byte" if size == 1 else f"{size} bytes"
 
 
 def _bytes(size: Union[str, int]) -> int:

@@ -4,6 +4,7 @@ by its entry point, and memlint judges."""
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +29,10 @@ class Suite:
     def run(self, text: str, *options: str) -> Any:
         self._pytester.makepyfile(BEGINNING + text)
         return self._pytester.runpytest_subprocess("--basetemp", self._pytester.path / "base", *options)
+
+    @property
+    def path(self) -> Path:
+        return self._pytester.path
 
     def configure(self, text: str) -> None:
         self._pytester.makefile(".toml", memlint=text)
@@ -82,15 +87,35 @@ def test_above_by_a_byte(before, model):
     done.stdout.fnmatch_lines(
         [
             "*_ test_above _*",
-            "error: peak 112 MiB is above the budget of 111.5 MiB*",
+            "12 MiB of GPU memory in use at a time, 512 KiB above the limit of 11.5 MiB; most is held by test_*.py:*",
+            "(100 MiB more, in use before the test, do not count; below they are shown with the rest)",
             "*return allocate(100)*",
-            "*100.0 MiB, in use before the test, do not count against its limit",
-            "*gpu_memory_test_above0*snapshot.pickle",
+            "the snapshot (pytest removes it after a few runs; --gpu-memory-snapshots=DIR keeps *): *test_above0*snapshot.pickle",
+            "  memlint check */snapshot.pickle",
+            "  memlint report */snapshot.pickle -o report.html",
             "*_ test_above_by_a_byte _*",
-            "error: peak 112 MiB is 1 byte above the budget of 112 MiB*",
+            "12 MiB of GPU memory in use at a time, 1 byte above the limit of 12 MiB; *",
         ]
     )
+    assert "budget" not in done.stdout.str(), "no name of memlint's own"
     assert len(suite.snapshots()) == 3
+
+
+def test_snapshots_of_failed_tests_are_kept_where_somebody_wants_them(suite: Suite) -> None:
+    text = """
+@pytest.mark.gpu_memory(limit="1 MiB")
+@pytest.mark.parametrize("size", [1, 2])
+def test_it(size):
+    allocate(size)
+"""
+    done = suite.run(text, "--gpu-memory-snapshots", "kept/here")
+    done.assert_outcomes(passed=1, failed=1)
+    kept = list((suite.path / "kept" / "here").iterdir())
+    assert [file.name.split(".py_")[1] for file in kept] == ["test_it_2.pickle"]
+    done.stdout.fnmatch_lines([f"the snapshot: {kept[0]}", f"  memlint check {kept[0]}"])
+    (suite.path / "pytest.ini").write_text("[pytest]\ngpu_memory_snapshots = by-ini\n")
+    suite.run(text).assert_outcomes(passed=1, failed=1)
+    assert len(list((suite.path / "by-ini").iterdir())) == 1
 
 
 def test_what_grows_with_every_run_is_found_at_its_line(suite: Suite) -> None:
@@ -203,7 +228,9 @@ def test_where_there_is_no_gpu_tests_are_skipped(suite: Suite, monkeypatch: pyte
     text = "@pytest.mark.gpu_memory\ndef test_it():\n    allocate(1)\n\ndef test_other(gpu_memory):\n    pass"
     done = suite.run(text, "-rs")
     done.assert_outcomes(skipped=2)
-    done.stdout.fnmatch_lines(["*GPU memory is not recorded: PyTorch finds no GPU"])
+    done.stdout.fnmatch_lines(
+        ["*GPU memory is not recorded: PyTorch finds no GPU (`memlint record --no-gpu -- pytest`*"]
+    )
 
 
 def test_where_there_is_no_torch_tests_are_skipped(pytester: pytest.Pytester) -> None:

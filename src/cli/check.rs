@@ -11,19 +11,19 @@ use miette::Diagnostic;
 
 use super::against::Base;
 use super::arguments::{Check, Color, Judged, Reporting};
+use super::drawing::{self, Pictures};
 use super::error::CliError;
 use super::known::KnownFindings;
 use super::outputs::Read;
 use super::reading::{Seen, read_each, source_map, sources};
 use super::{NO_VERDICT, file, outputs, print, terminal};
 use crate::comparison::Measured;
-use crate::config::{Date, Settings};
+use crate::config::{self, Date, PathMapping, Setting, Settings};
 use crate::engine::{self, Device, Examination, Input, Outcome, Plan, Report, Why};
 use crate::finding::{Hidden, Matter, Notice, Severity};
 use crate::gate::{self, Gate, Suppressions};
 use crate::input::{Expansion, LeftOut};
-use crate::picture::Room;
-use crate::report::{Detail, Failure, Format, Look};
+use crate::report::{Detail, Failure, Format, Look, html};
 use crate::source::{self, SourceMap};
 use crate::unit::{count, shown_name, some_of};
 
@@ -32,16 +32,17 @@ const MOST_LISTED: usize = 8;
 
 pub(super) fn run(check: &Check, matches: &ArgMatches, color: Color) -> Result<ExitCode, CliError> {
     let reporting = &check.reporting;
-    let (written, draws) = (reporting.written(), reporting.draws());
-    let (report, files) = analyse(&check.judged, (&written, draws, reporting.quiet), matches)?;
+    let written = reporting.written();
+    let pictures = if reporting.draws() { Pictures::Page } else { Pictures::None };
+    let (report, files) = analyse(&check.judged, (&written, pictures, reporting.quiet), matches)?;
     tell(reporting, &report, &files, color)
 }
 
-/// Reads and judges what is asked for; `written` are the files that will be written then, `draws` says whether pictures are
-/// wanted, and `quiet` that only findings are.
+/// Reads and judges what is asked for; `written` are the files that will be written then, and `quiet` says that only findings are
+/// wanted.
 pub(super) fn analyse(
     judged: &Judged,
-    (written, draws, quiet): (&[&Path], bool, bool),
+    (written, pictures, quiet): (&[&Path], Pictures, bool),
     matches: &ArgMatches,
 ) -> Result<(Report, SourceMap), CliError> {
     let found = sources(&judged.paths);
@@ -52,7 +53,7 @@ pub(super) fn analyse(
     outputs::permit_beside(written, &settings)?;
     let known = judged.known.read(&settings)?;
     let Expansion { sources, mut left_out } = found?;
-    let plan = plan(&settings, draws.then_some(sources.len())).of_ranks(judged.ranks);
+    let plan = pictures.at_once(Plan::of(&settings), sources.len()).of_ranks(judged.ranks);
     if plan.is_empty() && judged.known.against.is_none() {
         return Err(CliError::NoBase);
     }
@@ -61,9 +62,10 @@ pub(super) fn analyse(
     let limits = &judged.reading.limits;
     let base = base.map(|(name, base)| {
         left_out.extend(base.left_out);
-        Base::read(name, &base.sources, limits, judged.jobs, &files, &plan)
+        let read = Base::read(name, &base.sources, limits, judged.jobs, &files, &plan)?;
+        Ok::<_, CliError>((read, base.sources))
     });
-    let base = base.transpose()?;
+    let (base, of_base) = base.transpose()?.unzip();
     let Seen { good, unread } = read_each(&sources, limits, judged.jobs, |input| {
         if base.is_some() {
             refuse_what_cannot_be_compared(input)?;
@@ -78,6 +80,13 @@ pub(super) fn analyse(
         Some(base) => base.settle(report, measured.iter().flatten(), &plan),
         None => Ok(()),
     })?;
+    if pictures.later(sources.len()) {
+        let reading = (limits, judged.jobs);
+        let chosen = html::in_full(&report);
+        drawing::draw(&mut report.recordings, &chosen, &sources, reading, &plan)?;
+        let beside = html::counterparts(&report, &chosen);
+        drawing::draw(&mut report.base, &beside, &of_base.unwrap_or_default(), reading, &plan)?;
+    }
     Ok((report, files))
 }
 
@@ -100,6 +109,7 @@ pub(super) fn settle(
     let Terms { settings, known, quiet } = terms;
     let files = files.seen_by(&report.recordings);
     source::settle(report, &files);
+    report.notices.extend(unused_maps(settings, &files));
     report.forecast(settings.device_memory.as_ref().map(|memory| memory.value));
     against(report)?;
     suppress(report, settings, &files);
@@ -110,13 +120,29 @@ pub(super) fn settle(
     Ok(files)
 }
 
-/// What is asked of every device; a picture of each, where so many recordings share a page.
-fn plan(settings: &Settings, drawn: Option<usize>) -> Plan<'_> {
-    let plan = Plan::of(settings);
-    match drawn {
-        Some(recordings) => plan.drawing(Room::PAGE.shared_by(recordings)),
-        None => plan,
-    }
+/// Says which maps of paths map nothing: the sources that they were to lead to are not found.
+fn unused_maps<'a>(settings: &'a Settings, files: &'a SourceMap) -> impl Iterator<Item = Notice> + 'a {
+    let unused = settings.path_map.iter().filter(|map| !files.maps_any(&map.value.from));
+    unused.map(|Setting { value: PathMapping { from, to }, origin }| {
+        let shown = shown_name(&format!("{from}={}", to.display()));
+        let (why, help) = if to.exists() {
+            (
+                "no recorded path begins so",
+                "`memlint stats` shows the recorded paths; name a prefix of whole folders",
+            )
+        } else {
+            ("its folder is not there", "name a folder as it is called from where memlint is started")
+        };
+        let is_flag = matches!(origin, config::Origin::Flag(_));
+        Notice {
+            kind: Matter::UnusedPathMap,
+            // A configuration may serve several programs.
+            severity: if is_flag { Severity::Warning } else { Severity::Info },
+            message: format!("the path map `{shown}` ({origin}) maps nothing: {why}"),
+            help: help.to_owned(),
+            location: None,
+        }
+    })
 }
 
 impl Reporting {

@@ -12,6 +12,7 @@ mod config;
 mod counterpart;
 mod crew;
 mod diff;
+mod drawing;
 mod edit;
 mod environment;
 mod error;

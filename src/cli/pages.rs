@@ -9,6 +9,10 @@ use super::arguments::{Color, PlainFormat};
 use super::error::CliError;
 use super::{NO_VERDICT, print, terminal};
 use crate::input::Source;
+use crate::unit::count;
+
+/// Snapshots of which people are told why they have no page: of a thousand that a full disk cut off the first tell enough.
+const MOST_ERRORS: usize = 8;
 
 /// The pages written so far.
 pub(super) struct Pages {
@@ -45,7 +49,9 @@ impl Pages {
         if self.alone {
             return Err(error);
         }
-        terminal::show_error(&error, self.color);
+        if self.failed < MOST_ERRORS || self.format == PlainFormat::Json {
+            terminal::show_error(&error, self.color);
+        }
         self.failed += 1;
         Ok(())
     }
@@ -80,6 +86,10 @@ impl Pages {
         if self.format == PlainFormat::Json && !self.alone {
             let end: &[u8] = if self.written == 0 { b"[]\n" } else { b"]\n" };
             print(|out| out.write_all(end))?;
+        }
+        if self.format == PlainFormat::Text && self.failed > MOST_ERRORS {
+            let more = count(self.failed - MOST_ERRORS, "more snapshot");
+            terminal::say(&format!("error: {more} could not be shown; `--output-format json` names each"));
         }
         Ok(if self.failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(NO_VERDICT) })
     }

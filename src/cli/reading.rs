@@ -106,14 +106,12 @@ fn read_with_each<R, S: Send, E: Send>(
 ) -> Result<Vec<S>, E> {
     let origins = input::origins(sources);
     let items: Vec<(&Source, Origin)> = sources.iter().zip(origins).collect();
-    let jobs = jobs.or_else(|| thread::available_parallelism().ok());
-    let bounds = Bounds { hands: jobs.map_or(1, NonZeroUsize::get), weight: UNDER_WAY };
     let names: Vec<String> = sources.iter().map(Source::name).collect();
     let progress = Progress::of_several(names.iter().map(String::as_str));
     crew::work(
         &items,
-        |(source, _)| source.bulk().unwrap_or(u64::MAX),
-        bounds,
+        |(source, _)| weight(source),
+        bounds(jobs),
         |_, item| {
             let (source, origin) = item;
             let seen = read_with(source, limits, &progress)
@@ -122,6 +120,39 @@ fn read_with_each<R, S: Send, E: Send>(
             tell(seen, item)
         },
     )
+}
+
+/// How many are read at a time.
+pub(super) fn bounds(jobs: Option<NonZeroUsize>) -> Bounds {
+    let jobs = jobs.or_else(|| thread::available_parallelism().ok());
+    Bounds { hands: jobs.map_or(1, NonZeroUsize::get), weight: UNDER_WAY }
+}
+
+/// What reading a snapshot counts for among those that are read at a time.
+pub(super) fn weight(source: &Source) -> u64 {
+    source.bulk().unwrap_or(u64::MAX)
+}
+
+/// What `look` makes of each of several snapshots or timelines, a few at a time, in the order of the sources.
+pub(super) fn each_of_any<R: Send>(
+    sources: &[Source],
+    limits: &Limits,
+    look: impl Fn(&Source, &Origin, Shown) -> R + Sync,
+) -> Vec<Result<R, CliError>> {
+    let items: Vec<(&Source, Origin)> = sources.iter().zip(input::origins(sources)).collect();
+    let names: Vec<String> = sources.iter().map(Source::name).collect();
+    let progress = Progress::of_several(names.iter().map(String::as_str));
+    let Ok(seen) = crew::work(
+        &items,
+        |(source, _)| weight(source),
+        bounds(None),
+        |_, (source, origin)| {
+            let shown = read_any_with(source, origin, limits, &progress);
+            progress.one_is_done();
+            Ok::<_, Infallible>(shown.map(|shown| look(source, origin, shown)))
+        },
+    );
+    seen
 }
 
 /// Reads and understands one snapshot.
@@ -154,10 +185,18 @@ pub(super) enum Shown {
 
 /// Reads a snapshot or a profiler's timeline.
 pub(super) fn read_any(source: &Source, origin: &Origin, limits: &Limits) -> Result<Shown, CliError> {
-    let progress = Progress::of_one(&source.name());
+    read_any_with(source, origin, limits, &Progress::of_one(&source.name()))
+}
+
+fn read_any_with(
+    source: &Source,
+    origin: &Origin,
+    limits: &Limits,
+    progress: &Progress,
+) -> Result<Shown, CliError> {
     match source.open_any(&limits.of_input())? {
         Content::Snapshot(stream) => {
-            let snapshot = snapshot_in(stream, source, limits, &progress)?;
+            let snapshot = snapshot_in(stream, source, limits, progress)?;
             Ok(Shown::Snapshot(Box::new(understood(source, origin, snapshot))))
         }
         Content::Timeline(mut stream) => {

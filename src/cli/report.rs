@@ -7,6 +7,7 @@ use clap::ArgMatches;
 
 use super::arguments::{Color, Report};
 use super::check::analyse;
+use super::drawing::Pictures;
 use super::error::CliError;
 use super::{NO_VERDICT, file, print, terminal};
 use crate::report::{Format, Look};
@@ -16,7 +17,7 @@ pub(super) fn run(arguments: &Report, matches: &ArgMatches, color: Color) -> Res
     let to_terminal = arguments.output == Path::new("-");
     let path = arguments.output.as_path();
     let written = if to_terminal { &[][..] } else { &[path][..] };
-    let (report, files) = analyse(&arguments.judged, (written, true, true), matches)?;
+    let (report, files) = analyse(&arguments.judged, (written, Pictures::Page, true), matches)?;
     if to_terminal {
         print(|out| Format::Html.write(&report, &files, &Look::PLAIN, out))?;
     } else {

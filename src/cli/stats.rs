@@ -7,13 +7,14 @@ use clap::ArgMatches;
 use super::arguments::{Color, PlainFormat, Stats};
 use super::error::CliError;
 use super::pages::Pages;
-use super::reading::{Shown, read_any, say_left_out, source_map, sources};
+use super::reading::{Shown, each_of_any, read_any, say_left_out, source_map, sources};
 use super::terminal;
 use crate::config::Settings;
-use crate::engine::Input;
+use crate::engine::{Input, Recording};
 use crate::input::{self, Expansion, Origin, Source};
 use crate::profiler::ProfilerTimeline;
-use crate::report::{Detail, json, profiler, stats};
+use crate::replay::Proof;
+use crate::report::{Detail, Look, crowd, json, profiler, stats};
 use crate::source::SourceMap;
 
 pub(super) fn run(arguments: &Stats, matches: &ArgMatches, color: Color) -> Result<ExitCode, CliError> {
@@ -22,53 +23,92 @@ pub(super) fn run(arguments: &Stats, matches: &ArgMatches, color: Color) -> Resu
     let Expansion { sources, left_out } = sources(&arguments.paths)?;
     let files = source_map(&settings.source_roots, &settings.path_map, &sources)?;
     say_left_out(&left_out);
-    let mut pages = Pages::of(arguments.output_format, color, &[&arguments.paths], &[&sources]);
-    // One after the other: none has to be held while the next is read.
-    for (source, origin) in sources.iter().zip(input::origins(&sources)) {
-        match read_any(source, &origin, &arguments.reading.limits) {
-            Ok(Shown::Snapshot(input)) => show_snapshot(&mut pages, arguments, color, &files, &input),
-            Ok(Shown::Timeline(timeline)) => {
-                show_timeline(&mut pages, arguments, color, source, &origin, &timeline)
-            }
-            Err(error) => pages.fail(error),
-        }?;
-    }
-    pages.end()
-}
-
-fn show_snapshot(
-    pages: &mut Pages,
-    arguments: &Stats,
-    color: Color,
-    files: &SourceMap,
-    input: &Input,
-) -> Result<(), CliError> {
+    let pages = Pages::of(arguments.output_format, color, &[&arguments.paths], &[&sources]);
     let detail = if arguments.verbose { Detail::Verbose } else { Detail::Normal };
-    let proofs: Vec<_> = input.devices.iter().map(|device| device.proof(&input.snapshot)).collect();
-    let recording = input.recording();
-    let files = &files.seen_by([&recording]);
-    pages.add(|out| match arguments.output_format {
-        PlainFormat::Text => {
-            let look = terminal::look(color, detail);
-            out.write_all(stats::render(&recording, &proofs, files, &look).as_bytes())
-        }
-        PlainFormat::Json => json::stats(input, &proofs, files, arguments.allocations, out),
-    })
+    let showing = Showing { arguments, look: terminal::look(color, detail), files, pages };
+    if arguments.output_format == PlainFormat::Text && !arguments.verbose {
+        showing.together(&sources)
+    } else {
+        showing.one_by_one(&sources)
+    }
 }
 
-fn show_timeline(
-    pages: &mut Pages,
-    arguments: &Stats,
-    color: Color,
-    source: &Source,
-    origin: &Origin,
-    timeline: &ProfilerTimeline,
-) -> Result<(), CliError> {
-    pages.add(|out| match arguments.output_format {
-        PlainFormat::Text => {
-            let look = terminal::look(color, Detail::Normal);
-            out.write_all(profiler::render(&source.name(), timeline, &look).as_bytes())
+/// What is left of a recording for its page.
+enum Kept {
+    Snapshot(Box<Recording>, Vec<Option<Proof>>),
+    /// A timeline's page itself.
+    Timeline(String),
+}
+
+struct Showing<'a> {
+    arguments: &'a Stats,
+    look: Look,
+    files: SourceMap,
+    pages: Pages,
+}
+
+impl Showing<'_> {
+    /// All of them, for people: ranks that are alike are told as one.
+    fn together(mut self, sources: &[Source]) -> Result<ExitCode, CliError> {
+        let look = self.look;
+        let (mut recordings, mut proofs, mut timelines) = (Vec::new(), Vec::new(), Vec::new());
+        let keep = |source: &Source, _: &Origin, shown| match shown {
+            Shown::Snapshot(input) => Kept::Snapshot(Box::new(input.recording()), proofs_of(&input)),
+            Shown::Timeline(timeline) => Kept::Timeline(profiler::render(&source.name(), &timeline, &look)),
+        };
+        for outcome in each_of_any(sources, &self.arguments.reading.limits, keep) {
+            match outcome {
+                Ok(Kept::Snapshot(recording, of_devices)) => {
+                    recordings.push(*recording);
+                    proofs.push(of_devices);
+                }
+                Ok(Kept::Timeline(page)) => timelines.push(page),
+                Err(error) => self.pages.fail(error)?,
+            }
         }
-        PlainFormat::Json => json::profiler(&source.name(), origin.rank, timeline, out),
-    })
+        let pages = crowd::render(recordings, &proofs, &self.files, &look);
+        for page in pages.into_iter().chain(timelines) {
+            self.pages.add(|out| out.write_all(page.as_bytes()))?;
+        }
+        self.pages.end()
+    }
+
+    /// One after the other: none has to be held while the next is read.
+    fn one_by_one(mut self, sources: &[Source]) -> Result<ExitCode, CliError> {
+        for (source, origin) in sources.iter().zip(input::origins(sources)) {
+            match read_any(source, &origin, &self.arguments.reading.limits) {
+                Ok(Shown::Snapshot(input)) => self.snapshot(&input),
+                Ok(Shown::Timeline(timeline)) => self.timeline(source, &origin, &timeline),
+                Err(error) => self.pages.fail(error),
+            }?;
+        }
+        self.pages.end()
+    }
+
+    fn snapshot(&mut self, input: &Input) -> Result<(), CliError> {
+        let Showing { arguments, look, files, pages } = self;
+        let (recording, proofs) = (input.recording(), proofs_of(input));
+        let files = &files.seen_by([&recording]);
+        pages.add(|out| match arguments.output_format {
+            PlainFormat::Text => out.write_all(stats::render(&recording, &proofs, files, look).as_bytes()),
+            PlainFormat::Json => json::stats(input, &proofs, files, arguments.allocations, out),
+        })
+    }
+
+    fn timeline(
+        &mut self,
+        source: &Source,
+        origin: &Origin,
+        timeline: &ProfilerTimeline,
+    ) -> Result<(), CliError> {
+        let Showing { arguments, look, pages, .. } = self;
+        pages.add(|out| match arguments.output_format {
+            PlainFormat::Text => out.write_all(profiler::render(&source.name(), timeline, look).as_bytes()),
+            PlainFormat::Json => json::profiler(&source.name(), origin.rank, timeline, out),
+        })
+    }
+}
+
+fn proofs_of(input: &Input) -> Vec<Option<Proof>> {
+    input.devices.iter().map(|device| device.proof(&input.snapshot)).collect()
 }

@@ -11,12 +11,14 @@ use crate::unit::{shown_line, shown_page};
 
 /// Lines longer than this are hard to read, however wide the terminal.
 const MOST_WIDTH: usize = 120;
+/// Widths that somebody may mean who sets `COLUMNS`: below, figures and code have no room; above, it is none of a screen.
+const COLUMNS: std::ops::RangeInclusive<usize> = 40..=1000;
 
 /// How to draw on standard output.
 pub(super) fn look(color: Color, detail: Detail) -> Look {
     let terminal = std::io::stdout().is_terminal();
     Look {
-        width: if terminal { width() } else { Look::PLAIN.width },
+        width: width(terminal),
         unicode: terminal && supports_unicode::on(supports_unicode::Stream::Stdout),
         color: match color {
             Color::Always => true,
@@ -27,9 +29,13 @@ pub(super) fn look(color: Color, detail: Detail) -> Look {
     }
 }
 
-fn width() -> usize {
-    terminal_size::terminal_size()
-        .map_or(Look::PLAIN.width, |(width, _)| usize::from(width.0).min(MOST_WIDTH))
+/// What `COLUMNS` says, where that is set to a width that text can have; else the terminal's, or that of a page without one.
+fn width(terminal: bool) -> usize {
+    let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
+    let size = || terminal_size::terminal_size().filter(|_| terminal);
+    asked.filter(|columns| COLUMNS.contains(columns)).unwrap_or_else(|| {
+        size().map_or(Look::PLAIN.width, |(width, _)| usize::from(width.0).min(MOST_WIDTH))
+    })
 }
 
 /// Writes what is wrong with the command line to standard error: the names in it may be those of files that a stranger
@@ -74,7 +80,7 @@ pub(super) fn show_error(error: &dyn Diagnostic, color: Color) {
     };
     let mut drawn = String::new();
     let handler = GraphicalReportHandler::new_themed(theme)
-        .with_width(if terminal { width() } else { Look::PLAIN.width })
+        .with_width(width(terminal))
         .with_links(false)
         .with_break_words(false)
         .with_word_separator(textwrap::WordSeparator::AsciiSpace)

@@ -6,6 +6,7 @@ use clap::ArgMatches;
 
 use super::arguments::{Color, View as Arguments};
 use super::check::analyse;
+use super::drawing::Pictures;
 use super::error::CliError;
 use super::screen::{self, Screen};
 use super::{NO_VERDICT, terminal};
@@ -16,7 +17,7 @@ use crate::unit::count;
 pub(super) fn run(arguments: &Arguments, matches: &ArgMatches, color: Color) -> Result<ExitCode, CliError> {
     // Said before anything large is read.
     screen::permit()?;
-    let (report, files) = analyse(&arguments.judged, (&[], true, true), matches)?;
+    let (report, files) = analyse(&arguments.judged, (&[], Pictures::All, true), matches)?;
     let look = terminal::look(color, Detail::Normal);
     let Some(mut view) = View::of(&report, &files, &look) else { return Err(CliError::NoPicture) };
     Screen::open()?.show(&mut view)?;

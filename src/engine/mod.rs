@@ -5,6 +5,7 @@
 
 mod budget;
 mod examination;
+mod fit;
 mod forecast;
 mod inherited;
 mod job;
@@ -19,6 +20,7 @@ mod undecided;
 mod witness;
 
 pub use examination::{Examination, examine};
+pub use fit::Fit;
 pub use inherited::inherited;
 pub use job::without_snapshot;
 pub use plan::Plan;

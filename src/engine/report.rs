@@ -4,7 +4,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::forecast::forecast;
-use super::{Examination, Recording, merged};
+use super::{Examination, Fit, Recording, merged};
 use crate::finding::{Absent, Finding, Hidden, Matter, Notice, Severity, Silence, Skipped};
 use crate::picture::Guilty;
 use crate::unit::{Bytes, DeviceIndex};
@@ -26,6 +26,8 @@ pub struct Report {
     pub notices: Vec<Notice>,
     /// Whether the gate closes.
     pub verdict: Verdict,
+    /// Whether what was recorded fits the device, where somebody named its memory.
+    pub fit: Option<Fit>,
     /// The recordings that these are held against, where they are.
     pub base: Vec<Recording>,
     /// What differs from the base, in words for people: a text for each recording.
@@ -198,9 +200,11 @@ impl Report {
     }
 
     /// Adds to every finding that grows in which iteration a device of this capacity is full; where nobody named it, one of
-    /// [`USUAL_DEVICE`](crate::verdict::USUAL_DEVICE).
+    /// [`USUAL_DEVICE`](crate::verdict::USUAL_DEVICE). Of a named one also, whether what was recorded fits.
     pub fn forecast(&mut self, capacity: Option<Bytes>) {
         forecast(&mut self.findings, &self.recordings, capacity);
+        self.fit = capacity.and_then(|capacity| Fit::of(&self.recordings, capacity));
+        self.notices.extend(self.fit.as_ref().and_then(Fit::notice));
     }
 
     /// The findings that count for the verdict.

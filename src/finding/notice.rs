@@ -49,11 +49,15 @@ pub enum Matter {
     IgnoreByName,
     /// A source was not opened.
     SourceOutside,
+    /// A prefix of paths for which something else was to stand is that of none.
+    UnusedPathMap,
+    /// What was recorded needs more memory than the device is said to have.
+    DoesNotFit,
 }
 
 impl Matter {
     /// All of them, in the order in which they are listed.
-    pub const ALL: [Matter; 14] = [
+    pub const ALL: [Matter; 16] = [
         Matter::LeftOut,
         Matter::MissingRank,
         Matter::UnexpectedRank,
@@ -68,6 +72,8 @@ impl Matter {
         Matter::IgnoreOutOfPlace,
         Matter::IgnoreByName,
         Matter::SourceOutside,
+        Matter::UnusedPathMap,
+        Matter::DoesNotFit,
     ];
 
     /// kebab-case: `unused-ignore`.
@@ -87,6 +93,8 @@ impl Matter {
             Matter::IgnoreOutOfPlace => "ignore-out-of-place",
             Matter::IgnoreByName => "ignore-by-name",
             Matter::SourceOutside => "source-outside",
+            Matter::UnusedPathMap => "unused-path-map",
+            Matter::DoesNotFit => "does-not-fit",
         }
     }
 
@@ -146,6 +154,15 @@ impl Matter {
             Matter::SourceOutside => {
                 "A source that the recording names is there, outside of the working copy or of the folders that `--source-root` names. memlint opens \
                  nothing there unless it is told to."
+            }
+            Matter::UnusedPathMap => {
+                "No recorded path begins with the prefix that `--path-map` or the configuration names, or what is to stand for it is not there. It maps \
+                 nothing: sources are not found, and ignores in them not applied. `memlint stats` shows the recorded paths."
+            }
+            Matter::DoesNotFit => {
+                "What was recorded needs more than the memory that `--device-memory` names: blocks in use do, or what the allocator held from the driver, \
+                 which it could give back in part. `memlint whatif` replays the recording with so much memory. The CUDA context and other libraries need \
+                 memory besides."
             }
         }
     }

@@ -4,7 +4,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::Command;
 
@@ -70,8 +70,10 @@ pub(super) fn write(
         snapshots: recorded.snapshots.iter().map(Entry::of).collect(),
     };
     let path = folder.join(NAME);
-    let written =
-        pack::replace(&path, |out| serde_json::to_writer_pretty(out, &manifest).map_err(Into::into));
+    let written = pack::replace(&path, |out| {
+        serde_json::to_writer_pretty(&mut *out, &manifest)?;
+        out.write_all(b"\n")
+    });
     written.map_err(|error| RecordError::Unwritable { name: path, error })
 }
 

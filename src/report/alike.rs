@@ -1,8 +1,8 @@
 //! Recordings that say the same, told once: of a thousand ranks a reader wants to know which are not like the others.
 //!
-//! In: the recordings of a report. Out: groups of devices, each with one that stands for it. Always: every device is in one group;
-//! ranks are grouped within their job and moment, and devices within their process; recordings of which no job is known stand
-//! alone. Time is linear in the devices: a job is looked through once for each of a bounded number of groups.
+//! In: the recordings of a report, or comparisons of ranks. Out: groups of them, each with one that stands for it. Always: every
+//! device is in one group; ranks are grouped within their job and moment, and devices within their process; recordings of which
+//! no job is known stand alone. Time is linear in the devices: a job is looked through once for each of a bounded number of groups.
 
 use std::collections::BTreeMap;
 
@@ -28,19 +28,19 @@ pub(super) struct Member<'a> {
     pub(super) device: &'a RecordedDevice,
 }
 
-/// Devices that are alike, or the rest of many that are not.
+/// What is alike, or the rest of much that is not.
 #[derive(Debug)]
-pub(super) struct Group<'a> {
-    /// In the order of the recordings and devices.
-    pub(super) members: Vec<Member<'a>>,
+pub(super) struct Group<T> {
+    /// In the order in which they were given.
+    pub(super) members: Vec<T>,
     /// The one in the middle by its peak.
-    pub(super) middle: Member<'a>,
+    pub(super) middle: T,
     /// Whether they are not alike, and are only told together because there are so many.
     pub(super) rest: bool,
 }
 
 /// The devices of all recordings in groups, in the order of their first members.
-pub(super) fn groups(recordings: &[Recording]) -> Vec<Group<'_>> {
+pub(super) fn groups(recordings: &[Recording]) -> Vec<Group<Member<'_>>> {
     let mut families: Vec<Vec<Member<'_>>> = Vec::new();
     let mut known: BTreeMap<(&str, &[u64], Option<usize>), usize> = BTreeMap::new();
     for recording in recordings {
@@ -62,22 +62,29 @@ pub(super) fn groups(recordings: &[Recording]) -> Vec<Group<'_>> {
             }
         }
     }
-    families.into_iter().flat_map(split).collect()
+    let peak = |member: &Member| member.device.peak_requested;
+    let alike = |one: &Member, other: &Member| are_alike(one.device, other.device);
+    families.into_iter().flat_map(|family| split(family, peak, alike)).collect()
 }
 
-/// The devices of one job in groups: again and again the one in the middle of those that are left, with all that are like it.
-fn split(family: Vec<Member<'_>>) -> Vec<Group<'_>> {
-    let mut left: Vec<(usize, Member<'_>)> = family.into_iter().enumerate().collect();
-    left.sort_by_key(|(at, member)| (member.device.peak_requested, *at));
-    let mut groups: Vec<(usize, Group<'_>)> = Vec::new();
+/// One family in groups, in the order of their first members: again and again the one in the middle of those that are left,
+/// with all that are like it.
+pub(super) fn split<T: Copy, P: Ord>(
+    family: Vec<T>,
+    peak: impl Fn(&T) -> P,
+    are_alike: impl Fn(&T, &T) -> bool,
+) -> Vec<Group<T>> {
+    let mut left: Vec<(usize, T)> = family.into_iter().enumerate().collect();
+    left.sort_by_key(|(at, member)| (peak(member), *at));
+    let mut groups: Vec<(usize, Group<T>)> = Vec::new();
     while let Some(&(_, middle)) = left.get(left.len() / 2) {
         let rest = groups.len() == MOST_GROUPS;
         let (alike, others): (Vec<_>, Vec<_>) =
-            left.into_iter().partition(|(_, member)| rest || are_alike(member.device, middle.device));
+            left.into_iter().partition(|(_, member)| rest || are_alike(member, &middle));
         let mut alike = alike;
         alike.sort_by_key(|(at, _)| *at);
         let first = alike.first().map_or(0, |(at, _)| *at);
-        let members: Vec<Member<'_>> = alike.into_iter().map(|(_, member)| member).collect();
+        let members: Vec<T> = alike.into_iter().map(|(_, member)| member).collect();
         let rest = rest && members.len() > 1;
         groups.push((first, Group { members, middle, rest }));
         left = others;
@@ -101,10 +108,7 @@ fn are_alike(one: &RecordedDevice, other: &RecordedDevice) -> bool {
     }
     let peak = |device: &RecordedDevice| device.peak_requested.unwrap_or_default();
     let whole = peak(one).max(peak(other));
-    let close = |one: Bytes, other: Bytes| {
-        let apart = (one - other).max(other - one);
-        apart <= NOTED || apart.share_of(whole) <= ALIKE
-    };
+    let close = |one, other| are_close(one, other, whole);
     let holds = |device: &RecordedDevice, role| {
         let held = device.profile.peak_by_role.iter().filter(|(of, _)| *of == role);
         held.map(|(_, bytes)| *bytes).sum::<Bytes>()
@@ -113,7 +117,13 @@ fn are_alike(one: &RecordedDevice, other: &RecordedDevice) -> bool {
     close(peak(one), peak(other)) && { roles }.all(|role| close(holds(one, role), holds(other, role)))
 }
 
-impl Group<'_> {
+/// Whether two sizes differ by too little to tell devices apart whose larger peak is `whole`.
+pub(super) fn are_close(one: Bytes, other: Bytes, whole: Bytes) -> bool {
+    let apart = (one - other).max(other - one);
+    apart <= NOTED || apart.share_of(whole) <= ALIKE
+}
+
+impl Group<Member<'_>> {
     /// Whether all members are devices of one recording.
     pub(super) fn is_of_one_process(&self) -> bool {
         self.members.iter().all(|one| std::ptr::eq(one.recording, self.middle.recording))
@@ -132,22 +142,18 @@ impl Group<'_> {
         if self.is_of_one_process() {
             return format!("devices {}", runs(ordinals()));
         }
-        let ranks = self.members.iter().filter_map(|member| member.recording.rank).map(u64::from);
+        let ranks = self.members.iter().filter_map(|member| member.recording.rank);
         let ordinal = self.middle.device.device.position();
         let several = self.middle.recording.devices.len() > 1;
         let device = if several { format!(", device {ordinal},") } else { String::new() };
-        let job = self.middle.recording.job.as_deref().unwrap_or_default();
-        let moment: Vec<String> = self.middle.recording.moment.iter().map(u64::to_string).collect();
-        let at = if moment.is_empty() { String::new() } else { format!(" at {}", moment.join(".")) };
-        format!("ranks {}{device} of {job}{at}", runs(ranks))
+        let Recording { job, moment, .. } = self.middle.recording;
+        format!("{}{device} {}", ranks_of(ranks), place(job.as_deref(), moment))
     }
 
     /// `1.2 GiB (1.1 GiB to 1.3 GiB)`; nothing where peaks are not known.
     pub(super) fn peaks(&self) -> Option<String> {
-        let peaks = || self.members.iter().filter_map(|member| member.device.peak_requested);
-        let middle = self.middle.device.peak_requested?.to_string();
-        let (least, most) = (peaks().min()?.to_string(), peaks().max()?.to_string());
-        Some(if least == most { middle } else { format!("{middle} ({least} to {most})") })
+        let peaks = self.members.iter().filter_map(|member| member.device.peak_requested);
+        Some(with_range(self.middle.device.peak_requested?, peaks))
     }
 
     /// What members lack, each in words, with how many of them do where not all do; what most lack first.
@@ -167,6 +173,27 @@ impl Group<'_> {
         };
         lines.into_iter().map(line).collect()
     }
+}
+
+/// `1.2 GiB (1.1 GiB to 1.3 GiB)`: a size with the least and the most of several.
+pub(super) fn with_range(middle: Bytes, all: impl Iterator<Item = Bytes> + Clone) -> String {
+    let middle = middle.to_string();
+    match (all.clone().min().map(|least| least.to_string()), all.max().map(|most| most.to_string())) {
+        (Some(least), Some(most)) if least != most => format!("{middle} ({least} to {most})"),
+        _ => middle,
+    }
+}
+
+/// `ranks 0-6, 8-255`.
+pub(super) fn ranks_of(ranks: impl Iterator<Item = u32>) -> String {
+    format!("ranks {}", runs(ranks.map(u64::from)))
+}
+
+/// `of out/rank*.pickle at 10`: the job that ranks belong to, and the moment at which they are told.
+pub(super) fn place(job: Option<&str>, moment: &[u64]) -> String {
+    let moment: Vec<String> = moment.iter().map(u64::to_string).collect();
+    let at = if moment.is_empty() { String::new() } else { format!(" at {}", moment.join(".")) };
+    format!("of {}{at}", job.unwrap_or_default())
 }
 
 /// `0-6, 8, 10-255`: numbers as the runs that they make, a few of them.
@@ -207,7 +234,7 @@ mod tests {
     }
 
     fn told(recordings: &[Recording]) -> Vec<String> {
-        let one = |group: &Group<'_>| match group.members.as_slice() {
+        let one = |group: &Group<Member<'_>>| match group.members.as_slice() {
             [only] => only.recording.name.clone(),
             _ => format!("{}: {}", group.label(), group.peaks().unwrap()),
         };

@@ -4,12 +4,12 @@
 use std::cmp::Reverse;
 use std::fmt::Write;
 
-use super::alike::{self, Member};
+use super::alike::{self, Group, Member};
 use super::look::{Detail, Ink, Look};
 use super::place::MainLoop;
 use super::tally::Tally;
 use super::{gap, words};
-use crate::engine::{Outcome, RecordedDevice, Recording, Report};
+use crate::engine::{Fit, Outcome, RecordedDevice, Recording, Report};
 use crate::finding::{Finding, Severity};
 use crate::program::{FoundBy, Phase};
 use crate::role::Role;
@@ -25,7 +25,13 @@ pub(super) fn render(out: &mut String, report: &Report, sources: &SourceMap, loo
     if look.detail == Detail::Verbose {
         each(out, report, sources, look);
     } else {
-        grouped(out, report, sources, look);
+        grouped(out, report, &alike::groups(&report.recordings), sources, look);
+    }
+    if let Some(fit) = report.fit.as_ref().filter(|fit| fit.fits()) {
+        let Fit { capacity, most, .. } = fit;
+        let line =
+            format!("device memory: at most {most} of {capacity} were held, so what was recorded fits");
+        let _ = writeln!(out, "{}", look.wrap(&line, 2));
     }
     let _ = writeln!(out, "{}", look.wrap(&verdict(report, look), 2));
     if let Some(line) = gate(report) {
@@ -54,9 +60,15 @@ fn each(out: &mut String, report: &Report, sources: &SourceMap, look: &Look) {
 }
 
 /// Recordings that are alike as one; the others by name.
-fn grouped(out: &mut String, report: &Report, sources: &SourceMap, look: &Look) {
+pub(super) fn grouped<'a: 'b, 'b>(
+    out: &mut String,
+    report: &Report,
+    groups: impl IntoIterator<Item = &'b Group<Member<'a>>>,
+    sources: &SourceMap,
+    look: &Look,
+) {
     let mut named = None;
-    for group in alike::groups(&report.recordings) {
+    for group in groups {
         let Member { recording, device } = group.middle;
         // The devices of one recording stand below its name.
         let own = group.is_of_one_process().then(|| std::ptr::from_ref(recording));

@@ -47,6 +47,8 @@ pub struct Changed {
     pub misfit: Misfit,
     /// Whether the paths say that it is the recorded file.
     pub sure: bool,
+    /// Whether nothing but its name is the recorded one's.
+    pub by_name: bool,
 }
 
 /// What became of a recorded file.
@@ -158,6 +160,11 @@ impl SourceMap {
         self.search.sole_caller(seek)
     }
 
+    /// Whether what is to stand for a prefix is there, and some recorded path begins with that prefix.
+    pub fn maps_any(&self, from: &str) -> bool {
+        self.search.maps_any(from, self.recorded.keys().map(String::as_str))
+    }
+
     /// Files that were not opened, because they lie outside of the folders that were named, or of the working copy.
     pub fn outside(&self) -> Vec<PathBuf> {
         self.search.outside()
@@ -184,8 +191,8 @@ impl SourceMap {
             match candidate.file.check(recorded) {
                 Ok(lines) => return Resolved::Here { file: candidate, lines },
                 Err(misfit) => {
-                    let Candidate { file, sure } = candidate;
-                    changed.get_or_insert(Changed { file, misfit, sure });
+                    let Candidate { file, sure, by_name } = candidate;
+                    changed.get_or_insert(Changed { file, misfit, sure, by_name });
                 }
             }
         }

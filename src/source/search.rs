@@ -95,6 +95,8 @@ pub(super) struct Candidate {
     pub(super) file: Rc<SourceFile>,
     /// Whether the paths say that it is the recorded file, and not just one of the same name.
     pub(super) sure: bool,
+    /// Whether nothing but its name is the recorded one's.
+    pub(super) by_name: bool,
 }
 
 /// Where local files are looked for, and those that were read.
@@ -187,6 +189,13 @@ impl Search {
         Search { roots, maps, bounds, projects, ..Search::default() }
     }
 
+    /// Whether a map's prefix is one of a recorded path, and what stands for it exists.
+    pub(super) fn maps_any<'a>(&self, from: &str, mut recorded: impl Iterator<Item = &'a str>) -> bool {
+        let prefix = parts(from);
+        let is_there = self.maps.iter().any(|(map, to)| map == from && to.real.is_some());
+        is_there && recorded.any(|path| parts(path).starts_with(&prefix))
+    }
+
     /// The files that a recorded path may stand for.
     ///
     /// Tried in this order: mapped prefixes; the longest ending of the recorded path, of 32 components at most, that
@@ -202,8 +211,9 @@ impl Search {
         self.trials(recorded, &parts).into_iter().filter_map(move |trial| {
             let real = self.follow(&trial)?;
             let file = self.read(&trial.shown, &real)?;
-            let sure = trial.mapped || self.is_recorded(&real, &parts, home);
-            Some(Candidate { file, sure })
+            let agree = agreeing(&real, &parts);
+            let sure = trial.mapped || agree >= 2 || self.is_recorded(&real, &parts, home);
+            Some(Candidate { file, sure, by_name: !trial.mapped && agree < 2 })
         })
     }
 
@@ -287,14 +297,8 @@ impl Search {
         None
     }
 
-    /// Whether a file is the recorded one by its path: two components agree, or it lies in its project as the recorded one
-    /// lay among the program's files.
+    /// Whether a file lies in its project as the recorded one lay among the program's files.
     fn is_recorded(&self, real: &Path, recorded: &[&str], home: &[String]) -> bool {
-        let here: Vec<&str> = real.iter().filter_map(|part| part.to_str()).collect();
-        let same = here.iter().rev().zip(recorded.iter().rev()).take_while(|(one, other)| one == other);
-        if same.count() >= 2 {
-            return true;
-        }
         let home: Vec<&str> = home.iter().map(String::as_str).collect();
         let in_program = recorded.strip_prefix(home.as_slice()).unwrap_or_default();
         self.projects.iter().any(|project| {
@@ -319,6 +323,12 @@ pub(super) fn parts(recorded: &str) -> Vec<&str> {
     let parts: Vec<&str> =
         recorded.split(['/', '\\']).filter(|part| !part.is_empty() && *part != ".").collect();
     if parts.contains(&"..") { Vec::new() } else { parts }
+}
+
+/// How many of the last components of two paths agree.
+fn agreeing(real: &Path, recorded: &[&str]) -> usize {
+    let here: Vec<&str> = real.iter().filter_map(|part| part.to_str()).collect();
+    here.iter().rev().zip(recorded.iter().rev()).take_while(|(one, other)| one == other).count()
 }
 
 fn may_be_source(path: &Path) -> bool {

@@ -87,7 +87,9 @@ impl Changed {
     /// For a person: "train.py has changed since the recording: line 17 is in `main`, not in `train`".
     pub fn words(&self, recorded: &str) -> String {
         let (name, misfit) = (shown_name(self.file.name()), &self.misfit);
-        let what = if self.sure {
+        let what = if self.sure && self.by_name {
+            format!("{name} has changed since the recording, or is another file of that name")
+        } else if self.sure {
             format!("{name} has changed since the recording")
         } else {
             format!("{name} is not the recorded {}, or has changed since", shown_name(recorded))

@@ -120,6 +120,7 @@ fn a_baseline_that_cannot_be_trusted_is_no_verdict() {
         ("negative", one("measure", serde_json::json!({ "peak_bytes": -1 }))),
         ("severity", one("severity", "fatal".into())),
         ("fingerprint", one("fingerprint", "v1:12".into())),
+        ("unknown-rule", one("rule", "growing-residence".into())),
         ("entry-no-object", r#"{"version": 1, "entries": ["growing-residency"]}"#.to_owned()),
         ("repeated", twice.unwrap()),
     ];
@@ -182,4 +183,21 @@ fn the_tolerance_decides_what_has_grown() {
     assert!(report.contains("22.1 MiB per iteration in"), "{report}");
     assert_eq!(with("30%").0, 0);
     assert_eq!((with("10MB").0, with("-5%").0), (2, 2));
+}
+
+#[test]
+fn an_entry_of_a_budget_that_is_gone_is_stale_and_no_error() {
+    let folder = with("baseline-budget", &["seed-linear"]);
+    fs::write(
+        folder.join("memlint.toml"),
+        "[lint]\nselect = [\"budget\"]\n\n[budget.small]\nmetric = \"peak-requested\"\nlimit = 1\n",
+    )
+    .unwrap();
+    let check = |arguments: &[&str]| {
+        check(&folder, &[&["seed-linear.zst", "--baseline", "b.json"], arguments].concat())
+    };
+    assert_eq!(check(&["--update-baseline"]).1, "b.json: 1 entry (1 new)\n");
+    assert_eq!(check(&[]).0, 0);
+    let (code, said, _) = check(&["--isolated"]);
+    assert_eq!(code, 0, "{said}");
 }

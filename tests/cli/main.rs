@@ -7,6 +7,8 @@ mod against;
 mod asked;
 mod bad_input;
 mod baseline;
+mod crowd;
+mod device_memory;
 mod diff;
 mod fix;
 mod folders;
@@ -52,7 +54,7 @@ pub(crate) fn folder(name: &str) -> PathBuf {
 /// Runs the binary in a folder, without a terminal and without what the environment says of colours.
 pub(crate) fn memlint_in(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_memlint"));
-    for variable in ["NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI"] {
+    for variable in ["NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI", "COLUMNS"] {
         command.env_remove(variable);
     }
     for variable in std::env::vars_os().map(|(name, _)| name) {

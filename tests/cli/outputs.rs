@@ -108,3 +108,30 @@ fn the_schema_of_the_output_is_the_committed_one() {
     assert!(stdout(&output) == fs::read_to_string(root().join("schemas/output.json")).unwrap());
     assert_eq!(memlint(&["schema", "nothing"]).status.code(), Some(2));
 }
+
+#[test]
+fn text_is_as_wide_as_columns_say() {
+    let widest = |columns: Option<&str>| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_memlint"));
+        command.current_dir(root()).args([
+            "check",
+            &recording("seed-resnet50-bug"),
+            "--isolated",
+            "--source-root",
+            "examples",
+        ]);
+        match columns {
+            Some(columns) => command.env("COLUMNS", columns),
+            None => command.env_remove("COLUMNS"),
+        };
+        let output = command.output().unwrap();
+        stdout(&output).lines().map(|line| line.chars().count()).max().unwrap()
+    };
+    let usual = widest(None);
+    assert!((60..=80).contains(&usual), "{usual}");
+    assert!((81..=160).contains(&widest(Some("160"))));
+    assert!((41..=60).contains(&widest(Some("60"))));
+    for none in ["", "0", "7", "many", "-80", "1000000"] {
+        assert_eq!(widest(Some(none)), usual, "{none:?}");
+    }
+}

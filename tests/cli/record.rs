@@ -64,6 +64,7 @@ fn a_recording_is_compressed_and_described() {
                 %); 0.2 s to write a snapshot";
     assert!(said.contains(cost), "{said}");
     let manifest = fs::read_to_string(place.join("recording-1/manifest.json")).unwrap();
+    assert!(manifest.ends_with("}\n"), "a line like others: {manifest}");
     let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
     assert_eq!(manifest["schema"], "memlint-recording/1");
     assert_eq!(manifest["command"][0], "sh");

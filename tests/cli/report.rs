@@ -25,6 +25,16 @@ fn a_page_is_written_whatever_was_found() {
 }
 
 #[test]
+fn a_page_without_a_name_is_written_where_one_is() {
+    let folder = folder("report-default");
+    let linear = root().join(recording("seed-linear"));
+    let output = memlint_in(&folder, &["report", linear.to_str().unwrap()]);
+    assert_eq!((output.status.code(), stdout(&output)), (Some(0), ""));
+    assert!(stderr(&output).starts_with("memlint-report.html: "), "{}", stderr(&output));
+    assert!(fs::read_to_string(folder.join("memlint-report.html")).unwrap().contains("<title>memlint: "));
+}
+
+#[test]
 fn a_page_of_every_event_of_a_large_recording_is_small() {
     let folder = folder("report-large");
     let large = root().join(recording("seed-many-all"));

@@ -72,3 +72,33 @@ fn nothing_outside_the_working_copy_or_the_named_folders_is_opened() {
     let right = memlint_in(&work, &["check", "s.zst", "--isolated", "--source-root", "../elsewhere"]);
     assert!(excerpt(stdout(&right)), "{}", stdout(&right));
 }
+
+#[test]
+fn of_another_file_of_the_name_no_more_is_said_than_is_known() {
+    let work = working_copy("source-other", "print('another program')\n");
+    let told = words(&work, &["--source-root", "."]);
+    assert!(
+        told.contains("train.py has changed since the recording, or is another file of that name"),
+        "{told}"
+    );
+    fs::create_dir(work.join(CASE)).unwrap();
+    fs::rename(work.join("train.py"), work.join(CASE).join("train.py")).unwrap();
+    let told = words(&work, &["--source-root", "."]);
+    assert!(
+        told.contains("train.py has changed since the recording: line"),
+        "its folder is the same: {told}"
+    );
+}
+
+#[test]
+fn a_map_of_paths_that_maps_nothing_is_told() {
+    let work = working_copy("source-map", &program());
+    let told = words(&work, &["--path-map", "/nowhere/at/all=."]);
+    let unused = "the path map `/nowhere/at/all=.` (--path-map) maps nothing: no recorded path begins so";
+    assert!(told.contains(unused), "{told}");
+    let prefix = format!("/home/user/runs/xxxxxxxxx/{CASE}");
+    let told = words(&work, &["--path-map", &format!("{prefix}=.")]);
+    assert!(!told.contains("maps nothing") && told.contains(LINE), "{told}");
+    let told = words(&work, &["--path-map", &format!("{prefix}=not-there")]);
+    assert!(told.contains("maps nothing: its folder is not there"), "{told}");
+}

@@ -220,7 +220,7 @@ pub(super) struct Report {
     pub(super) judged: Judged,
 
     /// The page to write, one file that needs no network; `-` is standard output.
-    #[arg(short, long, value_name = "PATH")]
+    #[arg(short, long, value_name = "PATH", default_value = "memlint-report.html")]
     pub(super) output: PathBuf,
 }
 
@@ -257,8 +257,11 @@ pub(super) struct Config {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Of a folder, a pattern or several paths json is an array of documents.\n\n\
-                  Exit status: 0 shown, 2 not all shown.")]
+#[command(
+    after_help = "Of a folder, a pattern or several paths json is an array of documents, one for each snapshot. For people the ranks of \
+                  a job that are alike are told as one, those unlike them by name, and a page is shown of one in the middle.\n\n\
+                  Exit status: 0 shown, 2 not all shown."
+)]
 pub(super) struct Stats {
     /// Snapshots, folders that hold some (also in subfolders), quoted patterns, or memory timelines of PyTorch's profiler
     /// (`.raw.json.gz`, `.json`); `-` is standard input.
@@ -273,7 +276,7 @@ pub(super) struct Stats {
     #[arg(long)]
     pub(super) allocations: bool,
 
-    /// List all keys and actions that memlint does not know.
+    /// Show every rank by itself, not those that are alike as one, and all keys and actions that memlint does not know.
     #[arg(short, long)]
     pub(super) verbose: bool,
 

@@ -13,6 +13,7 @@ use clap::ArgMatches;
 
 use super::arguments::{Color, Fix};
 use super::check::{analyse, no_verdict};
+use super::drawing::Pictures;
 use super::error::CliError;
 use super::{print, terminal};
 use crate::engine::{Report, Why};
@@ -34,7 +35,7 @@ pub(super) fn run(arguments: &Fix, matches: &ArgMatches, color: Color) -> Result
             });
         }
     }
-    let (found, sources) = analyse(&arguments.judged, (&[], false, true), matches)?;
+    let (found, sources) = analyse(&arguments.judged, (&[], Pictures::None, true), matches)?;
     let mut proposals = fix::propose(&found, &sources);
     let asked = |rule: &str| arguments.only.is_empty() || arguments.only.iter().any(|name| name == rule);
     proposals.retain(|one| found.findings.get(one.finding).is_some_and(|finding| asked(&finding.rule)));

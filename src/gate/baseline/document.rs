@@ -12,8 +12,11 @@ use serde_json::value::RawValue;
 
 use super::{Baseline, BaselineError, Entry};
 use crate::finding::{Impact, Severity};
-use crate::unit::Bytes;
+use crate::rules::metas;
+use crate::unit::{Bytes, suggestion};
 
+/// What the names of budgets begin with.
+const BUDGET: &str = "budget.";
 /// The version of the file's shape.
 const VERSION: u64 = 1;
 
@@ -108,6 +111,10 @@ pub(super) fn read(text: &str) -> Result<Baseline, BaselineError> {
             line,
             problem: problem.to_owned(),
         })?;
+        if !is_known(&entry.rule) {
+            let hint = suggestion(&entry.rule, "rules", metas().map(|meta| meta.name));
+            return Err(BaselineError::UnknownRule { entry: at + 1, line, rule: entry.rule, hint });
+        }
         let identity = (entry.rule.clone(), entry.fingerprint, entry.place.clone());
         if let Some(first) = seen.insert(identity, at) {
             return Err(BaselineError::Repeated { entry: at + 1, line, first: first + 1 });
@@ -115,6 +122,11 @@ pub(super) fn read(text: &str) -> Result<Baseline, BaselineError> {
         entries.push(entry);
     }
     Ok(Baseline { entries })
+}
+
+/// Whether there is such a rule, or may be such a budget: those are the project's own, and go when its configuration says so.
+fn is_known(rule: &str) -> bool {
+    rule.starts_with(BUDGET) || metas().any(|meta| meta.name == rule)
 }
 
 fn entry(read: EntryDocument, line: usize) -> Result<Entry, &'static str> {

@@ -37,6 +37,19 @@ pub enum BaselineError {
         /// The entry that it repeats.
         first: usize,
     },
+    /// An entry of a rule that does not exist: what its fingerprint would cover, nobody can tell from it.
+    #[error("entry {entry}, at line {line}, is of a rule that does not exist: `{rule}`")]
+    #[diagnostic(help("{hint}; mend the entry, or take it out and write it anew with `--update-baseline`"))]
+    UnknownRule {
+        /// Counted from 1.
+        entry: usize,
+        /// Its line, counted from 1.
+        line: usize,
+        /// What is written there.
+        rule: String,
+        /// The nearest name, or all of them.
+        hint: String,
+    },
     /// Written by a later memlint.
     #[error("it is of version {version}; this memlint knows version {known}")]
     #[diagnostic(help("use the memlint that wrote it, or a later one"))]

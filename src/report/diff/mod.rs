@@ -1,5 +1,6 @@
 //! `memlint diff`: two recordings side by side, for people and for programs.
 
+mod crowd;
 mod json;
 mod text;
 
@@ -8,9 +9,16 @@ use std::io;
 use super::Look;
 use crate::comparison::Comparison;
 
+pub use crowd::Ranked;
+
 /// Writes a comparison for people.
 pub fn render(comparison: &Comparison, look: &Look) -> String {
     text::render(comparison, look)
+}
+
+/// Writes comparisons of several ranks for people, in pages: those that changed alike are told as one.
+pub fn of_ranks(comparisons: &[Ranked], look: &Look) -> Vec<String> {
+    crowd::render(comparisons, look)
 }
 
 /// Writes a comparison for programs.

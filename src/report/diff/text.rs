@@ -40,7 +40,7 @@ pub(super) fn render(comparison: &Comparison, look: &Look) -> String {
 }
 
 /// `peak 448.4 MiB -> 423.1 MiB (-25.3 MiB), 1 finding gone`.
-fn verdict(comparison: &Comparison) -> String {
+pub(super) fn verdict(comparison: &Comparison) -> String {
     let worst = comparison.devices.iter().max_by_key(|device| device.peak.size());
     let mut parts = Vec::new();
     let cut = comparison

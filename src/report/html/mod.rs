@@ -5,11 +5,13 @@
 //! that no browser runs. So nothing out of a recording is markup or a script, whatever it holds; and the code puts text into the page
 //! as text alone. The policy in the page's head allows its own script and style by their hashes and no connection at all.
 
+mod chosen;
 mod columns;
 mod finding;
 mod picture;
 mod recording;
 
+use std::collections::BTreeSet;
 use std::io::{self, BufWriter};
 
 use base64::engine::general_purpose::STANDARD;
@@ -18,12 +20,15 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
 
+pub use self::chosen::{chooses, in_full};
+
+use self::chosen::Alike;
 use self::finding::Card;
 use self::recording::Recorded;
 use super::headline::Headline;
 use super::tally::Tally;
 use super::{Failure, markdown, words};
-use crate::engine::Report;
+use crate::engine::{Recording, Report};
 use crate::program::Phase;
 use crate::role::Role;
 use crate::source::SourceMap;
@@ -55,6 +60,8 @@ struct Document<'a> {
     /// What was not judged, with the rules.
     silences: Vec<(String, Vec<&'a str>)>,
     recordings: Vec<Recorded>,
+    /// The recordings that are not drawn in full, in groups of those that are alike.
+    groups: Vec<Alike>,
     /// The recording that all are held against, and what differs.
     base: Vec<Recorded>,
     differences: Vec<String>,
@@ -73,6 +80,7 @@ struct Said {
 /// # Errors
 /// Where the output cannot be written.
 pub(super) fn page(report: &Report, sources: &SourceMap, out: &mut dyn io::Write) -> io::Result<()> {
+    let drawn = in_full(report);
     let first = Headline::of(report).map_or_else(|| Tally::of(report).words(), |headline| headline.text);
     write(
         &Document {
@@ -81,13 +89,30 @@ pub(super) fn page(report: &Report, sources: &SourceMap, out: &mut dyn io::Write
             findings: Card::all(report, sources),
             notices: said(report),
             silences: words::silences(report),
-            recordings: Recorded::all(report, &report.recordings, sources),
-            base: Recorded::all(report, &report.base, sources),
+            recordings: Recorded::all(report, &report.recordings, &drawn, sources),
+            groups: chosen::groups(&report.recordings, &drawn),
+            base: base_beside(report, &drawn, sources),
             differences: report.differences.iter().map(|text| shown_page(text, false)).collect(),
             ..Document::empty()
         },
         out,
     )
+}
+
+/// The recordings of the base that stand beside those that are drawn.
+fn base_beside(report: &Report, drawn: &BTreeSet<usize>, sources: &SourceMap) -> Vec<Recorded> {
+    let beside = counterparts(report, drawn);
+    let all = Recorded::all(report, &report.base, &beside, sources);
+    all.into_iter().enumerate().filter(|(at, _)| beside.contains(at)).map(|(_, one)| one).collect()
+}
+
+/// The positions of the base's recordings that stand beside some of the report's: those of the same ranks, and the first.
+pub fn counterparts(report: &Report, drawn: &BTreeSet<usize>) -> BTreeSet<usize> {
+    let ranks: BTreeSet<u32> = drawn.iter().filter_map(|at| report.recordings.get(*at)?.rank).collect();
+    let is_beside = |(at, one): (usize, &Recording)| {
+        (at == 0 || one.rank.is_some_and(|rank| ranks.contains(&rank))).then_some(at)
+    };
+    report.base.iter().enumerate().filter_map(is_beside).collect()
 }
 
 /// Writes that there is no verdict.
@@ -112,6 +137,7 @@ impl Document<'_> {
             notices: Vec::new(),
             silences: Vec::new(),
             recordings: Vec::new(),
+            groups: Vec::new(),
             base: Vec::new(),
             differences: Vec::new(),
         }

@@ -50,6 +50,7 @@ objects! {
         full_description: Option<Message>,
         #[serde(skip_serializing_if = "Option::is_none")]
         help: Option<Help>,
+        help_uri: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         default_configuration: Option<Configuration>,
         properties: Tags,

@@ -105,6 +105,11 @@ fn describe(name: &str) -> Rule {
             let page = page::guide(meta.page);
             Help { text: page.to_owned(), markdown: page.to_owned() }
         }),
+        help_uri: match meta {
+            Some(meta) => format!("{INFORMATION}/blob/main/rules/{}.md", meta.name),
+            // A budget of the project's own.
+            None => format!("{INFORMATION}/blob/main/docs/src/configuration.md"),
+        },
         default_configuration: meta.map(|meta| Configuration { level: level(meta.level) }),
         properties: Tags {
             tags: meta.map(|meta| meta.group.name()).into_iter().collect(),
