@@ -62,7 +62,7 @@ def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Moto]:
     moto = Moto(tmp_path_factory.mktemp("moto"))
     moto.client.create_bucket(Bucket="runs")
     for key, path in LYING.items():
-        moto.client.put_object(Bucket="runs", Key=key, Body=path.read_bytes())
+        moto.client.put_object(Bucket="runs", Key=key, Body=path.read_bytes(), ACL="public-read")
     yield moto
     stop(moto.process)
 
@@ -209,6 +209,20 @@ def test_what_the_environment_lacks_or_says_wrongly(run: Memlint, moto: Moto) ->
     assert "AWS_ALLOW_HTTP=true" in told
     plain = {"GOOGLE_BASE_URL": moto.address, "GOOGLE_SKIP_SIGNATURE": "true"}
     assert "GOOGLE_ALLOW_HTTP=true" in run.fails("check", "gs://runs/leak.pickle.zst", env=plain)
+
+
+def test_nothing_to_show(run: Memlint, moto: Moto) -> None:
+    """The machine is asked for credentials, which here is a port where nobody listens, and not again for the next rank."""
+    machine = f"http://127.0.0.1:{free_port()}"
+    env = {"AWS_ENDPOINT_URL": moto.address, "AWS_ALLOW_HTTP": "true", "AWS_METADATA_ENDPOINT": machine}
+    told = run.fails("check", "s3://runs/leak.pickle.zst", env=env, within=10)
+    assert (
+        "no credentials for `s3://runs/leak.pickle.zst`: the environment has none, and the machine gives none" in told
+    )
+    assert "set here: AWS_ENDPOINT_URL" in told
+    ran = run("check", "s3://runs/leak.pickle.zst", "s3://runs/other.pickle.zst", env=env, within=10)
+    assert "no credentials for `s3://runs/other.pickle.zst`" in " ".join(ran.out.split())
+    assert run("check", "s3://runs/leak.pickle.zst", env={**env, "AWS_SKIP_SIGNATURE": "true"}).status == 1
 
 
 def test_a_store_that_is_not_there(run: Memlint, moto: Moto) -> None:

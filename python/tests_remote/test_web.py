@@ -51,13 +51,17 @@ def test_every_command_that_takes_a_snapshot(run: Memlint, web: Server) -> None:
 
 
 def test_nothing_secret_is_shown(run: Memlint, web: Server) -> None:
-    with_secrets = web.address.replace("//", "//me:pass5ec7@") + f"/{{}}/rank0.pickle.zst{SIGNED}"
+    with_secrets = f"{web.address}/{{}}/rank0.pickle.zst{SIGNED}"
     for behaviour in ["plain", "forbidden", "login", "nothing", "busy", "loop", "changed", "no-tag"]:
         for command in (["check", "-v"], ["stats"], ["check", "--output-format", "sarif"], ["diff", str(LEAK)]):
             ran = run(*command, with_secrets.format(behaviour))
             told = ran.out + ran.err
             assert not any(one in told for one in ("5ec7", "X-Amz", "sign-this")), told
-    assert web.asked[0][1]["authorization"].startswith("Basic ")
+    asked = len(web.asked)
+    told = run.fails("check", web.address.replace("//", "//me:pass5ec7@") + "/plain")
+    assert "a user or a password" in told
+    assert "5ec7" not in told
+    assert len(web.asked) == asked
 
 
 @pytest.mark.parametrize(
@@ -100,7 +104,7 @@ def test_an_endless_object_is_cut_off_in_bounded_memory(run: Memlint, web: Serve
     ran = run("check", f"{web.address}/endless", "--max-bytes", "256MiB")
     assert ran.status == 2
     assert "`--max-bytes`" in ran.err
-    assert ran.peak < 80, ran
+    assert ran.peak < 150, ran
 
 
 def test_one_bad_object_does_not_hide_the_others(run: Memlint, web: Server) -> None:
@@ -132,10 +136,11 @@ def test_silence_ends(run: Memlint, web: Server) -> None:
 
 
 def test_http_is_of_this_machine_alone(run: Memlint) -> None:
-    for address in ("http://example.com/a", "http://10.0.0.1/a", "http://127.0.0.1@example.com/a"):
+    for address in ("http://example.com/a", "http://10.0.0.1/a", "http://127.0.0.1.example.com/a"):
         told = run.fails("check", address, within=2)
         assert "would be read without encryption" in told
     assert "no address" in run.fails("check", "http://example.com\\@127.0.0.1/a", within=2)
+    assert "no address" in run.fails("check", "http://127.0.0.1@example.com/a", within=2)
     assert "no address" in run.fails("check", "https:///a", within=2)
 
 

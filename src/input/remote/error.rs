@@ -215,7 +215,10 @@ impl RemoteError {
     /// The same of another object of the same host, where it is one of a host.
     pub(super) fn of(&self, other: String) -> RemoteError {
         let mut error = self.clone();
-        if let RemoteError::Unreachable { name, .. } | RemoteError::Silent { name, .. } = &mut error {
+        if let RemoteError::Unreachable { name, .. }
+        | RemoteError::Silent { name, .. }
+        | RemoteError::NoCredentials { name, .. } = &mut error
+        {
             *name = other;
         }
         error

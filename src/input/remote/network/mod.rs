@@ -82,7 +82,7 @@ struct Network {
     connector: Connector,
     /// By scheme and bucket: connections, and credentials that cost a request, are shared.
     shelves: Mutex<BTreeMap<String, Arc<Shelf>>>,
-    /// Hosts and buckets that could not be reached. A thousand ranks do not wait for them one after the other.
+    /// Hosts and buckets that could not be reached, or for which there are no credentials. A thousand ranks do not wait for them one after the other.
     gone: Mutex<BTreeMap<String, RemoteError>>,
 }
 
@@ -110,11 +110,13 @@ impl Network {
             return Ok(Arc::clone(known));
         }
         let shelf = Arc::new(make()?);
+        self.known_to_be_gone(address)?;
         if let Some(proof) = &shelf.proof {
-            self.runtime
-                .block_on(async { timeout(ANSWER, proof()).await })
-                .map_err(|error| no_credentials(address, &error))?
-                .map_err(|error| no_credentials(address, &error))?;
+            let proved = match self.runtime.block_on(async { timeout(ANSWER, proof()).await }) {
+                Ok(proved) => proved.map_err(|error| no_credentials(address, &error)),
+                Err(error) => Err(no_credentials(address, &error)),
+            };
+            proved.map_err(|error| self.given_up(address, error))?;
         }
         shelves.insert(place(address), Arc::clone(&shelf));
         Ok(shelf)
@@ -161,9 +163,7 @@ impl Network {
 
     /// Asks until there is an answer, as often as that may help.
     fn ask<T>(&self, address: &Address, request: impl AsyncFn() -> Asked<T>) -> Result<T, RemoteError> {
-        if let Some(error) = self.gone.lock().unwrap_or_else(PoisonError::into_inner).get(&place(address)) {
-            return Err(error.of(address.shown()));
-        }
+        self.known_to_be_gone(address)?;
         let mut tried = 0;
         loop {
             tried += 1;
@@ -186,7 +186,13 @@ impl Network {
         }
     }
 
-    /// Remembers that there is nobody at an address.
+    /// Fails where there was nobody before.
+    fn known_to_be_gone(&self, address: &Address) -> Result<(), RemoteError> {
+        let gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
+        gone.get(&place(address)).map_or(Ok(()), |error| Err(error.of(address.shown())))
+    }
+
+    /// Remembers that there is nobody at an address, or nothing to show there.
     fn given_up(&self, address: &Address, error: RemoteError) -> RemoteError {
         self.gone.lock().unwrap_or_else(PoisonError::into_inner).insert(place(address), error.clone());
         error
@@ -222,6 +228,9 @@ fn permit(address: &Address) -> Result<(), RemoteError> {
     }
     if address.place().is_empty() {
         return Err(malformed("the host is missing"));
+    }
+    if address.place().contains('@') {
+        return Err(malformed("it holds a user or a password, which memlint does not send"));
     }
     if address
         .typed()
