@@ -225,4 +225,6 @@ def test_only_what_is_typed_is_fetched(run: Memlint, web: Server) -> None:
     assert run("examine", named, "--name", f"{address}/rank0.pickle", "-o", "rank0.memlint").status == 0
     assert f"{address}/rank0.pickle" in run("conclude", "rank0.memlint", "--output-format", "json").out
     assert "is an address, and parts are read from files" in run.fails("conclude", f"{address}/rank0.memlint")
+    told = run.fails("record", "-o", address, "--", "true")
+    assert "recordings are written to files" in told
     assert web.met == 0

@@ -121,6 +121,12 @@ impl Address {
         &self.text
     }
 
+    /// How to come by it without memlint.
+    #[cfg(not(feature = "remote"))]
+    pub(super) fn how_to_fetch(&self) -> String {
+        how_to_fetch(&self.text).unwrap_or_default()
+    }
+
     /// Another object of the same bucket.
     #[cfg(feature = "remote")]
     pub(super) fn beside(&self, key: &str, size: u64) -> Address {

@@ -10,8 +10,8 @@ pub enum RemoteError {
     /// A memlint without the network.
     #[error("`{name}` is an address, and this memlint was built without remote reading")]
     #[diagnostic(help(
-        "`pip install torch-memlint` brings one that reads s3, gs, az and https, and so does `cargo install --path . --locked \
-         --features remote`; {next}"
+        "the wheel torch-memlint reads s3, gs, az and https, and so does what `cargo install --path . --locked --features remote` \
+         builds in a clone; {next}"
     ))]
     NotBuilt {
         /// The address.

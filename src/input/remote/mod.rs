@@ -50,6 +50,5 @@ pub(super) fn list(address: &Address) -> Result<Found, RemoteError> {
 
 #[cfg(not(feature = "remote"))]
 fn not_built(address: &Address) -> RemoteError {
-    let next = super::address::how_to_fetch(&address.shown()).unwrap_or_default();
-    RemoteError::NotBuilt { name: address.shown(), next: format!("or {next}") }
+    RemoteError::NotBuilt { name: address.shown(), next: format!("or {}", address.how_to_fetch()) }
 }
