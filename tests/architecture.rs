@@ -164,6 +164,45 @@ fn miette_stays_in_errors_and_in_the_text_report() {
     }
 }
 
+/// The one module that reaches other machines, and what only such a module uses.
+const NETWORK: &str = "input/remote/network/";
+const OF_NETWORKS: [&str; 8] = [
+    "object_store",
+    "reqwest",
+    "rustls",
+    "tokio",
+    "futures_util",
+    "std::net::Tcp",
+    "std::net::Udp",
+    "ToSocketAddrs",
+];
+
+#[test]
+fn only_one_module_knows_a_network_and_only_what_is_typed_gets_there() {
+    let (mut used, mut named) = (0, 0);
+    for file in sources() {
+        let name = name(&file);
+        let code = code(&file);
+        let knows = OF_NETWORKS.iter().filter(|what| code.contains(**what)).count();
+        assert!(
+            knows == 0 || name.starts_with(NETWORK),
+            "src/{name}.rs knows a network: that stands in `{NETWORK}`"
+        );
+        used += knows;
+        // A path on the command line may be an address; what anything else names is a file.
+        let names = code.matches("Source::named(").count();
+        assert!(
+            names == 0 || name.starts_with("cli/"),
+            "src/{name}.rs asks what a text names: only the command line may"
+        );
+        named += names;
+        let makes = code.contains("Address::of");
+        assert!(!makes || name.starts_with("input/"), "src/{name}.rs makes an address out of a text");
+    }
+    assert!(used > 5, "only {used} uses were seen: is the module still there?");
+    assert!(named > 5, "only {named} uses were seen: is it still called so?");
+}
+
 #[test]
 fn no_rule_asks_another() {
     let rules: Vec<String> = sources()

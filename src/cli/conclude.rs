@@ -58,11 +58,14 @@ pub(super) fn run(arguments: &Conclude, matches: &ArgMatches, color: Color) -> R
     }
 }
 
-/// The files that are named; of a folder those that are called like parts.
-fn files(paths: &[PathBuf]) -> Result<Expansion, InputError> {
+/// The files that are named; of a folder those that are called like parts. What lies elsewhere is refused before it is asked for.
+fn files(paths: &[PathBuf]) -> Result<Expansion, CliError> {
     let mut all = Expansion::default();
     let mut known = BTreeSet::new();
     for path in paths {
+        if let Source::Remote(address) = Source::named(path) {
+            return Err(CliError::PartElsewhere { name: address.shown() });
+        }
         let found = if path.is_dir() { in_folder(path)? } else { Source::named(path).expand()?.sources };
         all.sources.extend(found.into_iter().filter(|source| known.insert(source.clone())));
     }

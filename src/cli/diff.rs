@@ -38,7 +38,8 @@ const MOST_LEFT: usize = 8;
                         Exit status: 0 compared, 2 not all compared."
 )]
 pub(super) struct Diff {
-    /// The snapshot to compare with; or a folder or a quoted pattern, for a snapshot of each rank.
+    /// The snapshot to compare with; or a folder or a quoted pattern, for a snapshot of each rank. Any may be an address (s3, gs,
+    /// az, https).
     #[arg(value_name = "BASE")]
     base: PathBuf,
 
@@ -127,7 +128,7 @@ impl Recordings {
     fn of(path: &Path) -> Result<Recordings, CliError> {
         let Expansion { sources, left_out } = sources(&[path.to_owned()])?;
         say_left_out(&left_out);
-        Ok(Recordings { name: path.display().to_string(), origins: input::origins(&sources), sources })
+        Ok(Recordings { name: Source::named(path).name(), origins: input::origins(&sources), sources })
     }
 
     fn each(&self) -> impl Iterator<Item = (&Source, &Origin)> {

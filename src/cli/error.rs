@@ -143,6 +143,20 @@ pub(super) enum CliError {
     #[error("a part is a file, and standard input is none")]
     #[diagnostic(help("name the files that `memlint examine SNAPSHOT -o FILE` has written"))]
     PartFromPipe,
+    /// A recording that is to lie elsewhere.
+    #[error("`{name}` is an address, and recordings are written to files")]
+    #[diagnostic(help("write to this machine, and copy what was recorded: `memlint check` reads it there"))]
+    RecordedElsewhere {
+        /// The address.
+        name: String,
+    },
+    /// A part that lies elsewhere.
+    #[error("`{name}` is an address, and parts are read from files")]
+    #[diagnostic(help("copy the parts to this machine: they are small"))]
+    PartElsewhere {
+        /// The address.
+        name: String,
+    },
     /// A profiler's timeline that cannot be read.
     #[error("`{name}`: {error}")]
     #[diagnostic(forward(error))]

@@ -105,7 +105,7 @@ impl Known {
         if both.iter().all(|side| side.contains(&Source::Stdin)) {
             return Err(CliError::StdinTwice);
         }
-        Ok(Some((path.display().to_string(), base)))
+        Ok(Some((Source::named(path).name(), base)))
     }
 }
 

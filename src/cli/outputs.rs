@@ -26,7 +26,8 @@ pub(super) struct Read<'a> {
 /// for, where that is known: a recording that a folder or a pattern names is one of them.
 pub(super) fn permit(read: &Read, written: &[&Path], found: Option<&Expansion>) -> Result<(), CliError> {
     let Read { paths: named, known, configuring } = read;
-    let base = known.against.as_slice();
+    let is_here = |path: &&PathBuf| !matches!(Source::named(path), Source::Remote(_));
+    let base: &[PathBuf] = known.against.as_ref().filter(is_here).map_or(&[], std::slice::from_ref);
     // Where the base is wrong, reading it tells so.
     let base_found = reading::sources(base).ok();
     let inputs = named.iter().cloned().chain(found.into_iter().flat_map(paths));
@@ -69,7 +70,7 @@ fn refuse(path: &Path, why: &'static str) -> Result<(), CliError> {
 fn paths(found: &Expansion) -> Vec<PathBuf> {
     let read = found.sources.iter().filter_map(|source| match source {
         Source::File(path) => Some(path.clone()),
-        Source::Stdin => None,
+        Source::Stdin | Source::Remote(_) => None,
     });
     read.chain(found.left_out.iter().map(|one| one.path.clone())).collect()
 }

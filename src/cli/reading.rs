@@ -37,7 +37,7 @@ pub(super) fn sources(paths: &[PathBuf]) -> Result<Expansion, InputError> {
         all.left_out.extend(left_out);
     }
     // What one path leaves out another may name.
-    let is_named = |path: &Path| all.sources.contains(&Source::File(path.to_owned()));
+    let is_named = |path: &Path| all.sources.contains(&Source::named(path));
     all.left_out.retain(|one| !is_named(&one.path));
     all.left_out.sort();
     all.left_out.dedup();
@@ -250,7 +250,7 @@ pub(super) fn source_map(
     }
     let folders = snapshots.iter().filter_map(|snapshot| match snapshot {
         Source::File(path) => path.parent().map(Path::to_owned),
-        Source::Stdin => None,
+        Source::Stdin | Source::Remote(_) => None,
     });
     Ok(SourceMap::unasked(checkout, folders, maps))
 }

@@ -14,6 +14,7 @@ use clap::{CommandFactory, FromArgMatches};
 use super::arguments::{Arguments, Color, Command, Record};
 use super::error::CliError;
 use super::{NO_VERDICT, check, terminal};
+use crate::input::Source;
 use crate::record::{self, Destination, Model, Process, RecordError, Recorded, VARIABLE, When, Wish};
 use crate::report::Format;
 use crate::unit::{count, shown_name};
@@ -21,6 +22,9 @@ use crate::unit::{count, shown_name};
 pub(super) fn run(record: &Record, color: Color) -> Result<ExitCode, CliError> {
     if env::var_os(VARIABLE).is_some() {
         return Err(RecordError::Nested.into());
+    }
+    if let Some(Source::Remote(address)) = record.output.as_deref().map(Source::named) {
+        return Err(CliError::RecordedElsewhere { name: address.shown() });
     }
     let destination = Destination::prepare(record.output.as_deref(), record.force)?;
     let Record { iterations, stop, every, watch, .. } = *record;

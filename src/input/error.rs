@@ -7,7 +7,8 @@ use std::path::Path;
 use miette::Diagnostic;
 use thiserror::Error;
 
-use super::remote;
+use super::address;
+use super::remote::RemoteError;
 
 /// An input that cannot be read.
 #[derive(Debug, Error, Diagnostic)]
@@ -40,10 +41,14 @@ pub enum InputError {
         /// The path as given.
         name: String,
     },
-    /// An address in place of a path.
-    #[error("`{name}` is an address, and memlint reads files and fetches nothing")]
+    /// An object of another machine that cannot be read.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Remote(#[from] RemoteError),
+    /// An address of a kind that is not read.
+    #[error("`{name}` is an address, and memlint reads files, and addresses of s3, gs, az and https alone")]
     #[diagnostic(help("{next}"))]
-    Remote {
+    Foreign {
         /// The address as given.
         name: String,
         /// How to come by it.
@@ -192,8 +197,8 @@ pub enum InputError {
 /// Why a file or a folder cannot be opened.
 pub(super) fn opening(path: &Path, source: io::Error) -> InputError {
     let name = path.display().to_string();
-    if let Some(next) = remote::how_to_fetch(&name) {
-        return InputError::Remote { name, next };
+    if let Some(next) = address::how_to_fetch(&name) {
+        return InputError::Foreign { name, next };
     }
     match source.kind() {
         io::ErrorKind::NotFound => match fs::read_link(path) {

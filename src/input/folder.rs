@@ -3,7 +3,6 @@
 //! Always: nothing but regular files is opened (a pipe would wait for ever), links to folders are not followed (one may lead
 //! back), and what looks like a snapshot and is left out is named.
 
-use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{self, DirEntry, File};
@@ -11,11 +10,10 @@ use std::path::{Path, PathBuf};
 
 use super::container::begins_like_a_snapshot;
 use super::error::opening;
-use super::{InputError, Source, remote};
+use super::naming::{DEPTH, MATCHING, has_signs, in_order, is_named_like_a_snapshot, shape};
+use super::{InputError, Source, address};
 use crate::unit::natural;
 
-/// How deep subfolders are looked into: torchtitan writes `outputs/memory_snapshot/iteration_10/rank0_...`.
-const DEPTH: usize = 4;
 /// How many names are looked at in a folder that is left out, to see whether it holds a snapshot. One with more than that may.
 const MOST_NAMES: usize = 10_000;
 
@@ -61,13 +59,6 @@ impl fmt::Display for Kind {
         })
     }
 }
-
-/// Endings of what files are packed with, whether memlint unpacks it or not, and of what was not written to its end: it is not to be
-/// passed over.
-const WRAPPED: [&str; 14] =
-    ["7z", "br", "bz2", "gz", "lz4", "lzma", "part", "partial", "tar", "tgz", "tmp", "xz", "zip", "zst"];
-/// Endings of pickles.
-const PICKLED: [&str; 2] = ["pickle", "pkl"];
 
 /// The files of a folder and its subfolders that begin like snapshots, or are named like them or, but for numbers, like one beside
 /// them; by path. A file of such a name that holds none (a rank that died while it wrote) is not passed over: reading it says what is
@@ -167,19 +158,14 @@ fn holds_snapshots(folder: &Path) -> bool {
 
 /// Whether a path that names no file has signs that stand for others. In an address they are its own.
 pub(super) fn is_pattern(path: &Path) -> bool {
-    let has_signs = |text: &str| text.contains(['*', '?', '[']) && remote::how_to_fetch(text).is_none();
-    !path.exists() && path.to_str().is_some_and(has_signs)
+    let is_one = |text: &str| has_signs(text) && address::how_to_fetch(text).is_none();
+    !path.exists() && path.to_str().is_some_and(is_one)
 }
 
 /// What matches a pattern, by path; of a folder that matches, what is inside.
 pub(super) fn matches(pattern: &Path) -> Result<Expansion, InputError> {
     let name = pattern.display().to_string();
-    let options = glob::MatchOptions {
-        case_sensitive: true,
-        require_literal_separator: true,
-        require_literal_leading_dot: true,
-    };
-    let paths = match glob::glob_with(&name, options) {
+    let paths = match glob::glob_with(&name, MATCHING) {
         Ok(paths) => paths,
         Err(error) => return Err(InputError::Pattern { name, found: error.msg }),
     };
@@ -209,77 +195,8 @@ pub(super) fn matches(pattern: &Path) -> Result<Expansion, InputError> {
     Ok(matched)
 }
 
-/// As people count: rank 2 before rank 10.
-fn in_order(one: &Path, other: &Path) -> Ordering {
-    natural(&one.to_string_lossy(), &other.to_string_lossy()).then_with(|| one.cmp(other))
-}
-
-/// Whether a path ends like a pickle's, compressed or not.
-fn is_named_like_a_snapshot(path: &Path) -> bool {
-    ends_in(&unwrapped(path), &PICKLED)
-}
-
-/// A path without the endings of what it is packed with.
-fn unwrapped(path: &Path) -> PathBuf {
-    let mut plain = path.to_owned();
-    while ends_in(&plain, &WRAPPED) {
-        plain.set_extension("");
-    }
-    plain
-}
-
-fn ends_in(path: &Path, endings: &[&str]) -> bool {
-    path.extension().is_some_and(|ending| endings.iter().any(|one| ending.eq_ignore_ascii_case(one)))
-}
-
-/// What names of one job's snapshots have in common: folder and name, with a sign in place of each number, whatever they are packed
-/// with. Nothing for a name without numbers.
-fn shape(path: &Path) -> Option<(PathBuf, String)> {
-    let mut plain = unwrapped(path);
-    if ends_in(&plain, &PICKLED) {
-        plain.set_extension("");
-    }
-    let name = plain.file_name()?.to_str()?;
-    let mut shape = String::new();
-    for sign in name.chars() {
-        match sign {
-            '0'..='9' if shape.ends_with('#') => {}
-            '0'..='9' => shape.push('#'),
-            other => shape.push(other),
-        }
-    }
-    shape.contains('#').then(|| (path.parent().unwrap_or(Path::new("")).to_owned(), shape))
-}
-
 /// Whether it is a regular file whose first bytes are a snapshot's, or those of one inside a container.
 fn is_snapshot(path: &Path) -> bool {
     let is_file = fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
     is_file && File::open(path).and_then(|mut file| begins_like_a_snapshot(&mut file)).unwrap_or(false)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn endings_tell_snapshots_whatever_is_inside() {
-        let named = |name: &str| is_named_like_a_snapshot(Path::new(name));
-        assert!(named("rank1.pickle") && named("a/rank1.pkl.zst") && named("RANK0.PICKLE.GZ"));
-        assert!(named("rank1.pickle.bz2") && named("rank1.pickle.zst.tmp"));
-        assert!(!named("train.py") && !named("notes.gz") && !named("pickle"));
-    }
-
-    #[test]
-    fn names_of_one_job_differ_in_numbers_alone() {
-        let alike = |one: &str, other: &str| {
-            let (one, other) = (shape(Path::new(one)), shape(Path::new(other)));
-            one.is_some() && one == other
-        };
-        assert!(alike("out/rank1.memory", "out/rank12.memory.bz2"));
-        assert!(alike("rank1_step20", "rank0_step5"));
-        assert!(alike("rank1.pickle.zst", "rank3") && alike("rank1.pickle", "rank3.tar.gz"));
-        assert!(!alike("out/rank1.memory", "other/rank2.memory"));
-        assert!(!alike("rank1.memory", "rank1.json"));
-        assert!(!alike("memory", "memory"), "without a number it is no one of several");
-    }
 }

@@ -1,27 +1,32 @@
 //! From a path to the bytes of one snapshot.
 //!
-//! In: a path, or `-` for standard input. Out: a stream of the pickle's bytes, unpacked where the content (not the name)
+//! In: a path, `-` for standard input, or the address of an object. Out: a stream of the pickle's bytes, unpacked where the content (not the name)
 //! says gzip, zstd, xz or a page of PyTorch's viewer; or of the JSON of a profiler's timeline, for who asks. Always: no more bytes than the limit, whatever a compressed file
 //! claims, and none held but those of a page.
 
+mod address;
 mod container;
 mod error;
 mod folder;
 mod foreign;
 mod html;
+mod naming;
 mod origin;
 mod remote;
 mod stream;
 
+pub use address::Address;
 pub use error::InputError;
 pub use folder::{Expansion, LeftOut};
 pub use origin::{Origin, origins};
+pub use remote::RemoteError;
 pub use stream::{Content, Stream};
 
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use address::Stands;
 use container::Kind;
 
 /// How many times larger a compressed snapshot usually becomes: 20 to 60 times in the corpus of `snapshots/`.
@@ -50,12 +55,19 @@ pub enum Source {
     File(PathBuf),
     /// Standard input.
     Stdin,
+    /// An object of another machine.
+    Remote(Address),
 }
 
 impl Source {
-    /// The source that a command line argument names; `-` is standard input.
+    /// The source that a command line argument names; `-` is standard input, and `s3://bucket/key` an object. Of no other text is it
+    /// asked: what a configuration or a snapshot names is never fetched.
     pub fn named(argument: &Path) -> Source {
-        if argument.as_os_str() == "-" { Source::Stdin } else { Source::File(argument.to_owned()) }
+        if argument.as_os_str() == "-" {
+            return Source::Stdin;
+        }
+        let address = argument.to_str().and_then(Address::of);
+        address.map_or_else(|| Source::File(argument.to_owned()), Source::Remote)
     }
 
     /// What messages call it.
@@ -63,12 +75,21 @@ impl Source {
         match self {
             Source::File(path) => path.display().to_string(),
             Source::Stdin => "<stdin>".to_owned(),
+            Source::Remote(address) => address.shown(),
         }
     }
 
     /// About how many bytes its pickle has; `None` where only reading would tell.
     pub fn bulk(&self) -> Option<u64> {
-        let Source::File(path) = self else { return None };
+        let path = match self {
+            Source::File(path) => path,
+            Source::Stdin => return None,
+            // Its first bytes would cost a request; its name has to do.
+            Source::Remote(address) => {
+                let packed = naming::is_named_like_something_packed(Path::new(address.key()));
+                return address.size().map(|size| if packed { size.saturating_mul(PACKED) } else { size });
+            }
+        };
         let bytes = fs::metadata(path).ok().filter(fs::Metadata::is_file)?.len();
         let head = File::open(path).and_then(|mut file| container::head(&mut file)).ok()?;
         let packed = Kind::of(&head).compression().is_some();
@@ -84,6 +105,7 @@ impl Source {
         match &self {
             Source::File(path) if path.is_dir() => folder::snapshots_in(path),
             Source::File(path) if folder::is_pattern(path) => folder::matches(path),
+            Source::Remote(address) if address.stands_for() != Stands::Object => Ok(listed(address)?),
             _ => Ok(Expansion { sources: vec![self], left_out: Vec::new() }),
         }
     }
@@ -114,6 +136,20 @@ impl Source {
                 Stream::open(name, file, *limits)
             }
             Source::Stdin => Stream::open(name, io::stdin(), *limits),
+            Source::Remote(address) => match address.stands_for() {
+                Stands::Object => Stream::open(name, remote::open(address)?, *limits),
+                Stands::Folder | Stands::Pattern => Err(InputError::Folder { name }),
+            },
         }
     }
+}
+
+/// The objects that a folder or a pattern of a store stands for.
+fn listed(address: &Address) -> Result<Expansion, RemoteError> {
+    let remote::Found { objects, left_out } = remote::list(address)?;
+    let left_out = left_out.into_iter().map(|(name, is_deep)| LeftOut {
+        path: PathBuf::from(name),
+        kind: if is_deep { folder::Kind::Deep } else { folder::Kind::Hidden },
+    });
+    Ok(Expansion { sources: objects.into_iter().map(Source::Remote).collect(), left_out: left_out.collect() })
 }

@@ -36,6 +36,7 @@ pub fn origins(sources: &[Source]) -> Vec<Origin> {
         .iter()
         .map(|source| match source {
             Source::File(path) => Name::of(path),
+            Source::Remote(address) => Name::of(Path::new(&address.shown())),
             Source::Stdin => Name::default(),
         })
         .collect();
@@ -77,7 +78,17 @@ impl Name {
         name.moment.reverse();
         let file = patterns.drain(..1.min(patterns.len())).next();
         patterns.reverse();
-        Name { folder: patterns.join("/").replace("//", "/"), file: file.unwrap_or_default(), ..name }
+        let folder = patterns.join("/").replace("//", "/");
+        // Of an address, as people write it.
+        let folder = match folder.split_once(":/") {
+            Some((scheme, rest))
+                if path.to_str().is_some_and(|path| path.starts_with(&format!("{scheme}://"))) =>
+            {
+                format!("{scheme}://{rest}")
+            }
+            _ => folder,
+        };
+        Name { folder, file: file.unwrap_or_default(), ..name }
     }
 
     /// Takes the numbers out of a part of the path; what is left of it.
@@ -303,5 +314,10 @@ mod tests {
         assert_ne!(runs[0], runs[1]);
         assert_eq!(jobs(&["/a/rank0.pickle"])[0].as_deref(), Some("/a/rank*.pickle"));
         assert_eq!(jobs(&["a/train.pickle", "a/eval.pickle", "-"]), [None, None, None]);
+        assert_eq!(jobs(&["s3://runs/of/rank0.pickle"])[0].as_deref(), Some("s3://runs/of/rank*.pickle"));
+        assert_eq!(
+            jobs(&["https://host/rank0.pickle?sig=1"])[0].as_deref(),
+            Some("https://host/rank*.pickle")
+        );
     }
 }

@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use super::container::{self, Kind};
 use super::foreign::Foreign;
+use super::remote::RemoteError;
 use super::{InputError, Limits, html};
 
 /// Bytes that any file may become, whatever its compressed size.
@@ -61,16 +62,11 @@ impl Stream {
     ) -> Result<Content, InputError> {
         let packed = Rc::new(Cell::new(0));
         let mut file = Counted { inner: file, count: Rc::clone(&packed) };
-        let failed = |source| InputError::Unreadable { name: name.clone(), source };
-        let head = container::head(&mut file).map_err(failed)?;
+        let head = container::head(&mut file).map_err(|source| unreadable(&name, None, source))?;
         let kind = Kind::of(&head);
         let whole = Cursor::new(head).chain(file);
-        let bytes = kind.unpack(whole).map_err(|source| InputError::Broken {
-            name: name.clone(),
-            kind: kind.compression().unwrap_or("plain bytes"),
-            source,
-        })?;
         let compression = kind.compression();
+        let bytes = kind.unpack(whole).map_err(|source| unreadable(&name, compression, source))?;
         let stream = Stream { name, bytes, compression, limits, packed, unpacked: 0, failure: None };
         stream.check_content()
     }
@@ -80,7 +76,7 @@ impl Stream {
         let head = match container::head(&mut self) {
             Ok(head) => head,
             Err(source) => {
-                return Err(self.failure.unwrap_or(InputError::Unreadable { name: self.name, source }));
+                return Err(self.failure.unwrap_or_else(|| unreadable(&self.name, None, source)));
             }
         };
         let name = self.name.clone();
@@ -117,7 +113,7 @@ impl Stream {
         let mut page = head;
         let room = (most + 1).saturating_sub(page.len() as u64);
         if let Err(source) = self.by_ref().take(room).read_to_end(&mut page) {
-            return Err(self.failure.unwrap_or(InputError::Unreadable { name, source }));
+            return Err(self.failure.unwrap_or_else(|| unreadable(&name, None, source)));
         }
         if page.len() as u64 > most {
             return Err(InputError::PageTooLarge { name, limit: most });
@@ -150,6 +146,16 @@ impl Stream {
     }
 }
 
+/// Why bytes cannot be read: what came between memlint and an object, however deep in a container, or else what the system or the
+/// container's reader says.
+fn unreadable(name: &str, compression: Option<&'static str>, source: io::Error) -> InputError {
+    match (source.downcast::<RemoteError>(), compression) {
+        (Ok(error), _) => InputError::Remote(error),
+        (Err(source), Some(kind)) => InputError::Broken { name: name.to_owned(), kind, source },
+        (Err(source), None) => InputError::Unreadable { name: name.to_owned(), source },
+    }
+}
+
 impl Read for Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self.bytes.read(buffer) {
@@ -162,11 +168,7 @@ impl Read for Stream {
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => Err(error),
             Err(source) => {
-                let name = self.name.clone();
-                let failure = match self.compression {
-                    Some(kind) => InputError::Broken { name, kind, source },
-                    None => InputError::Unreadable { name, source },
-                };
+                let failure = unreadable(&self.name, self.compression, source);
                 Err(self.fail(failure))
             }
         }

@@ -185,8 +185,8 @@ pub(super) struct Reporting {
 /// What is judged, and by which measure.
 #[derive(Debug, Args)]
 pub(super) struct Judged {
-    /// Snapshots, folders that hold some (also in subfolders), or quoted patterns such as 'out/*.pickle'; `-` is standard
-    /// input.
+    /// Snapshots, folders that hold some (also in subfolders), quoted patterns such as 'out/*.pickle', or addresses such as
+    /// `s3://runs/today/` (s3, gs, az, https); `-` is standard input.
     #[arg(required = true, value_name = "PATH")]
     pub(super) paths: Vec<PathBuf>,
 
@@ -263,8 +263,8 @@ pub(super) struct Config {
                   Exit status: 0 shown, 2 not all shown."
 )]
 pub(super) struct Stats {
-    /// Snapshots, folders that hold some (also in subfolders), quoted patterns, or memory timelines of PyTorch's profiler
-    /// (`.raw.json.gz`, `.json`); `-` is standard input.
+    /// Snapshots, folders that hold some (also in subfolders), quoted patterns, addresses (s3, gs, az, https), or memory timelines
+    /// of PyTorch's profiler (`.raw.json.gz`, `.json`); `-` is standard input.
     #[arg(required = true, value_name = "PATH")]
     pub(super) paths: Vec<PathBuf>,
 

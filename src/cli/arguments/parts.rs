@@ -15,7 +15,7 @@ use crate::unit::Bytes;
                         Exit status: 0 written, whatever is found; 2 not written."
 )]
 pub(in crate::cli) struct Examine {
-    /// The snapshot; `-` is standard input.
+    /// The snapshot, or its address (s3, gs, az, https); `-` is standard input.
     #[arg(value_name = "SNAPSHOT")]
     pub(in crate::cli) path: PathBuf,
 
