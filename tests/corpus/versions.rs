@@ -23,7 +23,8 @@ fn their_peaks_equal_pytorchs_statistics_to_the_byte() {
     let mut compared = 0;
     for case in case::versions().iter().filter(|case| case.is_whole()) {
         // Some were told to leave events out, or to keep one.
-        let whole = |device: &&Device| device.evidence.levels().is_ok() && device.evidence.beginning().is_ok();
+        let whole =
+            |device: &&Device| device.evidence.levels().is_ok() && device.evidence.beginning().is_ok();
         for device in case.input.devices.iter().filter(whole) {
             let theirs = case.statistic(device.device.position(), "requested_bytes.all.peak");
             let ours = device.timeline.peak_requested.bytes;
