@@ -39,7 +39,7 @@ pub enum BaselineError {
     },
     /// An entry of a rule that does not exist: what its fingerprint would cover, nobody can tell from it.
     #[error("entry {entry}, at line {line}, is of a rule that does not exist: `{rule}`")]
-    #[diagnostic(help("{hint}; mend the entry, or take it out and write it anew with `--update-baseline`"))]
+    #[diagnostic(help("mend the entry, or take it out and write it anew with `--update-baseline`; {hint}"))]
     UnknownRule {
         /// Counted from 1.
         entry: usize,
