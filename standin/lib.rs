@@ -15,7 +15,7 @@
 //! | [`stream`] | streams, events and capture, and how far the device lags behind |
 //! | [`launch`] | kernels, which do nothing |
 //! | [`driver`] | the driver: virtual memory, entry points by name |
-//! | [`blas`], [`dnn`], [`rnn`], [`solver`], [`nccl`], [`nvml`] | libraries |
+//! | [`blas`], [`dnn`], [`rnn`], [`solver`], [`nccl`], [`nvml`], [`nvrtc`] | libraries |
 //! | [`workspace`] | the sizes that libraries ask for |
 //! | [`convolution`], [`engines`] | the same for convolutions: formulas, and which of them holds |
 //! | [`unmodelled`] | every other symbol that a wheel asks for, and the lists of those without an answer |
@@ -36,6 +36,7 @@ mod launch;
 mod memory;
 mod nccl;
 mod nvml;
+mod nvrtc;
 mod place;
 mod rnn;
 mod solver;

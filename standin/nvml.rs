@@ -2,6 +2,7 @@
 
 use crate::place::Out;
 use crate::table::Handle;
+use crate::unmodelled::note_refused;
 use crate::{DONE, Status, calls, device, nothing};
 
 /// `NVML_ERROR_NOT_SUPPORTED`.
@@ -18,7 +19,8 @@ calls! {
     "nvmlSystemGetCudaDriverVersion_v2"(version: Out<i32>) { version.set(i32::try_from(device::model().cuda).unwrap_or(0)); DONE }
     "nvmlDeviceGetNvLinkRemoteDeviceType"() { UNSUPPORTED }
     "nvmlDeviceGetNvLinkRemotePciInfo_v2"() { UNSUPPORTED }
-    "nvmlDeviceGetGpuFabricInfoV"() { UNSUPPORTED }
+    // Asked for memory that several processes share, which goes no further without it.
+    "nvmlDeviceGetGpuFabricInfoV"() { note_refused("nvmlDeviceGetGpuFabricInfoV"); UNSUPPORTED }
     "nvmlErrorString"() -> *const u8 { c"not supported without a GPU".as_ptr().cast() }
 }
 

@@ -43,7 +43,11 @@ sizes! {
         "cusolverDnSgesvdj_bufferSize" "cusolverDnDgesvdj_bufferSize" "cusolverDnCgesvdj_bufferSize" "cusolverDnZgesvdj_bufferSize";
     (_a _b _c _d _e _f _g _h) => (device: usize, host: usize): "cusolverDnXpotrf_bufferSize";
     (_a _b _c _d _e _f _g _h _i _j) => (device: usize, host: usize): "cusolverDnXgeqrf_bufferSize";
-    (_a _b _c _d _e _f _g _h _i _j _k) => (device: usize, host: usize): "cusolverDnXsyevd_bufferSize";
+    (_a _b _c _d _e _f _g _h _i _j _k) => (device: usize, host: usize): "cusolverDnXsyevd_bufferSize" "cusolverDnXsyevBatched_bufferSize";
+    (_a _b _c _d _e _f _g _h _i _j _k _l _m _n _o _p _q) => (device: usize, host: usize): "cusolverDnXgeev_bufferSize";
+    (_a _b _c _d _e _f _g _h _i _j _k _l _m _n _o _p) => (work: i32):
+        "cusolverDnSgesvdaStridedBatched_bufferSize" "cusolverDnDgesvdaStridedBatched_bufferSize"
+        "cusolverDnCgesvdaStridedBatched_bufferSize" "cusolverDnZgesvdaStridedBatched_bufferSize";
     (_a _b _c _d _e _f _g _h _i) => (work: usize): "cusparseSpMV_bufferSize";
     (_a _b _c _d _e _f _g _h _i _j) => (work: usize): "cusparseSpMM_bufferSize" "cusparseSDDMM_bufferSize";
     (_plan _rank _sizes _embedded _stride _distance _kind _out_embedded _out_stride _out_distance _out_kind _batch) => (work: usize):

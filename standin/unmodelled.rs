@@ -54,6 +54,11 @@ pub(crate) fn note_size(name: &str) {
     note(&SIZES, name);
 }
 
+/// Notes that a call fails.
+pub(crate) fn note_refused(name: &str) {
+    note(&REFUSED, name);
+}
+
 /// A call that nobody models: its status, noted where the caller cannot go on with it.
 pub(crate) fn meet(name: &str) -> Status {
     let status = answer(name);

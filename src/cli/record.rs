@@ -39,14 +39,14 @@ pub(super) fn run(record: &Record, color: Color) -> Result<ExitCode, CliError> {
     let (status, recorded) = outcome.inspect_err(|_| destination.give_up())?;
     destination.give_up();
     say_what_was_recorded(&recorded);
-    for error in &recorded.trouble {
-        terminal::show_error(error, color);
-    }
     let failure = own_failure(status);
-    // What fails because there is no GPU says nothing of the program.
+    // What fails because there is no GPU says nothing of the program, and all else that is wrong follows from it.
     if let Some(refusal) = failure.and_then(|_| recorded.refusal()) {
         terminal::show_error(&refusal, color);
         return Ok(ExitCode::from(NO_VERDICT));
+    }
+    for error in &recorded.trouble {
+        terminal::show_error(error, color);
     }
     let verdict = check_it(record, &recorded, &destination, color);
     Ok(match (failure, recorded.trouble.is_empty()) {

@@ -47,6 +47,8 @@ def load(torch: str, order: Order, ledger: Ledger) -> None:
     atexit.register(_tell_refused, _core, ledger)
     # Compiled code would be a kernel, which nothing runs; without it the same operators are called one by one.
     os.environ["TORCH_COMPILE_DISABLE"] = "1"
+    # What PyTorch compiles itself is nothing here, and would be taken for something where a GPU is.
+    os.environ["USE_PYTORCH_KERNEL_CACHE"] = "0"
 
 
 def _ask(torch: str, order: Order, ledger: Ledger) -> Any:

@@ -6,7 +6,8 @@ out on CPU views of it; what large ones would compute is unknown (`known`), and 
 by PyTorch's CUDA operators all the same: only results are filled in, and sizes that hang on values (`nonzero`) are taken
 from the CPU.
 
-What is asked of unknown values holds: `all` is true and `any` is false, so that a program's checks pass, and its loops end.
+What is asked of unknown values holds: `all` is true and `any` is false, solvers succeed, so that a program's checks pass, and
+its loops end. A single number is as good as zero but not zero, for a program takes its logarithm.
 
 PyTorch calls this as the kernels of a dispatch key that nothing else uses, above autograd and all the others. A
 `TorchDispatchMode` would be simpler and change the program: formulas of backward passes choose other operators where one is
@@ -59,7 +60,8 @@ WITHOUT = {
 }
 WITHOUT |= {"record_stream", "resize_", "is_pinned", "_pin_memory", "requires_grad_", "detach_", "as_strided_"}
 WITHOUT |= {"squeeze_", "unsqueeze_", "transpose_", "t_", "swapaxes_", "swapdims_"}
-#: Operators made of others that decide by values, or hand them out: it is these that are looked at.
+#: Operators made of others that decide by values, hand them out, or give views without saying so: it is these others that are
+#: looked at.
 MADE_OF_OTHERS = {
     "item",
     "is_nonzero",
@@ -71,13 +73,27 @@ MADE_OF_OTHERS = {
     "cuda",
     "multinomial",
     "histc",
+    "istft",
+    "broadcast_tensors",
+    "meshgrid",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
 }
+# Those that look whether a solver succeeded.
+MADE_OF_OTHERS |= {"linalg_solve", "linalg_inv", "inverse", "linalg_cholesky", "linalg_lu_factor", "linalg_ldl_factor"}
+#: The operator that looks for all of them, and ends the program where one did not.
+CHECKS_SOLVER = "_linalg_check_errors"
+#: What an unknown number is where a script may read it: as good as zero, but with a logarithm and a reciprocal. A type in which
+#: it would be zero has the next one.
+JUST_ABOVE_ZERO = (1e-30, 1e-7)
 #: Operators that hand a value to the script.
 READS = {"_local_scalar_dense"}
 #: Operators that move values as they are.
 COPIES = {"_to_copy", "copy_"}
-#: Operators after which a tensor holds nothing of what it held.
+#: Operators after which a tensor holds nothing of what it held, or that look at nothing but its size.
 OVERWRITES = {"copy_", "zero_", "fill_", "normal_", "uniform_", "random_", "bernoulli_"}
+OVERWRITES |= {"zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full"}
 #: Operators that look at each element once; others of this kind PyTorch marks itself.
 ONCE = {
     "all",
@@ -108,6 +124,28 @@ ONCE |= {
     "stack",
     "repeat",
     "index",
+}
+# What moves, adds up or sorts elements.
+ONCE |= {
+    "unfold_backward",
+    "im2col",
+    "col2im",
+    "constant_pad_nd",
+    "flip",
+    "roll",
+    "cumsum",
+    "cumprod",
+    "sort",
+    "argsort",
+    "topk",
+    "gather",
+    "take",
+    "index_select",
+    "scatter",
+    "scatter_add",
+    "index_add",
+    "bucketize",
+    "searchsorted",
 }
 #: What holds of values that are unknown.
 HOLDS = {"all": True, "_is_all_true": True, "any": False, "_is_any_true": False}
@@ -176,6 +214,14 @@ class Values:
                 function = _Function(name, schema)
                 if name in SIZED and _has_kernel(schema, "CUDA"):
                     cuda.impl(full, "CUDA", functools.partial(self._sized, function))
+                if name == CHECKS_SOLVER:
+                    # From inside other kernels, whose results are nobody's: there is nothing to look at.
+                    cuda.impl(full, "CUDA", _passed)
+                    ours.impl(full, KEY, functools.partial(self._checked, function))
+                    continue
+                if name == "equal":
+                    ours.impl(full, KEY, functools.partial(self._equal, function))
+                    continue
                 if name == "_coalesce":
                     sparse.impl(full, "SparseCUDA", functools.partial(self._coalesced, function))
                 if not _is_passed_over(name, schema):
@@ -208,9 +254,10 @@ class Values:
             is_small = all(map(_is_small, results)) or (is_known and self._is_worth_it(function, results))
             with torch.no_grad():
                 made = self._made(function, args, kwargs, results) if is_small else []
-                for tensor, value in zip(results, made or [None] * len(results) if is_small else []):
-                    if tensor.is_cuda:
-                        _put(tensor, value, given, is_known)
+                for tensor, value in zip(results, made or [None] * len(results)):
+                    # Of several results some may be small, which are not left as they are found.
+                    if tensor.is_cuda and (is_small or _is_small(tensor)):
+                        _put(tensor, value, given, is_known and bool(made))
             is_known = is_known and (bool(made) or _is_moved(name, given, results))
         elif not is_known and name in COPIES and _is_small(results[0]):
             self._known.read()
@@ -259,6 +306,29 @@ class Values:
         results = tree_map(to_device, self._computed(function, args, kwargs))
         self._known.note(_tensors(results), is_known)
         return results
+
+    def _checked(self, function: _Function, info: Any, *args: Any, **kwargs: Any) -> None:
+        """Whether a solver succeeded: it did, where that is unknown."""
+        if not info.is_cuda:
+            # Its own kernel; ours would be asked once more.
+            torch._C._dispatch_tls_set_dispatch_key_excluded(self._key, True)
+            try:
+                function.overload(info, *args, **kwargs)
+            finally:
+                torch._C._dispatch_tls_set_dispatch_key_excluded(self._key, False)
+        elif self._known.are([info]):
+            self._checked(function, _view(info), *args, **kwargs)
+
+    def _equal(self, function: _Function, left: Any, right: Any) -> bool:
+        """Whether two tensors hold the same: the one question whose answer is no tensor. It holds where that is unknown."""
+        answer = self._called(function, left, right)
+        if not (left.is_cuda and right.is_cuda) or left.shape != right.shape:
+            return bool(answer)
+        if not self._known.are([left, right]):
+            self._known.read()
+            return True
+        is_looked_at = all(_is_small(one, MOST_WHOLE) for one in (left, right))
+        return not is_looked_at or torch.equal(_view(left), _view(right))
 
     def _coalesced(self, function: _Function, tensor: Any) -> Any:
         """A sparse tensor whose places are there once: how many those are hangs on values. What is allocated is what PyTorch's
@@ -337,8 +407,11 @@ def _is_moved(name: str, given: list[Any], results: list[Any]) -> bool:
 
 
 def _put(result: Any, value: Any, given: list[Any], is_known: bool) -> None:
-    """Gives a result its values, if it has not got them: zero where there are none."""
+    """Gives a result its values, if it has not got them: next to zero where there are none."""
     view = _view(result)
+    if any(size > 1 and not stride for size, stride in zip(view.shape, view.stride())):
+        # A view of something that was expanded.
+        return
     is_new = address_of(result) not in map(address_of, given)
     if value is None:
         if is_new and result.numel() <= MOST_OTHERS:
@@ -348,6 +421,19 @@ def _put(result: Any, value: Any, given: list[Any], is_known: bool) -> None:
     if not is_known and view.dtype.is_floating_point:
         # Of zeros that stand for what is unknown.
         view.nan_to_num_(0, 0, 0)
+        if is_new and view.numel() == 1:
+            _lift(view)
+
+
+def _lift(number: Any) -> None:
+    """Makes an unknown number that came out as zero a little more: no script reads zero there on a GPU."""
+    for least in JUST_ABOVE_ZERO:
+        if not number.any():
+            number.fill_(least)
+
+
+def _passed(*_args: Any, **_kwargs: Any) -> None:
+    """A check that holds."""
 
 
 def without_us(snapshot: Any) -> None:

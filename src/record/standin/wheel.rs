@@ -44,6 +44,10 @@ const LIBRARIES: [&str; 3] = ["libcu", "libnv", "libnccl"];
 
 /// Packages that bring functions of CUDA's along with PyTorch: torchvision, torchaudio and others by that name.
 const COMPANIONS: &str = "torch";
+/// Other packages have kernels of their own, in libraries that ask for NVIDIA's or for these of PyTorch's.
+const OF_CUDA: [&str; 2] = ["libtorch_cuda.so", "libc10_cuda.so"];
+/// How deep in a package such libraries are looked for.
+const DEPTH: usize = 3;
 
 /// What a library has and asks for.
 #[derive(Default)]
@@ -68,8 +72,10 @@ pub(super) fn read(torch: &Path) -> Result<Wants, RecordError> {
     all.extend(companions.iter().filter_map(|path| symbols(path).ok()));
     let names: BTreeSet<String> = own.iter().chain(&companions).filter_map(|path| file_name(path)).collect();
     let defined: BTreeSet<&str> = all.iter().flat_map(|one| &one.defined).map(String::as_str).collect();
-    let wanted = all.iter().flat_map(|one| &one.wanted);
-    let needed = all.iter().flat_map(|one| &one.needed);
+    // What other packages have stays theirs: PyTorch is not to find it.
+    let extensions = extensions(torch);
+    let wanted = all.iter().chain(&extensions).flat_map(|one| &one.wanted);
+    let needed = all.iter().chain(&extensions).flat_map(|one| &one.needed);
     Ok(Wants {
         functions: wanted
             .filter(|name| begins(name, &FUNCTIONS) && !defined.contains(name.as_str()))
@@ -115,6 +121,40 @@ fn companions(torch: &Path) -> Vec<PathBuf> {
     let inner = folders.iter().map(|folder| folder.join("lib"));
     let both: Vec<PathBuf> = folders.iter().cloned().chain(inner).collect();
     both.iter().filter_map(|folder| libraries_in(folder).ok()).flatten().collect()
+}
+
+/// What the libraries of all other packages ask for that have kernels of their own, and have not themselves.
+fn extensions(torch: &Path) -> Vec<Symbols> {
+    let mut found = Vec::new();
+    if let Some(packages) = torch.parent() {
+        collect(packages, DEPTH, &is_other, &mut found);
+    }
+    let read = found.iter().filter_map(|path| symbols(path).ok());
+    read.filter(|one| one.needed.iter().any(|name| begins(name, &LIBRARIES) || begins(name, &OF_CUDA)))
+        .map(|mut one| {
+            let own: BTreeSet<String> = one.defined.drain(..).collect();
+            one.wanted.retain(|name| !own.contains(name));
+            one
+        })
+        .collect()
+}
+
+/// Whether a package is neither PyTorch, nor one that is read with it, nor NVIDIA's.
+fn is_other(package: &str) -> bool {
+    !package.starts_with(COMPANIONS) && !package.starts_with("nvidia")
+}
+
+/// The libraries of a folder and those below it, without NVIDIA's and without folders of certain names.
+fn collect(folder: &Path, depth: usize, is_wanted: &dyn Fn(&str) -> bool, found: &mut Vec<PathBuf>) {
+    found.extend(libraries_in(folder).unwrap_or_default());
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries.filter(|_| depth > 0) {
+        // A link is not followed, and may lead back.
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_folder && entry.file_name().to_str().is_some_and(is_wanted) {
+            collect(&entry.path(), depth - 1, is_wanted, found);
+        }
+    }
 }
 
 /// Reads one library; an error is a sentence.
@@ -230,6 +270,31 @@ mod tests {
         assert_eq!(required(metadata, "nvidia-cudnn"), Some([9, 1, 0]));
         assert_eq!(required(metadata, "nvidia-nccl"), Some([2, 28, 9]));
         assert_eq!(required(metadata, "nvidia-cublas"), None);
+    }
+
+    #[test]
+    fn other_packages_are_looked_through() {
+        let packages = tempfile::tempdir().unwrap();
+        let write = |path: &str| {
+            let path = packages.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "no library").unwrap();
+        };
+        let wanted = ["kernels.cpython-312-x86_64-linux-gnu.so", "package/_C.so", "package/cuda/ops.so"];
+        wanted.iter().copied().for_each(&write);
+        // PyTorch's own, NVIDIA's, one by the name of NVIDIA's, and none.
+        let others = [
+            "torch/lib/libtorch_cuda.so",
+            "nvidia/cufft/lib/extra.so",
+            "package/libcudart.so.13",
+            "package/__init__.py",
+        ];
+        others.iter().copied().for_each(&write);
+        let mut found = Vec::new();
+        collect(packages.path(), DEPTH, &is_other, &mut found);
+        assert_eq!(found, wanted.map(|path| packages.path().join(path)));
+        // What cannot be read is passed over.
+        assert!(extensions(&packages.path().join("torch")).is_empty());
     }
 
     #[test]
