@@ -7,13 +7,15 @@
 //! A loop counts if it goes over something as the main loop does: it runs beside the iterations or in few of them (one
 //! that runs in most of them is a part of an iteration), outside any module's forward (that one keeps skip connections),
 //! and its turns run a model, most of whose memory goes with the turn (a loop that copies or makes weights keeps all
-//! that it allocates). What a backward pass lets go of was kept for it, and is no collection.
+//! that it allocates). What a backward pass lets go of was kept for it, and is no collection; nor is what captured CUDA graphs
+//! made, whose replays use it.
 
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
 use crate::facts::Facts;
+use crate::facts::pools::captured;
 use crate::frames::PhaseSign;
 use crate::lives::growth::{Growth, Stay, judge};
 use crate::program::{LoopRun, Phase};
@@ -105,6 +107,7 @@ fn is_part_of_iterations(facts: &Facts, runs: &[&LoopRun]) -> bool {
 
 /// Everything that a forward pass made, by birth.
 fn made(facts: &Facts) -> Vec<Made> {
+    let captured = captured(facts);
     let one = |(id, one): (AllocationId, &crate::timeline::Allocation)| {
         let (born, stack) = one.alloc.zip(one.stack)?;
         let freed = one.given_back();
@@ -115,7 +118,7 @@ fn made(facts: &Facts) -> Vec<Made> {
             role,
             Role::Parameter | Role::Buffer | Role::Gradient | Role::OptimizerState | Role::Workspace
         );
-        is_forward.then(|| Made {
+        (is_forward && !captured.contains(&id)).then(|| Made {
             id,
             bytes: one.bytes.get(),
             born: born.position(),

@@ -22,6 +22,7 @@ use lives::{Caller, Life, lives};
 
 use crate::facts::Facts;
 use crate::facts::failure::failures;
+use crate::facts::pools::captured;
 use crate::lives::growth::{FEWEST, Growth, Stay, judge};
 use crate::program::{LoopRun, Phase};
 use crate::threshold::Threshold;
@@ -96,7 +97,7 @@ pub(super) fn kept_graphs(facts: &Facts) -> Vec<KeptGraph> {
         phases.filter(|(_, phase)| **phase == Phase::Backward).map(|(at, _)| at).collect();
     let graphless = Graphless::of(facts, &lives, &backwards);
     let scene = Scene { lives, backwards, failures: failures(facts), graphless };
-    let captured = lone::captured(facts);
+    let captured = captured(facts);
     let (mut by_caller, mut lone): (Lines, Lines) = Default::default();
     for run in facts.program.loops.iter().filter(|run| keeps_for_itself(facts, run.frame)) {
         let is_main = facts.program.main_loop.is_some_and(|main| main.frame == run.frame);

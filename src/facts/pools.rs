@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashSet;
+
 use crate::facts::Facts;
 use crate::facts::occupants::{made, occupants};
 use crate::lives::Curve;
@@ -82,6 +84,12 @@ pub(super) fn private_pools(facts: &Facts) -> Vec<PrivatePool> {
         pool.peak = curve.highest().0;
     }
     pools.into_values().collect()
+}
+
+/// What captured graphs made: their replays use it and leave no event, so it lies there on purpose.
+pub(super) fn captured(facts: &Facts) -> FxHashSet<AllocationId> {
+    let pools = facts.private_pools().into_iter().filter(|pool| pool.may_serve_graphs);
+    pools.flat_map(|pool| pool.allocations).collect()
 }
 
 pub(super) fn default_pool(facts: &Facts) -> PoolPeaks {

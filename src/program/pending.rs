@@ -13,8 +13,10 @@ use crate::unit::Index;
 /// Tensors that wait for a backward pass.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
-    /// Where one was made, ascending, and the last place at which a backward pass lets go of any made so far.
+    /// Where one was made, ascending, and where a backward pass lets go of it.
     waits: Vec<(usize, usize)>,
+    /// For each of them the last place at which a backward pass lets go of any made so far.
+    latest: Vec<usize>,
     /// Where backward passes allocate or let go.
     backward: Vec<usize>,
 }
@@ -49,19 +51,37 @@ impl Pending {
             }
         }
         pending.waits.sort_unstable();
-        let mut last = 0;
-        for (_, until) in &mut pending.waits {
-            last = last.max(*until);
-            *until = last;
-        }
+        let latest = pending.waits.iter().scan(0, |last, (_, until)| {
+            *last = (*last).max(*until);
+            Some(*last)
+        });
+        pending.latest = latest.collect();
         pending
     }
 
     /// Whether a backward pass that comes after a stretch, and none inside it, lets go of what was made before it.
     pub(super) fn spans(&self, start: usize, end: usize) -> bool {
         let before = self.waits.partition_point(|(born, _)| *born < start).checked_sub(1);
-        let waits = before.and_then(|last| self.waits.get(last)).is_some_and(|(_, until)| *until >= end);
+        let waits = before.and_then(|last| self.latest.get(last)).is_some_and(|until| *until >= end);
+        waits && !self.runs(start, end)
+    }
+
+    /// Whether what most turns of a loop save is let go of by a backward pass behind the loop, and none runs inside it: the steps of a
+    /// rollout, of a solver, of a recurrent network. `starts` are the turns' first events, `end` the event after the last.
+    pub(super) fn is_fed_by(&self, starts: &[usize], end: usize) -> bool {
+        let Some(&start) = starts.first() else { return false };
+        let ends = starts.iter().skip(1).copied().chain([end]);
+        let waiting = starts.iter().zip(ends).filter(|&(&from, to)| {
+            let first = self.waits.partition_point(|(born, _)| *born < from);
+            let mut made = self.waits.iter().skip(first).take_while(|(born, _)| *born < to);
+            made.any(|(_, until)| *until >= end)
+        });
+        waiting.count() * 2 > starts.len() && !self.runs(start, end)
+    }
+
+    /// Whether a backward pass runs in a stretch.
+    fn runs(&self, start: usize, end: usize) -> bool {
         let next = self.backward.partition_point(|at| *at < start);
-        waits && self.backward.get(next).is_none_or(|at| *at >= end)
+        self.backward.get(next).is_some_and(|at| *at < end)
     }
 }

@@ -10,7 +10,8 @@
 //! - Of the outermost loops the main one is not set-up (run by a constructor, or capturing CUDA graphs into private pools),
 //!   preferably calls modules, and allocates most often. What a constructor, or a function that calls itself, repeats
 //!   without calling a module is never it: layers that are built, or built anew while a function walks through a model.
-//! - A loop that goes round while saved tensors of one pass wait for their backward pass is a part of that pass.
+//! - A loop that goes round while saved tensors of one pass wait for their backward pass is a part of that pass; so is one most of
+//!   whose turns save something for a backward pass behind it (a rollout, a solver).
 //! - Where one inner loop makes 90 % of a loop's allocations and bytes *and* begins its iterations with an input of its own
 //!   (an allocation outside any module call), the inner one iterates: batches within epochs, and not tokens within a
 //!   request or layers within a batch.
@@ -54,6 +55,15 @@ impl Candidate {
     fn is_setup(&self) -> bool {
         self.constructing || self.sum.private * 10 > self.sum.allocations
     }
+
+    /// The first events of its turns, ascending.
+    fn turns(&self) -> Vec<usize> {
+        let mut starts: Vec<usize> = self.edges.iter().map(|edge| edge.event).collect();
+        starts.push(self.start);
+        starts.sort_unstable();
+        starts.dedup();
+        starts
+    }
 }
 
 /// What the search looks at.
@@ -71,7 +81,7 @@ pub(super) fn main_loop(stage: &Stage<'_>, pending: &Pending) -> Option<Cut> {
     let candidates = stage.candidates();
     let works = outermost(&candidates)
         .filter(|one| !one.builds || one.sum.in_modules > 0)
-        .filter(|one| !pending.spans(one.start, one.end));
+        .filter(|one| !pending.spans(one.start, one.end) && !pending.is_fed_by(&one.turns(), one.end));
     let best = works.max_by_key(|one| {
         (!one.is_setup(), one.sum.in_modules > 0, one.sum.allocations, Reverse(one.start))
     })?;

@@ -25,12 +25,6 @@ static MOST: Threshold<f64> = Threshold::new("facts::kept_graphs::lone::MOST", 0
 /// A line's lives in one run, by turn.
 type Turns<'l> = BTreeMap<usize, Vec<&'l Life>>;
 
-/// What captured graphs made: their replays use it and leave no event, so it lies there on purpose.
-pub(super) fn captured(facts: &Facts) -> FxHashSet<AllocationId> {
-    let pools = facts.private_pools().into_iter().filter(|pool| pool.may_serve_graphs);
-    pools.flat_map(|pool| pool.allocations).collect()
-}
-
 /// The lines of which one pass or two keep what the others let go of.
 pub(super) fn of_run(
     facts: &Facts,
