@@ -99,7 +99,9 @@ fn births(facts: &Facts) -> BTreeMap<Bytes, Vec<EventIndex>> {
     for (_, one) in facts.with_role(Role::Gradient) {
         births.entry(one.bytes).or_default().extend(one.alloc);
     }
-    births.values_mut().for_each(|births| births.sort_unstable());
+    for births in births.values_mut() {
+        births.sort_unstable();
+    }
     births
 }
 
