@@ -32,7 +32,9 @@ fn model_words(model: &Modelled, detail: Detail) -> String {
         [] => String::new(),
         places => format!(", and the program decided by some of them at {}", some(places, detail)),
     };
-    format!("{model}, values that large kernels compute are not known{branches}{sizes}")
+    let eager =
+        if model.runs_eagerly { "; what it compiles (torch.compile) ran operator by operator" } else { "" };
+    format!("{model}, values that large kernels compute are not known{branches}{sizes}{eager}")
 }
 
 /// So many iterations are needed to tell what happens in each of them from what happened once.
@@ -143,5 +145,16 @@ mod tests {
         assert!(words.contains("decided by some of them at train.py:1, train.py:2, "), "{words}");
         assert!(words.ends_with("train.py:5, 2 more"), "{words}");
         assert!(!model_words(&Modelled::default(), Detail::Normal).contains("decided"));
+    }
+
+    #[test]
+    fn what_a_program_compiles_is_said_to_have_run_eagerly() {
+        let mut modelled = Modelled::default();
+        modelled.runs_eagerly = true;
+        let words = model_words(&modelled, Detail::Normal);
+        assert!(
+            words.ends_with("are not known; what it compiles (torch.compile) ran operator by operator"),
+            "{words}"
+        );
     }
 }

@@ -46,6 +46,9 @@ pub struct Modelled {
     pub sizes_not_known: Vec<String>,
     /// Functions that failed because there was no GPU.
     pub refused: Vec<String>,
+    /// Whether the program asked for compiled code (`torch.compile`), and ran its operators one by one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub runs_eagerly: bool,
 }
 
 impl Modelled {
@@ -92,6 +95,10 @@ mod tests {
         let modelled = Modelled::read(text).unwrap();
         assert_eq!(modelled.text(), text);
         assert_eq!(modelled.to_string(), "modelled without a GPU (1 device of 80 GiB)");
+        let eager = text.replace("\"refused\":[]", "\"refused\":[],\"runs_eagerly\":true");
+        assert!(
+            Modelled::read(&eager).is_some_and(|modelled| modelled.runs_eagerly && modelled.text() == eager)
+        );
         for other in [
             text.replace("\"version\":2", "\"version\":1"),
             text.replace("cusolver", "cu\\u001b solver"),

@@ -72,3 +72,8 @@ for filled in (0, 1):
 assert torch.gcd(torch.tensor([12, 18], device=device), torch.tensor([8, 27], device=device)).tolist() == [4, 9]
 torch.special.bessel_j0(torch.rand(1 << 20, device=device))
 torch.distributions.Dirichlet(torch.ones(64, 1024, device=device)).entropy()
+
+# Whether a spread is one, which is asked of each before anything is drawn.
+for rows in (4, 1 << 18):
+    spread = torch.distributions.Normal(unknown(rows, 8), torch.nn.functional.softplus(unknown(rows, 8)) + 1e-3)
+    assert spread.sample().shape == (rows, 8)

@@ -26,6 +26,8 @@ ROOM = 1 << 20
 
 _core: Optional[ctypes.CDLL] = None
 _model: dict[str, int] = {}
+#: What the program asked for and did not get: "compile".
+_left_out: set[str] = set()
 
 
 def load(torch: str, order: Order, ledger: Ledger) -> None:
@@ -90,14 +92,29 @@ def mark(torch: Any) -> None:
         return taken
 
     memory._snapshot = _snapshot
+    _hear_of_compiling(torch)
     # To the end of the process.
     Values(known).begin()
+
+
+def _hear_of_compiling(torch: Any) -> None:
+    """Notes whether the program asks for compiled code, which runs eagerly here."""
+    compiles = torch.compile
+
+    @functools.wraps(compiles)
+    def _compile(*args: Any, **kwargs: Any) -> Any:
+        _left_out.add("compile")
+        return compiles(*args, **kwargs)
+
+    torch.compile = _compile
 
 
 def _marker(core: ctypes.CDLL, branches: list[dict[str, Any]]) -> str:
     """What a snapshot says of the GPU that was not there (`src/snapshot/modelled.rs`)."""
     told: dict[str, Any] = {"version": 2, **_model, "branches": branches}
     told.update(sizes_not_known=_called(core, "sizes"), refused=_called(core, "refused"))
+    if "compile" in _left_out:
+        told["runs_eagerly"] = True
     return json.dumps(told)
 
 

@@ -74,6 +74,7 @@ MADE_OF_OTHERS = {
     "multinomial",
     "histc",
     "istft",
+    "normal",
     "broadcast_tensors",
     "meshgrid",
     "atleast_1d",
