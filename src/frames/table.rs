@@ -126,6 +126,9 @@ const ROWS: &[Row] = &[
     ("torch/distributed/tensor/*", ANY, SILENT),
     ("torch/distributed/*", ANY, memory(MemorySign::Sharded)),
     ("deepspeed/*", ANY, memory(MemorySign::Sharded)),
+    // Its modules call `forward` themselves (gpytorch 1.15).
+    ("gpytorch/module", &["__call__"], phase(PhaseSign::ModuleCall)),
+    ("gpytorch/models/exact_gp", &["__call__"], phase(PhaseSign::ModuleCall)),
     // Batches and evaluation.
     ("torch/utils/data/dataloader", ANY, phase(PhaseSign::Input)),
     ("torch/utils/data/_utils/pin_memory", ANY, phase(PhaseSign::Input)),

@@ -249,7 +249,9 @@ impl Program {
             library_loop,
             loops: turns::runs(&loops, events.len()),
             found_by,
-            confidence: certainty::of(found_by, &cut, || certainty::is_at_work(events, frames, &paths, &cut)),
+            confidence: certainty::of(found_by, &cut, || {
+                certainty::is_at_work((events, &marks), frames, &paths, &cut)
+            }),
             phases,
             steps: steps(&marks.steps),
             zero_grads: steps(&marks.zero_grads),
@@ -316,8 +318,9 @@ fn by_loops(sought: &Sought) -> Option<(Cut, FoundBy)> {
     if let Some(training) = training {
         let replaying = graphs.then(|| {
             let tally = tally::Tally::of(events, paths, pools);
+            let pending = &Pending::of(events, signs, frees);
             stepless::replaying_loop(
-                &stepless::Stage { events, paths, loops, tally: &tally, thread },
+                &stepless::Stage { events, paths, loops, tally: &tally, pending, thread },
                 &training,
             )
         });
@@ -331,8 +334,8 @@ fn by_loops(sought: &Sought) -> Option<(Cut, FoundBy)> {
         return Some((iterations::join_micro_batches(training, marks), found_by));
     }
     let tally = tally::Tally::of(events, paths, pools);
-    let stage = stepless::Stage { events, paths, loops, tally: &tally, thread };
-    let cut = stepless::main_loop(&stage, &Pending::of(events, signs, frees))?;
+    let pending = &Pending::of(events, signs, frees);
+    let cut = stepless::main_loop(&stepless::Stage { events, paths, loops, tally: &tally, pending, thread })?;
     Some((cut, FoundBy::LoopBackEdges))
 }
 

@@ -203,11 +203,14 @@ fn path(frames: &Frames, root: FunctionId, stack: StackId) -> Option<Path> {
     }
     let mut path =
         Path { frames: Vec::new(), leaf: None, calls_module: false, ends_outside: false, site: 0, body: 0 };
+    let mut begun = false;
     while let Some(frame) = inward.next() {
         let entry = frames.get(frame)?;
         path.frames.push(frame);
-        let boundary =
-            matches!(entry.owner, Owner::Torch | Owner::Generated) && entry.phase != PhaseSign::Wrapper;
+        begun |= entry.owner == Owner::User;
+        // What stands outside the program launches it: a file in a temporary folder, which programs write for themselves, too.
+        let ends = entry.owner == Owner::Torch || (entry.owner == Owner::Generated && begun);
+        let boundary = ends && entry.phase != PhaseSign::Wrapper;
         if boundary || path.frames.len() == DEEPEST {
             path.calls_module = entry.phase == PhaseSign::ModuleCall;
             path.ends_outside = boundary;
@@ -222,4 +225,23 @@ fn path(frames: &Frames, root: FunctionId, stack: StackId) -> Option<Path> {
 /// Whether a function only calls another one.
 pub(super) fn passes_through(sign: PhaseSign) -> bool {
     matches!(sign, PhaseSign::ModuleCall | PhaseSign::Wrapper)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::program::tape::Tape;
+
+    #[test]
+    fn what_launches_a_program_from_a_temporary_folder_changes_nothing() {
+        let iterations = |outer: &str| {
+            let mut tape = Tape::default();
+            for _ in 0..4 {
+                tape.train(&format!("{outer} <module>:30"), "main", 10);
+            }
+            let program = tape.program();
+            (program.iterations.len(), program.found_by, program.confidence)
+        };
+        assert_eq!(iterations("").0, 4);
+        assert_eq!(iterations("@launcher"), iterations(""));
+    }
 }

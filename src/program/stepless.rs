@@ -14,7 +14,7 @@
 //!   whose turns save something for a backward pass behind it (a rollout, a solver).
 //! - Where one inner loop makes 90 % of a loop's allocations and bytes *and* begins its iterations with an input of its own
 //!   (an allocation outside any module call), the inner one iterates: batches within epochs, and not tokens within a
-//!   request or layers within a batch.
+//!   request, layers within a batch, or steps within a pass whose backward comes behind them.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -72,12 +72,14 @@ pub(super) struct Stage<'a> {
     pub(super) paths: &'a Paths,
     pub(super) loops: &'a Loops,
     pub(super) tally: &'a Tally<'a>,
+    pub(super) pending: &'a Pending,
     /// Whose paths these are: a worker's loop over its tasks is seldom the user's.
     pub(super) thread: Thread,
 }
 
 /// The main loop of a program without steps, outside of what waits for a backward pass.
-pub(super) fn main_loop(stage: &Stage<'_>, pending: &Pending) -> Option<Cut> {
+pub(super) fn main_loop(stage: &Stage<'_>) -> Option<Cut> {
+    let pending = stage.pending;
     let candidates = stage.candidates();
     let works = outermost(&candidates)
         .filter(|one| !one.builds || one.sum.in_modules > 0)
@@ -268,7 +270,11 @@ impl Stage<'_> {
         let fits = groups.into_values().filter(|group| {
             let edges: Vec<Edge> = group.iter().flat_map(|one| one.edges.iter().copied()).collect();
             let sum: Sum = group.iter().map(|one| one.sum).sum();
-            edges.len() > outer.edges.len() && sum.fills(&outer.sum, WHOLE) && self.bring_input(&edges)
+            let is_fed = |one: &&&Candidate| self.pending.is_fed_by(&one.turns(), one.end);
+            edges.len() > outer.edges.len()
+                && sum.fills(&outer.sum, WHOLE)
+                && self.bring_input(&edges)
+                && group.iter().filter(is_fed).count() * 2 <= group.len()
         });
         let group = fits.min_by_key(|group| group.first().map(|one| (one.depth, one.start)))?;
         let mut inner = (*group.first()?).clone();
