@@ -97,6 +97,8 @@ pub(super) const LEFT_BEHIND: &[Row] = &[
         |life, known| left_behind(life) && life.ends_in_backward() && (life.was_saved() || !known.model.has(life.bytes()))),
     row(Role::Temporary, Evidence::Sizes, "the backward pass left it, but no parameter has its size",
         |life, known| left_behind(life) && known.explained && !known.model.has(life.bytes()) && life.died().is_some()),
+    row(Role::Temporary, Evidence::Sizes, "memory ran out in the backward pass that made it, and no parameter has its size",
+        |life, known| left_behind(life) && life.pass_was_cut() && !known.model.has(life.bytes())),
     row(Role::Gradient, Evidence::Lifetime, "the backward pass made it and left it behind",
         |life, _| left_behind(life)),
 ];

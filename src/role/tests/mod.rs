@@ -142,6 +142,18 @@ fn the_gradient_of_an_input_is_told_by_its_size() {
 }
 
 #[test]
+fn what_stands_in_a_pass_that_memory_ran_out_in_is_no_gradient() {
+    let mut trace = Trace::default();
+    let weight = trace.alloc(Phase::Setup, 4, MOVE);
+    trace.alloc(Phase::Forward, 48, USER);
+    let gradient = trace.alloc(Phase::Backward, 4, ENGINE);
+    let running = trace.alloc(Phase::Backward, 48, ENGINE);
+    trace.runs_out(256);
+    let role = trace.roles();
+    assert_eq!([weight, gradient, running].map(role), [Role::Parameter, Role::Gradient, Role::Temporary]);
+}
+
+#[test]
 fn a_checkpointed_activation_is_made_and_let_go_by_the_backward_pass() {
     let recomputed = &[(MODULE, "_call_impl"), ("/site-packages/torch/utils/checkpoint.py", "recompute_fn")];
     let mut trace = Trace::default();

@@ -87,6 +87,12 @@ impl Trace {
         self.push(phase, Action::FreeCompleted, address, mib, stack);
     }
 
+    /// A request of the engine's fails.
+    pub(super) fn runs_out(&mut self, mib: u64) {
+        let stack = self.stack(ENGINE);
+        self.push(Phase::Backward, Action::OutOfMemory, 0, mib, stack);
+    }
+
     pub(super) fn iteration(&mut self) {
         self.iterations.push(self.events.len());
     }
