@@ -71,18 +71,42 @@ fn burst(facts: &Facts, site: FrameId, group: &[(AllocationId, usize)]) -> Optio
     for (id, born) in group {
         *shares.entry(*born).or_default() += bytes(*id);
     }
-    let (first, last) = (*shares.keys().next()?, *shares.keys().next_back()?);
-    let stride = (last - first) / (shares.len() - 1).max(1);
-    let evenly = shares.keys().zip(shares.keys().skip(1)).all(|(one, next)| next - one == stride);
+    let last = *shares.keys().next_back()?;
+    let stride = stride(&shares.keys().copied().collect::<Vec<_>>());
     let (smallest, most) = (shares.values().min()?, shares.values().max()?);
-    if !evenly
-        || shares.len() < ITERATIONS.get()
-        || smallest.share_of(*most) < EVEN.get()
-        || last + 1 + stride < iteration.position()
-    {
+    let stride = stride.filter(|_| shares.len() >= ITERATIONS.get())?;
+    if smallest.share_of(*most) < EVEN.get() || last + 1 + stride < iteration.position() {
         return None;
     }
     let past: Vec<AllocationId> = group.iter().map(|(id, _)| *id).collect();
     let total = past.iter().map(|id| bytes(*id)).sum();
     Some(Burst { site, event, iteration, iterations: shares.len(), past, bytes: total })
+}
+
+/// The even distance between iterations. Before the first and the last a smaller one will do: a younger generation's collection has taken what
+/// lies between the others, and not yet what is youngest.
+fn stride(iterations: &[usize]) -> Option<usize> {
+    let gaps: Vec<usize> =
+        iterations.iter().zip(iterations.iter().skip(1)).map(|(one, next)| next - one).collect();
+    let stride = *gaps.get(gaps.len() / 2)?;
+    let is_even = |gaps: &[usize]| gaps.iter().all(|gap| *gap == stride);
+    let (first, last) = (*gaps.first()?, *gaps.last()?);
+    let inner = gaps.get(1..gaps.len() - 1).unwrap_or_default();
+    let frayed = first <= stride && last <= stride && inner.len() + 1 >= ITERATIONS.get() && is_even(inner);
+    (is_even(&gaps) || frayed).then_some(stride)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn iterations_stand_at_even_distances_but_for_the_ends() {
+        assert_eq!(stride(&[3, 4, 5]), Some(1));
+        assert_eq!(stride(&[3, 5, 7]), Some(2));
+        assert_eq!(stride(&[4, 5, 7, 9, 11, 12]), Some(2), "what a younger collection has not taken yet");
+        assert_eq!(stride(&[4, 5, 7]), None, "too few to tell");
+        assert_eq!(stride(&[1, 4, 5, 7, 12, 13]), None);
+        assert_eq!((stride(&[]), stride(&[3])), (None, None));
+    }
 }

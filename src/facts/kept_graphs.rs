@@ -45,6 +45,9 @@ static RELEASED_BY_BACKWARD: Threshold<f64> = Threshold::new("facts::kept_graphs
 /// How many further turns a pass's tensors have to outlive: the next turn's result replaces those of an overlap.
 static OUTLIVES: Threshold<usize> = Threshold::new("facts::kept_graphs::OUTLIVES", 2);
 
+/// The most bytes that one number takes: a complex one of double precision.
+const NUMBER: Bytes = Bytes(16);
+
 /// What the passes of one line left behind.
 #[derive(Debug)]
 pub struct KeptGraph {
@@ -61,6 +64,9 @@ pub struct KeptGraph {
     /// Whether it grows with every iteration, and nothing of it is given back when the loop ends; in bytes an iteration. What a loop beside the
     /// main one keeps, say before training, goes on growing with none.
     pub growth: Option<Growth>,
+    /// Whether the loop with these passes comes to a number (a loss, a count of what was right), and not to a result that the program goes on
+    /// with: a state, a tile of a picture.
+    pub comes_to_numbers: bool,
 }
 
 /// What backward passes did in a turn.
@@ -84,6 +90,8 @@ struct Pass {
     turn: Differentiated,
     /// Whether any of it was made by a module.
     in_module: bool,
+    /// Whether lifetimes within it show that autograd recorded it for nothing.
+    recorded: bool,
     /// What stays, and the first event at which some of it goes.
     ids: Vec<AllocationId>,
     until: usize,
@@ -96,7 +104,9 @@ pub(super) fn kept_graphs(facts: &Facts) -> Vec<KeptGraph> {
     let backwards: Vec<usize> =
         phases.filter(|(_, phase)| **phase == Phase::Backward).map(|(at, _)| at).collect();
     let graphless = Graphless::of(facts, &lives, &backwards);
-    let scene = Scene { lives, backwards, failures: failures(facts), graphless };
+    let unused =
+        facts.unused_graphs().iter().filter(|unused| unused.sure).map(|unused| unused.line).collect();
+    let scene = Scene { lives, backwards, failures: failures(facts), graphless, unused };
     let captured = captured(facts);
     let (mut by_caller, mut lone): (Lines, Lines) = Default::default();
     for run in facts.program.loops.iter().filter(|run| keeps_for_itself(facts, run.frame)) {
@@ -128,6 +138,7 @@ struct Line {
     kept: BTreeSet<AllocationId>,
     along: BTreeSet<AllocationId>,
     growth: Option<Growth>,
+    comes_to_numbers: bool,
 }
 
 impl Line {
@@ -136,6 +147,7 @@ impl Line {
         self.others = self.others.max(found.others);
         self.kept.extend(found.kept);
         self.along.extend(found.along);
+        self.comes_to_numbers |= found.comes_to_numbers;
         let faster = |one: &Growth| self.growth.as_ref().is_none_or(|known| known.slope < one.slope);
         self.growth = found.growth.filter(faster).filter(|_| is_main).or(self.growth.take());
     }
@@ -148,6 +160,7 @@ impl Line {
             along: self.along.difference(&self.kept).copied().collect(),
             kept: self.kept.into_iter().collect(),
             growth: self.growth,
+            comes_to_numbers: self.comes_to_numbers,
         }
     }
 }
@@ -163,6 +176,8 @@ struct Scene {
     backwards: Vec<usize>,
     failures: Vec<usize>,
     graphless: Graphless,
+    /// The lines whose passes are seen to be recorded by autograd and used by no backward pass.
+    unused: FxHashSet<FrameId>,
 }
 
 /// What one run of a loop keeps, at the line that keeps most.
@@ -185,6 +200,7 @@ fn of_run(scene: &Scene, run: &LoopRun) -> Option<KeptGraph> {
         kept: keeping.iter().flat_map(|(_, pass)| pass.ids.iter().copied()).collect(),
         along,
         growth: growth(&keeping, run),
+        comes_to_numbers: comes_to_a_number(&scene.lives, run),
     })
 }
 
@@ -200,7 +216,7 @@ struct Ran {
 }
 
 fn ran(scene: &Scene, run: &LoopRun) -> Ran {
-    let Scene { lives, backwards, failures, graphless } = scene;
+    let Scene { lives, backwards, failures, graphless, unused } = scene;
     let turns = run.starts.len();
     let mut ran = Ran::default();
     for (turn, start) in run.starts.iter().enumerate() {
@@ -231,11 +247,21 @@ fn ran(scene: &Scene, run: &LoopRun) -> Ran {
             let Some(caller) = life.caller else { continue };
             let pass = ran.passes.entry(caller).or_default().entry(turn).or_default();
             pass.turn = differentiated;
+            pass.recorded = unused.contains(&caller.frame);
             pass.note(life, stays);
         }
         ran.along.push(beside);
     }
     ran
+}
+
+/// Whether the last that a loop computes is a number: where the line that runs the model computes the loss, too, its turns may begin between
+/// the two. What goes before anything else happens is an operator's scratch.
+fn comes_to_a_number(lives: &[Life], run: &LoopRun) -> bool {
+    let end = lives.partition_point(|life| life.born < run.end.position());
+    let is_number = |life: &&Life| life.bytes <= NUMBER;
+    let mut computed = lives.iter().take(end).rev().filter(|life| life.caller.is_some());
+    computed.find(|life| is_number(life) || life.dies > life.born + 1).is_some_and(|last| is_number(&last))
 }
 
 /// The growth of what passes keep over the turns of a loop, if nothing of it is ever given back.
@@ -279,7 +305,8 @@ impl Pass {
         let share = if self.turn.at_all { KEPT_SHARE_AFTER_BACKWARD.get() } else { KEPT_SHARE.get() };
         let spread = is_spread(self.functions.len(), self.places.len());
         let kept = self.kept.share_of(self.made);
-        ((spread || self.turn.again) && kept >= share) || (self.turn.retaining && kept >= KEPT_SHARE.get())
+        ((spread || self.turn.again) && (kept >= share || self.recorded))
+            || (self.turn.retaining && kept >= KEPT_SHARE.get())
     }
 }
 
@@ -313,7 +340,13 @@ mod tests {
     }
 
     fn scene(lives: Vec<Life>) -> Scene {
-        Scene { lives, backwards: Vec::new(), failures: Vec::new(), graphless: Graphless::default() }
+        Scene {
+            lives,
+            backwards: Vec::new(),
+            failures: Vec::new(),
+            graphless: Graphless::default(),
+            unused: FxHashSet::default(),
+        }
     }
 
     fn run(turns: usize, length: usize) -> LoopRun {

@@ -29,6 +29,7 @@ mod shapes;
 mod siblings;
 mod stacks;
 mod steady;
+mod successors;
 mod unscalings;
 mod unused_graphs;
 mod updates;
@@ -59,6 +60,8 @@ pub use shapes::{Shapes, VaryingSite};
 pub use steady::Steady;
 pub use unscalings::Unscaling;
 pub use unused_graphs::UnusedGraph;
+
+use successors::Successors;
 
 use crate::frames::Frames;
 use crate::lives::{Change, Changes, Turns};
@@ -112,6 +115,7 @@ pub struct Facts<'a> {
     roles: &'a Roles,
     turns: Turns,
     default_pool: OnceLock<PoolPeaks>,
+    private_pools: OnceLock<Vec<PrivatePool>>,
     growing: OnceLock<Vec<Growing>>,
     collections: OnceLock<Vec<Collection>>,
     kept_graphs: OnceLock<Vec<KeptGraph>>,
@@ -124,6 +128,7 @@ pub struct Facts<'a> {
     trials: OnceLock<Option<Trials>>,
     updates: OnceLock<Vec<Step>>,
     older_gradients: OnceLock<OlderGradients>,
+    successors: OnceLock<Successors>,
 }
 
 impl<'a> Facts<'a> {
@@ -145,6 +150,7 @@ impl<'a> Facts<'a> {
             roles,
             turns: Turns::of_iterations(&program.iterations),
             default_pool: OnceLock::new(),
+            private_pools: OnceLock::new(),
             growing: OnceLock::new(),
             collections: OnceLock::new(),
             kept_graphs: OnceLock::new(),
@@ -157,6 +163,7 @@ impl<'a> Facts<'a> {
             trials: OnceLock::new(),
             updates: OnceLock::new(),
             older_gradients: OnceLock::new(),
+            successors: OnceLock::new(),
         })
     }
 
@@ -377,8 +384,8 @@ impl<'a> Facts<'a> {
     }
 
     /// The private pools that were there when the snapshot was taken, by their numbers.
-    pub fn private_pools(&self) -> Vec<PrivatePool> {
-        pools::private_pools(self)
+    pub fn private_pools(&self) -> &[PrivatePool] {
+        self.private_pools.get_or_init(|| pools::private_pools(self))
     }
 
     /// The moment at which most bytes waited for other streams; `None` where none ever did.

@@ -88,8 +88,8 @@ pub(super) fn private_pools(facts: &Facts) -> Vec<PrivatePool> {
 
 /// What captured graphs made: their replays use it and leave no event, so it lies there on purpose.
 pub(super) fn captured(facts: &Facts) -> FxHashSet<AllocationId> {
-    let pools = facts.private_pools().into_iter().filter(|pool| pool.may_serve_graphs);
-    pools.flat_map(|pool| pool.allocations).collect()
+    let pools = facts.private_pools().iter().filter(|pool| pool.may_serve_graphs);
+    pools.flat_map(|pool| &pool.allocations).copied().collect()
 }
 
 pub(super) fn default_pool(facts: &Facts) -> PoolPeaks {

@@ -12,7 +12,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::facts::Facts;
-use crate::frames::GraphSign;
 use crate::lives::Curve;
 use crate::snapshot::Action;
 use crate::threshold::Threshold;
@@ -71,7 +70,7 @@ pub(super) fn reallocations(facts: &Facts) -> Vec<Reallocation> {
         let Some((own, stack)) = last.stack.zip(last.alloc.and_then(|event| facts.seen_stack(event))) else {
             continue;
         };
-        let joins = joins(facts, own);
+        let joins = facts.joins(own);
         let shown = joins || (is_even(facts, &chain) && rest.stands_still(facts, &chain));
         if !shown {
             continue;
@@ -185,12 +184,6 @@ fn rises_evenly(series: &[f64]) -> bool {
     let median = steps.get(steps.len() / 2).copied().unwrap_or(0.0);
     let near = steps.iter().filter(|step| (**step - median).abs() <= STEP_SPREAD.get() * median).count();
     steps.len() >= UNNAMED_LINKS.get() && near as f64 >= EVEN_STEPS.get() * steps.len() as f64
-}
-
-/// Whether C++ frames name an operator that makes one tensor of several, or a larger one of one.
-fn joins(facts: &Facts, stack: StackId) -> bool {
-    let frames = facts.snapshot.stacks.get(stack);
-    frames.iter().any(|frame| facts.frames.graph(*frame) == GraphSign::Joins)
 }
 
 fn largest(facts: &Facts, chain: &[AllocationId]) -> Bytes {

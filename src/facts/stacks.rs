@@ -3,6 +3,7 @@
 //! In: events and allocations. Out: stacks as a person would see them, frames, and what the finder of responsible lines takes.
 
 use super::{Blame, Facts, Guilty};
+use crate::frames::GraphSign;
 use crate::program::Phase;
 use crate::unit::{AllocationId, EventIndex, FrameId, StackId};
 
@@ -21,6 +22,12 @@ impl Facts<'_> {
             _ if self.phase(event) == Phase::Backward => self.calls.backward_before(event),
             _ => None,
         }
+    }
+
+    /// Whether C++ frames name an operator that makes one tensor of several, or a larger one of one; never where the recording has none.
+    pub fn joins(&self, stack: StackId) -> bool {
+        let frames = self.snapshot.stacks.get(stack);
+        frames.iter().any(|frame| self.frames.graph(*frame) == GraphSign::Joins)
     }
 
     /// The finder of responsible lines.

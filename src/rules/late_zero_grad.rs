@@ -79,12 +79,11 @@ fn late_gradients(facts: &Facts) -> Vec<Late> {
         }
     }
     let mut makers = Makers::of(facts);
-    let births = births(facts);
     let mut late: Vec<Late> = Vec::new();
     for (set, gradients) in sets {
         let sizes: Vec<Bytes> = gradients.iter().map(|one| one.bytes).collect();
         let step = makers.last_user(&set, &sizes).and_then(|at| steps.get(at)).copied();
-        if step.is_some_and(|step| are_bound_anew(facts, &births, &gradients, step)) {
+        if step.is_some_and(|step| are_bound_anew(facts, &gradients, step)) {
             continue;
         }
         late.extend(gradients.into_iter().map(|one| Late { step, ..one }));
@@ -93,30 +92,10 @@ fn late_gradients(facts: &Facts) -> Vec<Late> {
     late
 }
 
-/// When gradients of each size are made, ascending.
-fn births(facts: &Facts) -> BTreeMap<Bytes, Vec<EventIndex>> {
-    let mut births: BTreeMap<Bytes, Vec<EventIndex>> = BTreeMap::new();
-    for (_, one) in facts.with_role(Role::Gradient) {
-        births.entry(one.bytes).or_default().extend(one.alloc);
-    }
-    for births in births.values_mut() {
-        births.sort_unstable();
-    }
-    births
-}
-
-/// Whether a set goes only when its successors are there. A backward pass adds to a `.grad` that it finds, so these are gradients that a
-/// function returned (`torch.func.grad`, `torch.autograd.grad`) and a name holds until it is bound anew: no `zero_grad` clears them.
-fn are_bound_anew(
-    facts: &Facts,
-    births: &BTreeMap<Bytes, Vec<EventIndex>>,
-    gradients: &[Late],
-    step: Step,
-) -> bool {
+/// Whether a set goes only when its successors are there: no `zero_grad` clears them.
+fn are_bound_anew(facts: &Facts, gradients: &[Late], step: Step) -> bool {
     let succeeded = |one: &&Late| {
-        let born = births.get(&one.bytes).map(Vec::as_slice).unwrap_or_default();
-        let next = born.get(born.partition_point(|event| *event < step.end));
-        facts.phase(one.freed) != Phase::ZeroGrad && next.is_some_and(|event| *event < one.freed)
+        facts.timeline.allocation(one.id).is_some_and(|gradient| facts.is_bound_anew(gradient, step.end))
     };
     let bound: Bytes = gradients.iter().filter(succeeded).map(|one| one.bytes).sum();
     bound.times(2) > gradients.iter().map(|one| one.bytes).sum()

@@ -3,7 +3,7 @@
 mod around;
 mod older;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::claim::{Claim, Mending, Place, Telling, Worth, related};
 use super::{declare_rule, measure, place};
@@ -76,7 +76,8 @@ fn lines(facts: &Facts) -> Vec<Vec<AllocationId>> {
     let ahead = Ahead::of(facts);
     for (id, one) in facts.timeline.iter() {
         let ends = facts.ends_held(one);
-        let may_overlap = ends > 0 && may_overlap(facts.role(id)) && !is_used_again(facts, one);
+        let is_candidate = || may_overlap(facts.role(id)) || is_returned_gradient(facts, id, one);
+        let may_overlap = ends > 0 && is_candidate() && !is_used_again(facts, one);
         let may_overlap = may_overlap && !ahead.fetched(facts, id, one);
         let Some(born) = facts.born_in(one).filter(|_| may_overlap) else { continue };
         let stack = one.alloc.and_then(|event| facts.seen_stack(event));
@@ -90,7 +91,29 @@ fn lines(facts: &Facts) -> Vec<Vec<AllocationId>> {
         }
     }
     let ends = facts.iteration_ends().len();
-    seen.into_values().filter(|line| line.is_regular(facts, ends)).map(|line| line.once).collect()
+    let regular = seen.into_values().filter(|line| line.is_regular(facts, ends)).map(|line| line.once);
+    regular.filter(|once| !is_carried_on(facts, once)).collect()
+}
+
+/// Whether what a line makes is joined of more than its iteration has at hand, as the last of them shows: of what is there from before, mostly the
+/// one that it replaces (`bank = torch.cat([bank, new])[-n:]`). Then each is used in the next iteration, and can't go sooner.
+fn is_carried_on(facts: &Facts, made: &[AllocationId]) -> bool {
+    let joined = || {
+        let one = facts.timeline.allocation(*made.last()?)?;
+        let (born, iteration) = (one.alloc?, facts.program.iterations.get(facts.born_in(one)?.position())?);
+        facts.joins(one.stack?).then_some((one.bytes, iteration.start.position()..born.position(), born))
+    };
+    let Some((bytes, before, born)) = joined() else { return false };
+    let ids = facts.timeline.allocation_of.get(before).unwrap_or_default().iter().flatten();
+    let is_there = |one: &&Allocation| one.alive_after(born);
+    let at_hand: BTreeSet<AllocationId> = ids.copied().collect();
+    let at_hand = at_hand.into_iter().filter_map(|id| facts.timeline.allocation(id));
+    bytes
+        > at_hand
+            .filter(|one| facts.born_in(one) == facts.iteration_of(born))
+            .filter(is_there)
+            .map(|one| one.bytes)
+            .sum()
 }
 
 /// Whether the backward pass of a later iteration lets go of something: then the forward pass of that iteration saved it, and so
@@ -134,6 +157,13 @@ impl Ahead {
 /// Whether what has a role could as well die with its iteration.
 fn may_overlap(role: Role) -> bool {
     matches!(role, Role::Activation | Role::Input | Role::Temporary | Role::Unknown)
+}
+
+/// Whether it is a gradient that a function returned: it goes only when the next iteration has made its like.
+fn is_returned_gradient(facts: &Facts, id: AllocationId, one: &Allocation) -> bool {
+    let end = facts.born_in(one).and_then(|iteration| facts.iteration_ends().get(iteration.position()));
+    let end = end.and_then(|end| EventIndex::at(*end));
+    facts.role(id) == Role::Gradient && end.is_some_and(|end| facts.is_bound_anew(one, end))
 }
 
 fn tell(facts: &Facts, (turn, lines): (&str, usize), worth: &Worth) -> Finding {

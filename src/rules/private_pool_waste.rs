@@ -22,8 +22,8 @@ static MOST: Threshold<f64> = Threshold::new("rules::private_pool_waste::MOST", 
 
 impl PrivatePoolWaste {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
-        let (graphs, asked_for): (Vec<PrivatePool>, Vec<PrivatePool>) =
-            facts.private_pools().into_iter().partition(|pool| pool.id.1 == 0);
+        let (graphs, asked_for): (Vec<&PrivatePool>, Vec<&PrivatePool>) =
+            facts.private_pools().iter().partition(|pool| pool.id.1 == 0);
         // A handle that graphs were captured with is shared or kept apart on purpose.
         let eager = asked_for.into_iter().filter(|pool| !pool.may_serve_graphs);
         let mut claims: Vec<Claim> = eager.map(|pool| hoarded(facts, pool)).collect();
@@ -33,7 +33,7 @@ impl PrivatePoolWaste {
 }
 
 /// Several graphs' pools where one would do.
-fn unshared<'f>(facts: &'f Facts<'f>, pools: Vec<PrivatePool>) -> Claim<'f> {
+fn unshared<'f>(facts: &'f Facts<'f>, pools: Vec<&'f PrivatePool>) -> Claim<'f> {
     let held: Bytes = pools.iter().map(|pool| pool.reserved).sum();
     let shared = shared(facts, &pools);
     let told = move |worth: &Worth| tell(facts, &pools, shared, worth);
@@ -42,9 +42,9 @@ fn unshared<'f>(facts: &'f Facts<'f>, pools: Vec<PrivatePool>) -> Claim<'f> {
 }
 
 /// A pool that holds more than the loop ever uses of it, for nobody else.
-fn hoarded<'f>(facts: &'f Facts<'f>, pool: PrivatePool) -> Claim<'f> {
+fn hoarded<'f>(facts: &'f Facts<'f>, pool: &'f PrivatePool) -> Claim<'f> {
     let (held, waste) = (pool.reserved, pool.reserved - pool.steady_peak);
-    let told = move |worth: &Worth| tell_hoarded(facts, &pool, worth);
+    let told = move |worth: &Worth| tell_hoarded(facts, pool, worth);
     let claim = Claim::new(&PrivatePoolWaste::META, [], Mending::reserved(waste), told);
     claim.out_of(held).sure(Confidence::High)
 }
@@ -101,7 +101,7 @@ fn takers(facts: &Facts, pool: &PrivatePool) -> Vec<Guilty> {
     if guilty.is_empty() { facts.guilty(pool.allocations.iter().copied()) } else { guilty }
 }
 
-fn tell(facts: &Facts, pools: &[PrivatePool], shared: Bytes, worth: &Worth) -> Finding {
+fn tell(facts: &Facts, pools: &[&PrivatePool], shared: Bytes, worth: &Worth) -> Finding {
     let held = pools.iter().map(|pool| pool.reserved).sum::<Bytes>();
     let guilty = guilty(facts, pools);
     let blamed = facts.blame().common(&guilty);
@@ -129,7 +129,7 @@ fn tell(facts: &Facts, pools: &[PrivatePool], shared: Bytes, worth: &Worth) -> F
 
 /// What one pool for all of them would hold: as the replay shows. Where it cannot tell, the outputs of each, and the scratch
 /// memory of the largest once.
-fn shared(facts: &Facts, pools: &[PrivatePool]) -> Bytes {
+fn shared(facts: &Facts, pools: &[&PrivatePool]) -> Bytes {
     let held: Bytes = pools.iter().map(|pool| pool.reserved).sum();
     let ids: Vec<(u64, u64)> = pools.iter().map(|pool| pool.id).collect();
     let all_seen = pools.iter().all(|pool| !pool.is_older);
@@ -143,7 +143,7 @@ fn shared(facts: &Facts, pools: &[PrivatePool]) -> Bytes {
 }
 
 /// What was allocated from the pools; where that was before the recording, the stacks of their segments.
-fn guilty(facts: &Facts, pools: &[PrivatePool]) -> Vec<Guilty> {
+fn guilty(facts: &Facts, pools: &[&PrivatePool]) -> Vec<Guilty> {
     let allocated = facts.guilty(pools.iter().flat_map(|pool| pool.allocations.iter().copied()));
     if !allocated.is_empty() {
         return allocated;
@@ -156,7 +156,7 @@ fn guilty(facts: &Facts, pools: &[PrivatePool]) -> Vec<Guilty> {
     .collect()
 }
 
-fn evidence(pools: &[PrivatePool], held: Bytes, shared: Bytes) -> Vec<Measure> {
+fn evidence(pools: &[&PrivatePool], held: Bytes, shared: Bytes) -> Vec<Measure> {
     let largest = pools.iter().map(|pool| pool.reserved).max().unwrap_or_default();
     let used: Bytes = pools.iter().map(|pool| pool.peak).sum();
     let waste = held - shared;

@@ -1,5 +1,7 @@
 //! Forward passes whose activations stay, because something keeps their autograd graph.
 
+use rustc_hash::FxHashSet;
+
 use super::claim::{Claim, Mending, Place, Telling, Worth, related};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, KeptGraph};
@@ -21,8 +23,25 @@ static MANY: Threshold<usize> = Threshold::new("rules::retained_graph::MANY", 4)
 
 impl RetainedGraph {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
-        facts.kept_graphs().iter().map(|graph| claim(facts, graph)).collect()
+        let kept = facts.kept_graphs().iter().filter(|graph| !is_recorded_for_nothing(facts, graph));
+        kept.map(|graph| claim(facts, graph)).collect()
     }
+}
+
+/// Whether these passes are recorded for nothing, go with their iteration, and come to results that the program goes on with (the state of a
+/// rollout, the tiles of a picture): then no number would do in their place, only passes without autograd, as `activations-without-backward`
+/// says.
+fn is_recorded_for_nothing(facts: &Facts, graph: &KeptGraph) -> bool {
+    if graph.comes_to_numbers {
+        return false;
+    }
+    let unused = facts.unused_graphs().iter().filter(|unused| unused.sure);
+    let unused: FxHashSet<AllocationId> = unused.flat_map(|unused| &unused.kept).copied().collect();
+    let goes =
+        |id: &&AllocationId| facts.timeline.allocation(**id).is_some_and(|one| facts.ends_held(one) == 0);
+    let passing = graph.kept.iter().filter(|id| unused.contains(id)).filter(goes);
+    let passing: Vec<AllocationId> = passing.copied().collect();
+    facts.bytes(&passing).times(2) > facts.bytes(&graph.kept)
 }
 
 fn claim<'f>(facts: &'f Facts<'f>, graph: &'f KeptGraph) -> Claim<'f> {
