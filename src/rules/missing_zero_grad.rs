@@ -79,16 +79,38 @@ fn newer<'f>(facts: &'f Facts<'f>) -> Option<Claim<'f>> {
         (_, zeroed) if zeroed + 1 < steps.len() && zeroed > 0 => Cause::OneOptimizerForgotten,
         _ => Cause::NotInOptimizer,
     };
-    let mending = Mending::lives(cleared_after_each_step(facts, &kept, &steps));
+    // One optimizer's `zero_grad` clears all that its step uses: what it leaves is summed for nobody, and costs memory alone.
+    let idle =
+        cause == Cause::NotInOptimizer && zeroed + 1 >= steps.len() && has_one_optimizer(facts, &steps);
+    let mended = if idle { never_made(&kept) } else { cleared_after_each_step(facts, &kept, &steps) };
+    let mending = Mending::lives(mended);
     let about: Vec<AllocationId> = kept.iter().map(|one| one.id).collect();
     let sure = confidence(facts, cause, &steps);
-    let bytes = facts.bytes(&about);
+    let summed = Some(facts.bytes(&about)).filter(|_| !idle);
     // Of an optimizer that leaves no mark it is not known what it has, and when it steps.
     let is_sure_of_steps = !facts.program.steps.is_empty() && steps.len() >= 2;
     let most = if is_sure_of_steps { Severity::Error } else { Severity::Warning };
     let told = move |worth: &Worth| tell(facts, &kept, cause, (&steps, zeroed), worth);
     let claim = Claim::new(&MissingZeroGrad::META, about, mending, told);
-    Some(claim.holding(bytes).sure(sure).at_most(most))
+    let claim = summed.into_iter().fold(claim, Claim::holding);
+    Some(claim.sure(sure).at_most(most))
+}
+
+/// Whether one line alone is seen to call every step, at most once in an iteration: so one optimizer at a time.
+fn has_one_optimizer(facts: &Facts, steps: &[Step]) -> bool {
+    let mut lines = steps.iter().map(|step| first_stack(facts, *step).and_then(|stack| facts.site(stack)));
+    let first = lines.next().flatten();
+    first.is_some() && lines.all(|line| line == first) && !has_several_steps(facts, steps)
+}
+
+fn has_several_steps(facts: &Facts, steps: &[Step]) -> bool {
+    steps.len() > facts.iteration_ends().len() + 1
+}
+
+/// The first stack that a person would see in a step.
+fn first_stack(facts: &Facts, step: Step) -> Option<StackId> {
+    let mut events = (step.start.position()..step.end.position()).filter_map(EventIndex::at);
+    events.find_map(|event| facts.seen_stack(event))
 }
 
 /// The calls that begin after an event.
@@ -235,7 +257,7 @@ fn tell(
 /// everything seems to be made by the engine's thread, so that parameters pass for gradients, and `model.zero_grad()`, which is not
 /// annotated, is not seen.
 fn confidence(facts: &Facts, cause: Cause, steps: &[Step]) -> Confidence {
-    let several = steps.len() > facts.iteration_ends().len() + 1;
+    let several = has_several_steps(facts, steps);
     match cause {
         Cause::NeverCalled if !facts.calls.annotated => Confidence::Low,
         _ if facts.evidence.stacks().is_err() => Confidence::Low,
@@ -257,8 +279,7 @@ fn entered_before(facts: &Facts, made: impl Iterator<Item = AllocationId> + Clon
 }
 
 fn step_line(facts: &Facts, steps: &[Step], zeroed: usize, place: &Place) -> Option<Related> {
-    let in_step = |step: &Step| (step.start.position()..step.end.position()).filter_map(EventIndex::at);
-    let stack = facts.program.steps.iter().flat_map(in_step).find_map(|event| facts.seen_stack(event))?;
+    let stack = facts.program.steps.iter().find_map(|step| first_stack(facts, *step))?;
     let message = format!("{}, {}", count(steps.len(), "step"), zero_grads(zeroed));
     related(facts, facts.site(stack), place, message)
 }
@@ -303,6 +324,15 @@ fn evidence(facts: &Facts, kept: &[Kept], steps: &[Step], zeroed: usize) -> Vec<
             },
         ),
     ]
+}
+
+/// The lifetimes as they would be where what no optimizer updates is frozen.
+fn never_made(kept: &[Kept]) -> Changes {
+    let mut changes = Changes::default();
+    for id in kept.iter().flat_map(|one| one.added.iter().chain([&one.id])) {
+        changes.set(*id, Change::Remove);
+    }
+    changes
 }
 
 /// The lifetimes as they would be: each gradient ends with its iteration's last step, and in later iterations the

@@ -1,5 +1,7 @@
 //! Temporaries of an optimizer's step that set the peak of the run.
 
+use rustc_hash::FxHashSet;
+
 use super::claim::{Claim, Mending, Place, Telling, Worth};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, Guilty};
@@ -8,12 +10,12 @@ use crate::frames::PhaseSign;
 use crate::lives::Changes;
 use crate::program::Phase;
 use crate::role::Role;
-use crate::unit::{AllocationId, Confidence, FrameId, count, percent};
+use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, count, percent};
 
 declare_rule! {
     /// Temporaries of the optimizer's step set the peak.
     OptimizerStepPeak = "optimizer-step-peak", Peak, Warning,
-    needs: [History, Stacks, Optimizer],
+    needs: [History, Stacks, Updates],
     summary: "temporaries of the optimizer's step set the peak",
 }
 
@@ -22,11 +24,12 @@ const FUSED: [&str; 4] = ["adam", "adamw", "sgd", "adagrad"];
 
 impl OptimizerStepPeak {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
-        let about = temporaries(facts);
+        let is_seen = !facts.program.steps.is_empty();
+        let about = if is_seen { temporaries(facts) } else { of_own_updates(facts) };
         let mending = Mending::lives(Changes::removing(about.iter().copied()));
         let told = move |worth: &Worth| tell(facts, worth);
         let claim = Claim::new(&Self::META, about, mending, told);
-        vec![claim.sure(Confidence::High)]
+        vec![claim.sure(if is_seen { Confidence::High } else { Confidence::Medium })]
     }
 }
 
@@ -37,6 +40,18 @@ fn temporaries(facts: &Facts) -> Vec<AllocationId> {
         short && one.alloc.is_some_and(|event| facts.phase(event) == Phase::OptimizerStep)
     });
     made.map(|(id, _)| id).collect()
+}
+
+/// What an optimizer of the program's own makes and gives back: tensors of the gradients' sizes, made where parameters are updated.
+fn of_own_updates(facts: &Facts) -> Vec<AllocationId> {
+    let gradients: FxHashSet<Bytes> = facts.with_role(Role::Gradient).map(|(_, one)| one.bytes).collect();
+    let updates = facts.updates();
+    let updates_at = |event: EventIndex| {
+        let last = updates.partition_point(|update| update.start <= event).checked_sub(1);
+        last.and_then(|last| updates.get(last)).is_some_and(|update| event < update.end)
+    };
+    let made = facts.with_role(Role::Temporary).filter(|(_, one)| gradients.contains(&one.bytes));
+    made.filter(|(_, one)| one.alloc.is_some_and(updates_at)).map(|(id, _)| id).collect()
 }
 
 fn tell(facts: &Facts, worth: &Worth) -> Finding {

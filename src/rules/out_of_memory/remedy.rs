@@ -28,7 +28,8 @@ pub(super) fn remedy(
         .unwrap_or_else(|| by_cause(failure, cause, phase, standing).to_owned())
 }
 
-/// Where most of what was in use had piled up, more memory, a setting or a smaller batch only put the failure off.
+/// Where the request would have fitted without what had piled up, or most of what was in use had, more memory, a setting or a smaller batch only
+/// put the failure off.
 fn piled_up(facts: &Facts, failure: &Failure) -> Option<String> {
     let knows_first = facts.evidence.first_iteration().is_ok();
     let sure = facts.growing().iter().filter(|one| one.growth.confidence(knows_first) > Confidence::Low);
@@ -37,7 +38,8 @@ fn piled_up(facts: &Facts, failure: &Failure) -> Option<String> {
     };
     let piled: Bytes =
         sure.map(|one| facts.bytes(&one.stays.iter().filter(stood).copied().collect::<Vec<_>>())).sum();
-    (piled.times(2) > failure.in_use).then(|| {
+    let would_fit = piled >= failure.wanted;
+    (would_fit || piled.times(2) > failure.in_use).then(|| {
         format!("mend what piles up first, {piled} of what stood there: anything else puts the failure off")
     })
 }
@@ -91,6 +93,9 @@ fn by_cause(failure: &Failure, cause: Cause, phase: Phase, standing: &Standing) 
             "free the other stream's cache first: `torch.cuda.empty_cache()`, or allocate on the stream that has it"
         }
         Cause::Capacity => match (standing.first().map(|(role, ..)| *role), phase) {
+            (Some(Role::Activation), Phase::Evaluation) => {
+                "run the evaluation without autograd, `with torch.inference_mode():`; if it is, give it smaller batches"
+            }
             (Some(Role::Activation), _) => {
                 "keep fewer activations: a smaller batch, or `torch.utils.checkpoint.checkpoint(block, x, \
                  use_reentrant=False)`"
