@@ -2,21 +2,14 @@
 
 use super::FoundBy;
 use super::iterations::Cut;
-use super::marks::Marks;
 use super::paths::Paths;
 use crate::frames::Frames;
 use crate::snapshot::{Action, Event};
 use crate::unit::Confidence;
 
-/// Whether a loop does something itself: its turns begin with an allocation of its own line or function (a batch), it calls a model, or most
-/// turns run a backward pass of their own. A loop that only calls the program's own functions may be one over the layers of a model that is
-/// written as such.
-pub(super) fn is_at_work(
-    (events, marks): (&[Event], &Marks),
-    frames: &Frames,
-    paths: &Paths,
-    cut: &Cut,
-) -> bool {
+/// Whether a loop does something itself: its turns begin with an allocation of its own line or function (a batch), or it calls a model. A
+/// loop that only calls the program's own functions may be one over the layers of a model that is written as such.
+pub(super) fn is_at_work(events: &[Event], frames: &Frames, paths: &Paths, cut: &Cut) -> bool {
     let Some(header) = cut.header else { return true };
     let looping = frames.function(header.frame);
     let made = |start: usize, end: usize| {
@@ -35,12 +28,7 @@ pub(super) fn is_at_work(
         cut.spans().skip(usize::from(cut.starts.len() > 1)).take(inner).collect();
     let begun = turns.iter().filter(|turn| begins_itself(**turn)).count();
     let calls = || turns.iter().any(|(start, end)| made(*start, *end).any(|path| path.calls_module));
-    let holds = |(start, end): &&(usize, usize)| {
-        let next = marks.paces.partition_point(|pass| pass.end <= *start);
-        marks.paces.get(next).is_some_and(|pass| pass.end <= *end)
-    };
-    let trained = turns.iter().filter(holds).count();
-    begun * 2 > turns.len() || trained * 2 > turns.len() || calls()
+    begun * 2 > turns.len() || calls()
 }
 
 /// How sure it is that these are the iterations.

@@ -12,8 +12,7 @@
 //!   own, that loop's iterations hold unequal numbers of steps, and the loop around it is taken.
 //! - Passes without a step, regularly many for each one with, are micro-batches of gradient accumulation if gradients are not
 //!   cleared more often than steps run; then an iteration is the optimizer's period. A step that `GradScaler` skips is
-//!   followed by its `zero_grad` all the same, which tells the two apart. Where outermost backward passes stand for steps, so are
-//!   turns that only hold inner ones.
+//!   followed by its `zero_grad` all the same, which tells the two apart.
 //! - Where all other iterations hold one step, a first one with several is parted behind each: there was nothing yet to free
 //!   on the loop's own line, so that no edge shows.
 //! - Iterations tile the loop: each ends where the next begins, so an evaluation in between belongs to the one before (and
@@ -252,7 +251,7 @@ fn header(bounds: &[Edge], main: u32) -> Option<Header> {
 
 /// Joins micro-batches into optimizer periods.
 pub(super) fn join_micro_batches(cut: Cut, marks: &Marks) -> Cut {
-    if !marks.has_optimizer() && !marks.nests {
+    if !marks.has_optimizer() {
         return cut;
     }
     let (mut steps, mut zeros) = (vec![0_usize; cut.starts.len()], vec![0_usize; cut.starts.len()]);

@@ -5,13 +5,11 @@
 //!
 //! PyTorch annotates every `Optimizer.step` and `Optimizer.zero_grad` by itself (2.11: also without a profiler). Where a
 //! file has no such annotations, runs of events under optimizer frames stand for steps; a step that allocates nothing
-//! (plain SGD, or a fused one that has its state) leaves none, then the ends of backward passes set the pace; of those, the
-//! outermost.
+//! (plain SGD, or a fused one that has its state) leaves none, then the ends of backward passes set the pace.
 
 use rustc_hash::FxHashMap;
 
 use super::Phase;
-use super::pending::Pending;
 use super::signs::Sign;
 use crate::snapshot::{Action, Event, Snapshot};
 use crate::unit::{Index, Micros, StringId};
@@ -55,8 +53,6 @@ pub(super) struct Marks {
     pub(super) paces: Vec<StepSpan>,
     /// Which of them.
     pub(super) paced_by: PacedBy,
-    /// Whether passes that belong to a larger one were left out of these.
-    pub(super) nests: bool,
     /// `zero_grad` calls: first event and the first after it.
     pub(super) zero_grads: Vec<StepSpan>,
     /// All ranges, by start.
@@ -79,7 +75,6 @@ impl Marks {
             steps: annotated,
             paces: Vec::new(),
             paced_by,
-            nests: false,
             zero_grads: spans(events, &named("Optimizer.zero_grad#")),
             last: snapshot.annotations.iter().map(|one| one.time).max().filter(|_| timed),
             ranges,
@@ -91,9 +86,7 @@ impl Marks {
             marks.steps = runs(events, signs, frees, Phase::OptimizerStep);
             let backwards = runs(events, signs, frees, Phase::Backward);
             if marks.misses_most(&backwards) {
-                let outermost = outermost(&backwards, &Pending::of(events, signs, frees));
-                marks.nests = outermost.len() < backwards.len();
-                (marks.paces, marks.paced_by) = (outermost, PacedBy::Backward);
+                (marks.paces, marks.paced_by) = (backwards, PacedBy::Backward);
             }
         }
         match marks.paced_by {
@@ -181,14 +174,6 @@ fn runs(events: &[Event], signs: &[Sign], frees: bool, wanted: Phase) -> Vec<Ste
         }
     }
     runs
-}
-
-/// The backward passes behind which nothing waits for another one. The others belong to a larger pass: an adaptation that is
-/// differentiated itself, one of several losses. All of them where each hands something on to the next (a state that is carried).
-fn outermost(backwards: &[StepSpan], pending: &Pending) -> Vec<StepSpan> {
-    let last = backwards.iter().filter(|pass| !pending.waits(pass.end, pass.end)).copied();
-    let last: Vec<StepSpan> = last.collect();
-    if last.len() >= 2 { last } else { backwards.to_vec() }
 }
 
 /// What happened since a run was left.

@@ -61,17 +61,14 @@ impl Pending {
 
     /// Whether a backward pass that comes after a stretch, and none inside it, lets go of what was made before it.
     pub(super) fn spans(&self, start: usize, end: usize) -> bool {
-        self.waits(start, end) && !self.runs(start, end)
-    }
-
-    /// Whether something that was made before a moment still waits at a later one.
-    pub(super) fn waits(&self, made: usize, at: usize) -> bool {
-        let before = self.waits.partition_point(|(born, _)| *born < made).checked_sub(1);
-        before.and_then(|last| self.latest.get(last)).is_some_and(|until| *until >= at)
+        let before = self.waits.partition_point(|(born, _)| *born < start).checked_sub(1);
+        let waits = before.and_then(|last| self.latest.get(last)).is_some_and(|until| *until >= end);
+        waits && !self.runs(start, end)
     }
 
     /// Whether what most turns of a loop save is let go of by a backward pass behind the loop: the steps of a rollout, of a solver, of a
-    /// recurrent network, of an adaptation that is differentiated itself (`create_graph`). `starts` are the turns' first events, `end` the event after the last.
+    /// recurrent network, of an adaptation that is differentiated itself (`create_graph`). `starts` are the turns' first events, `end` the
+    /// event after the last.
     pub(super) fn is_fed_by(&self, starts: &[usize], end: usize) -> bool {
         let ends = starts.iter().skip(1).copied().chain([end]);
         let waiting = starts.iter().zip(ends).filter(|&(&from, to)| {
