@@ -86,13 +86,14 @@ fn newer<'f>(facts: &'f Facts<'f>) -> Option<Claim<'f>> {
     let mending = Mending::lives(mended);
     let about: Vec<AllocationId> = kept.iter().map(|one| one.id).collect();
     let sure = confidence(facts, cause, &steps);
-    let summed = Some(facts.bytes(&about)).filter(|_| !idle);
+    let bytes = facts.bytes(&about);
     // Of an optimizer that leaves no mark it is not known what it has, and when it steps.
     let is_sure_of_steps = !facts.program.steps.is_empty() && steps.len() >= 2;
     let most = if is_sure_of_steps { Severity::Error } else { Severity::Warning };
     let told = move |worth: &Worth| tell(facts, &kept, cause, (&steps, zeroed), worth);
     let claim = Claim::new(&MissingZeroGrad::META, about, mending, told);
-    let claim = summed.into_iter().fold(claim, Claim::holding);
+    // What is idle is worth what freezing it saves; what a step uses is wrong by being there.
+    let claim = if idle { claim } else { claim.holding(bytes) };
     Some(claim.sure(sure).at_most(most))
 }
 

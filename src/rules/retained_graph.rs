@@ -23,7 +23,10 @@ static MANY: Threshold<usize> = Threshold::new("rules::retained_graph::MANY", 4)
 
 impl RetainedGraph {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
-        let kept = facts.kept_graphs().iter().filter(|graph| !is_recorded_for_nothing(facts, graph));
+        let unused = facts.unused_graphs().iter().filter(|unused| unused.sure);
+        let unused: FxHashSet<AllocationId> = unused.flat_map(|unused| &unused.kept).copied().collect();
+        let graphs = facts.kept_graphs().iter();
+        let kept = graphs.filter(|graph| !is_recorded_for_nothing(facts, graph, &unused));
         kept.map(|graph| claim(facts, graph)).collect()
     }
 }
@@ -31,12 +34,10 @@ impl RetainedGraph {
 /// Whether these passes are recorded for nothing, go with their iteration, and come to results that the program goes on with (the state of a
 /// rollout, the tiles of a picture): then no number would do in their place, only passes without autograd, as `activations-without-backward`
 /// says.
-fn is_recorded_for_nothing(facts: &Facts, graph: &KeptGraph) -> bool {
+fn is_recorded_for_nothing(facts: &Facts, graph: &KeptGraph, unused: &FxHashSet<AllocationId>) -> bool {
     if graph.comes_to_numbers {
         return false;
     }
-    let unused = facts.unused_graphs().iter().filter(|unused| unused.sure);
-    let unused: FxHashSet<AllocationId> = unused.flat_map(|unused| &unused.kept).copied().collect();
     let goes =
         |id: &&AllocationId| facts.timeline.allocation(**id).is_some_and(|one| facts.ends_held(one) == 0);
     let passing = graph.kept.iter().filter(|id| unused.contains(id)).filter(goes);
