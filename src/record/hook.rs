@@ -9,13 +9,14 @@ use super::error::RecordError;
 
 /// The hook, by path below the folder that is searched. Its package is part of the Python package, too; here it has a name of its
 /// own, because a program may have another memlint installed.
-const FILES: [(&str, &str); 15] = [
+const FILES: [(&str, &str); 16] = [
     ("sitecustomize.py", include_str!("../../python/hook/sitecustomize.py")),
     ("memlint_recorder/__init__.py", include_str!("../../python/memlint/_recorder/__init__.py")),
     ("memlint_recorder/dump.py", include_str!("../../python/memlint/_recorder/dump.py")),
     ("memlint_recorder/history.py", include_str!("../../python/memlint/_recorder/history.py")),
     ("memlint_recorder/known.py", include_str!("../../python/memlint/_recorder/known.py")),
     ("memlint_recorder/ledger.py", include_str!("../../python/memlint/_recorder/ledger.py")),
+    ("memlint_recorder/operators.py", include_str!("../../python/memlint/_recorder/operators.py")),
     ("memlint_recorder/order.py", include_str!("../../python/memlint/_recorder/order.py")),
     ("memlint_recorder/pace.py", include_str!("../../python/memlint/_recorder/pace.py")),
     ("memlint_recorder/process.py", include_str!("../../python/memlint/_recorder/process.py")),

@@ -43,9 +43,18 @@ fn claim<'f>(facts: &'f Facts<'f>, growing: &'f Growing) -> Claim<'f> {
     claim.together = Some(statement(facts, growing));
     let sure = growing.growth.confidence(facts.evidence.first_iteration().is_ok());
     let sure = sure.min(facts.program.confidence);
+    let sure = if waits_for_a_burst(facts, growing) { Confidence::Low } else { sure };
     // A few rises may be the first of a cache, and a loop that may be none the layers of one pass.
     claim.at_most = if sure == Confidence::Low { Severity::Info } else { Severity::Error };
     claim.sure(sure)
+}
+
+/// Whether all that stays was made since a burst took what the line had left before: the next one may take it, too.
+fn waits_for_a_burst(facts: &Facts, growing: &Growing) -> bool {
+    let bursts = facts.bursts().iter().filter(|burst| burst.site == growing.site);
+    let last = bursts.map(|burst| burst.iteration).max();
+    let made = growing.stays.iter().filter_map(|id| facts.born_in(facts.timeline.allocation(*id)?));
+    last.zip(made.min()).is_some_and(|(last, oldest)| oldest >= last)
 }
 
 /// The statement of the loop's body under which a line allocates: what hangs under one statement is one finding.

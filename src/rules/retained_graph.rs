@@ -35,12 +35,14 @@ impl RetainedGraph {
 /// rollout, the tiles of a picture): then no number would do in their place, only passes without autograd, as `activations-without-backward`
 /// says.
 fn is_recorded_for_nothing(facts: &Facts, graph: &KeptGraph, unused: &FxHashSet<AllocationId>) -> bool {
-    if graph.comes_to_numbers {
-        return false;
-    }
+    !graph.comes_to_numbers && goes_with_its_iteration(facts, graph, |id| unused.contains(id))
+}
+
+/// Whether most of what is kept is such as asked for, and goes with the iteration that made it.
+fn goes_with_its_iteration(facts: &Facts, graph: &KeptGraph, counts: impl Fn(&AllocationId) -> bool) -> bool {
     let goes =
         |id: &&AllocationId| facts.timeline.allocation(**id).is_some_and(|one| facts.ends_held(one) == 0);
-    let passing = graph.kept.iter().filter(|id| unused.contains(id)).filter(goes);
+    let passing = graph.kept.iter().filter(|id| counts(id)).filter(goes);
     let passing: Vec<AllocationId> = passing.copied().collect();
     facts.bytes(&passing).times(2) > facts.bytes(&graph.kept)
 }
@@ -51,8 +53,9 @@ fn claim<'f>(facts: &'f Facts<'f>, graph: &'f KeptGraph) -> Claim<'f> {
     let mut claim = Claim::new(&RetainedGraph::META, about, mending, move |worth| tell(facts, graph, worth));
     claim.pace = graph.growth.as_ref().map(|growth| Bytes::rounded(growth.slope));
     claim.held = Some(held(facts, graph));
-    // One pass that is kept does not grow, and may be meant.
-    claim.at_most = if graph.others > 0 { Severity::Warning } else { Severity::Error };
+    // One pass that is kept does not grow, and may be meant; what comes to a result and goes with its iteration fills no device.
+    let is_passing = !graph.comes_to_numbers && goes_with_its_iteration(facts, graph, |_| true);
+    claim.at_most = if graph.others > 0 || is_passing { Severity::Warning } else { Severity::Error };
     claim.sure(if graph.passes >= MANY.get() { Confidence::High } else { Confidence::Medium })
 }
 

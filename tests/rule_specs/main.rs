@@ -68,6 +68,8 @@ fn detail(finding: &Finding, what: &str, value: &str) -> Option<String> {
         "growth" => saved(finding.impact.per_iteration),
         "message" if finding.message.contains(value) => value.to_owned(),
         "message" => finding.message.clone(),
+        "help" if finding.help.contains(value) => value.to_owned(),
+        "help" => finding.help.clone(),
         _ => return Some(format!("no such expectation: {what}")),
     };
     (is != value).then(|| format!("expected {what} {value}, found {is}"))

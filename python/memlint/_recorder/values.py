@@ -23,7 +23,6 @@ import ctypes
 import functools
 import gc
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -32,6 +31,18 @@ from torch.cuda import is_current_stream_capturing
 from torch.utils._pytree import tree_flatten, tree_map
 
 from .known import Known, address_of
+from .operators import (
+    CHECKS_SOLVER,
+    COPIES,
+    HOLDS,
+    OVERWRITES,
+    READS,
+    SIZED,
+    Function,
+    has_kernel,
+    has_tensors,
+    is_passed_over,
+)
 
 #: Elements of a tensor that is computed with: of whole and truth values, which index, count and mask, and of others, which
 #: do so rarely. Where each element is looked at once, also others are read as far as whole ones.
@@ -45,112 +56,9 @@ MOST_TO_DEVICE = 16 << 20
 
 #: The key, which PyTorch keeps for tests of its dispatcher.
 KEY = "TESTING_ONLY_GenericMode"
-#: Operators whose result's size hangs on values. PyTorch's other operators call them, too, so it is their kernels that are ours.
-SIZED = {"nonzero", "_unique2", "unique_dim", "unique_consecutive", "bincount", "repeat_interleave"}
-#: Operators that compute nothing, and views.
-WITHOUT = {
-    "empty",
-    "empty_strided",
-    "empty_like",
-    "new_empty",
-    "new_empty_strided",
-    "lift_fresh",
-    "set_",
-    "_unsafe_view",
-}
-WITHOUT |= {"record_stream", "resize_", "is_pinned", "_pin_memory", "requires_grad_", "detach_", "as_strided_"}
-WITHOUT |= {"squeeze_", "unsqueeze_", "transpose_", "t_", "swapaxes_", "swapdims_"}
-#: Operators made of others that decide by values, hand them out, or give views without saying so: it is these others that are
-#: looked at.
-MADE_OF_OTHERS = {
-    "item",
-    "is_nonzero",
-    "nonzero_numpy",
-    "argwhere",
-    "coalesce",
-    "allclose",
-    "cpu",
-    "cuda",
-    "multinomial",
-    "histc",
-    "istft",
-    "normal",
-    "broadcast_tensors",
-    "meshgrid",
-    "atleast_1d",
-    "atleast_2d",
-    "atleast_3d",
-}
-# Those that look whether a solver succeeded.
-MADE_OF_OTHERS |= {"linalg_solve", "linalg_inv", "inverse", "linalg_cholesky", "linalg_lu_factor", "linalg_ldl_factor"}
-#: The operator that looks for all of them, and ends the program where one did not.
-CHECKS_SOLVER = "_linalg_check_errors"
 #: What an unknown number is where a script may read it: as good as zero, but with a logarithm and a reciprocal. A type in which
 #: it would be zero has the next one.
 JUST_ABOVE_ZERO = (1e-30, 1e-7)
-#: Operators that hand a value to the script.
-READS = {"_local_scalar_dense"}
-#: Operators that move values as they are.
-COPIES = {"_to_copy", "copy_"}
-#: Operators after which a tensor holds nothing of what it held, or that look at nothing but its size.
-OVERWRITES = {"copy_", "zero_", "fill_", "normal_", "uniform_", "random_", "bernoulli_"}
-OVERWRITES |= {"zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full"}
-#: Operators that look at each element once; others of this kind PyTorch marks itself.
-ONCE = {
-    "all",
-    "any",
-    "sum",
-    "mean",
-    "prod",
-    "amax",
-    "amin",
-    "max",
-    "min",
-    "argmax",
-    "argmin",
-    "linalg_vector_norm",
-    "norm",
-}
-ONCE |= {
-    "eye",
-    "tril",
-    "triu",
-    "arange",
-    "linspace",
-    "ones",
-    "full",
-    "_to_copy",
-    "clone",
-    "cat",
-    "stack",
-    "repeat",
-    "index",
-}
-# What moves, adds up or sorts elements.
-ONCE |= {
-    "unfold_backward",
-    "im2col",
-    "col2im",
-    "constant_pad_nd",
-    "flip",
-    "roll",
-    "cumsum",
-    "cumprod",
-    "sort",
-    "argsort",
-    "topk",
-    "gather",
-    "take",
-    "index_select",
-    "scatter",
-    "scatter_add",
-    "index_add",
-    "bucketize",
-    "searchsorted",
-}
-#: What holds of values that are unknown.
-HOLDS = {"all": True, "_is_all_true": True, "any": False, "_is_any_true": False}
-
 #: Kinds of tensors whose memory is theirs alone.
 PLAIN = (Tensor, nn.Parameter)
 
@@ -209,11 +117,11 @@ class Values:
             warnings.simplefilter("ignore")
             for schema in torch._C._jit_get_all_schemas():
                 space, _, name = schema.name.partition("::")
-                if space != "aten" or not _has_tensors(schema):
+                if space != "aten" or not has_tensors(schema):
                     continue
                 full = f"{name}.{schema.overload_name}" if schema.overload_name else name
-                function = _Function(name, schema)
-                if name in SIZED and _has_kernel(schema, "CUDA"):
+                function = Function(name, schema)
+                if name in SIZED and has_kernel(schema, "CUDA"):
                     cuda.impl(full, "CUDA", functools.partial(self._sized, function))
                 if name == CHECKS_SOLVER:
                     # From inside other kernels, whose results are nobody's: there is nothing to look at.
@@ -225,11 +133,11 @@ class Values:
                     continue
                 if name == "_coalesce":
                     sparse.impl(full, "SparseCUDA", functools.partial(self._coalesced, function))
-                if not _is_passed_over(name, schema):
+                if not is_passed_over(name, schema):
                     ours.impl(full, KEY, functools.partial(self._called, function))
         torch._C._dispatch_tls_set_dispatch_key_included(self._key, True)
 
-    def _called(self, function: _Function, *args: Any, **kwargs: Any) -> Any:
+    def _called(self, function: Function, *args: Any, **kwargs: Any) -> Any:
         # What is made in here and gone again must not bring the script's next collection of garbage forward.
         collects = gc.isenabled()
         gc.disable()
@@ -242,7 +150,7 @@ class Values:
             if collects:
                 gc.enable()
 
-    def _call(self, function: _Function, args: Any, kwargs: Any) -> Any:
+    def _call(self, function: Function, args: Any, kwargs: Any) -> Any:
         if is_current_stream_capturing():
             return function.overload(*args, **kwargs)
         name, given = function.name, _tensors((args, kwargs))
@@ -267,14 +175,14 @@ class Values:
         self._known.note(results, is_known)
         return result
 
-    def _is_worth_it(self, function: _Function, results: list[Any]) -> bool:
+    def _is_worth_it(self, function: Function, results: list[Any]) -> bool:
         """Whether results are computed although they are not small."""
         if not function.looks_once or function.is_random or not all(_is_small(one, MOST_WHOLE) for one in results):
             return False
         self._written += sum(one.numel() * one.element_size() for one in results)
         return self._written <= MOST_WRITTEN
 
-    def _made(self, function: _Function, args: Any, kwargs: Any, results: list[Any]) -> list[Any]:
+    def _made(self, function: Function, args: Any, kwargs: Any, results: list[Any]) -> list[Any]:
         """What results hold, if it is little work to compute it."""
         most = MOST_WHOLE if function.looks_once else MOST_OTHERS
         if not all(_is_small(one, most) for one in _tensors((args, kwargs))):
@@ -285,7 +193,7 @@ class Values:
             # An operator that the CPU has not.
             return []
 
-    def _computed(self, function: _Function, args: Any, kwargs: Any) -> Any:
+    def _computed(self, function: Function, args: Any, kwargs: Any) -> Any:
         """What the CPU makes of it."""
         state = torch.get_rng_state() if function.is_random else None
         if state is not None and self._random is not None:
@@ -297,7 +205,7 @@ class Values:
                 self._random = torch.get_rng_state()
                 torch.set_rng_state(state)
 
-    def _sized(self, function: _Function, *args: Any, **kwargs: Any) -> Any:
+    def _sized(self, function: Function, *args: Any, **kwargs: Any) -> Any:
         """Results whose sizes hang on values."""
         given = _tensors((args, kwargs))
         is_known = self._known.are(given)
@@ -308,7 +216,7 @@ class Values:
         self._known.note(_tensors(results), is_known)
         return results
 
-    def _checked(self, function: _Function, info: Any, *args: Any, **kwargs: Any) -> None:
+    def _checked(self, function: Function, info: Any, *args: Any, **kwargs: Any) -> None:
         """Whether a solver succeeded: it did, where that is unknown."""
         if not info.is_cuda:
             # Its own kernel; ours would be asked once more.
@@ -320,7 +228,7 @@ class Values:
         elif self._known.are([info]):
             self._checked(function, _view(info), *args, **kwargs)
 
-    def _equal(self, function: _Function, left: Any, right: Any) -> bool:
+    def _equal(self, function: Function, left: Any, right: Any) -> bool:
         """Whether two tensors hold the same: the one question whose answer is no tensor. It holds where that is unknown."""
         answer = self._called(function, left, right)
         if not (left.is_cuda and right.is_cuda) or left.shape != right.shape:
@@ -331,7 +239,7 @@ class Values:
         is_looked_at = all(_is_small(one, MOST_WHOLE) for one in (left, right))
         return not is_looked_at or torch.equal(_view(left), _view(right))
 
-    def _coalesced(self, function: _Function, tensor: Any) -> Any:
+    def _coalesced(self, function: Function, tensor: Any) -> Any:
         """A sparse tensor whose places are there once: how many those are hangs on values. What is allocated is what PyTorch's
         operator allocates (`SparseCUDATensor.cu`): three numbers a place, and two more while they are sorted."""
         places, values = tensor._indices(), tensor._values().contiguous()
@@ -349,53 +257,6 @@ class Values:
 
 def _to_device(value: Any, device: Any) -> Any:
     return value.to(device) if isinstance(value, Tensor) else value
-
-
-class _Function:
-    """An operator."""
-
-    def __init__(self, name: str, schema: Any) -> None:
-        self.name = name
-        self._overload_name = schema.overload_name or "default"
-        #: The places of the arguments that it writes to.
-        self.written = [
-            place
-            for place, one in enumerate(schema.arguments)
-            if one.alias_info is not None and one.alias_info.is_write
-        ]
-
-    @functools.cached_property
-    def overload(self) -> Any:
-        return getattr(getattr(torch.ops.aten, self.name), self._overload_name)
-
-    @functools.cached_property
-    def is_random(self) -> bool:
-        return bool(torch.Tag.nondeterministic_seeded in self.overload.tags)
-
-    @functools.cached_property
-    def looks_once(self) -> bool:
-        return bool(self.name in ONCE or torch.Tag.pointwise in self.overload.tags)
-
-
-def _types(schema: Any) -> Iterator[str]:
-    for one in (*schema.arguments, *schema.returns):
-        yield str(one.type)
-
-
-def _has_tensors(schema: Any) -> bool:
-    return any("Tensor" in kind for kind in _types(schema))
-
-
-def _has_kernel(schema: Any, key: str) -> bool:
-    name = f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
-    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(name, key))
-
-
-def _is_passed_over(name: str, schema: Any) -> bool:
-    """Whether there is nothing to do for an operator: it computes nothing, gives a view, or is made of others."""
-    is_view = any(one.alias_info is not None and not one.alias_info.is_write for one in schema.returns)
-    is_condition = name == "where" and not schema.overload_name
-    return is_view or is_condition or name in WITHOUT or name in MADE_OF_OTHERS
 
 
 def _is_moved(name: str, given: list[Any], results: list[Any]) -> bool:

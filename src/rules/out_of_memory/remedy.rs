@@ -40,7 +40,7 @@ fn piled_up(facts: &Facts, failure: &Failure) -> Option<String> {
         sure.map(|one| facts.bytes(&one.stays.iter().filter(stood).copied().collect::<Vec<_>>())).sum();
     let would_fit = piled >= failure.wanted;
     (would_fit || piled.times(2) > failure.in_use).then(|| {
-        format!("mend what piles up first, {piled} of what stood there: anything else puts the failure off")
+        format!("mend what piles up first, {piled} of what stood there: anything else only puts it off")
     })
 }
 
