@@ -90,8 +90,6 @@ struct Pass {
     turn: Differentiated,
     /// Whether any of it was made by a module.
     in_module: bool,
-    /// Whether lifetimes within it show that autograd recorded it for nothing.
-    recorded: bool,
     /// What stays, and the first event at which some of it goes.
     ids: Vec<AllocationId>,
     until: usize,
@@ -185,13 +183,14 @@ fn of_run(scene: &Scene, run: &LoopRun) -> Option<KeptGraph> {
     let turns = run.starts.len();
     let Ran { passes, along, graphless } = ran(scene, run);
     let has_graph = |turn: usize, pass: &Pass| pass.in_module || graphless.get(turn) == Some(&false);
+    let is_recorded = |caller: &Caller| scene.unused.contains(&caller.frame);
     let best = passes.into_iter().filter_map(|(caller, mut passes)| {
         passes.retain(|turn, pass| has_graph(*turn, pass));
-        Some((weigh(&passes, turns)?, caller, passes))
+        Some((weigh(&passes, turns, is_recorded(&caller))?, caller, passes))
     });
     let (_, caller, passes) = best.max_by_key(|(held, caller, _)| (*held, *caller))?;
-    let keeping: Vec<(usize, &Pass)> =
-        passes.iter().filter(|(_, pass)| pass.keeps()).map(|(turn, pass)| (*turn, pass)).collect();
+    let keeping = passes.iter().filter(|(_, pass)| pass.keeps(is_recorded(&caller)));
+    let keeping: Vec<(usize, &Pass)> = keeping.map(|(turn, pass)| (*turn, pass)).collect();
     let along = keeping.iter().filter_map(|(turn, _)| along.get(*turn)).flatten().copied().collect();
     Some(KeptGraph {
         caller: caller.frame,
@@ -216,7 +215,7 @@ struct Ran {
 }
 
 fn ran(scene: &Scene, run: &LoopRun) -> Ran {
-    let Scene { lives, backwards, failures, graphless, unused } = scene;
+    let Scene { lives, backwards, failures, graphless, .. } = scene;
     let turns = run.starts.len();
     let mut ran = Ran::default();
     for (turn, start) in run.starts.iter().enumerate() {
@@ -247,7 +246,6 @@ fn ran(scene: &Scene, run: &LoopRun) -> Ran {
             let Some(caller) = life.caller else { continue };
             let pass = ran.passes.entry(caller).or_default().entry(turn).or_default();
             pass.turn = differentiated;
-            pass.recorded = unused.contains(&caller.frame);
             pass.note(life, stays);
         }
         ran.along.push(beside);
@@ -276,11 +274,11 @@ fn growth(keeping: &[(usize, &Pass)], run: &LoopRun) -> Option<Growth> {
 }
 
 /// The bytes that a line's passes keep, if these are graphs.
-fn weigh(passes: &Passes, turns: usize) -> Option<Bytes> {
+fn weigh(passes: &Passes, turns: usize, is_recorded: bool) -> Option<Bytes> {
     let ran = || passes.values().filter(|pass| pass.made > Bytes::ZERO);
-    let keeping = ran().filter(|pass| pass.keeps()).count();
+    let keeping = ran().filter(|pass| pass.keeps(is_recorded)).count();
     // The last turn is too young to tell by itself.
-    let tested = passes.range(..turns - 1).filter(|(_, pass)| pass.keeps()).count();
+    let tested = passes.range(..turns - 1).filter(|(_, pass)| pass.keeps(is_recorded)).count();
     let kept: Bytes = ran().map(|pass| pass.kept).sum();
     let released: Bytes = ran().map(|pass| pass.released).sum();
     let used = released.get() as f64 > RELEASED_BY_BACKWARD.get() * kept.get() as f64;
@@ -301,11 +299,12 @@ impl Pass {
         }
     }
 
-    fn keeps(&self) -> bool {
+    /// Whether a graph is kept; of a pass that lifetimes show to be recorded for nothing any share is one.
+    fn keeps(&self, is_recorded: bool) -> bool {
         let share = if self.turn.at_all { KEPT_SHARE_AFTER_BACKWARD.get() } else { KEPT_SHARE.get() };
         let spread = is_spread(self.functions.len(), self.places.len());
         let kept = self.kept.share_of(self.made);
-        ((spread || self.turn.again) && (kept >= share || self.recorded))
+        ((spread || self.turn.again) && (kept >= share || is_recorded))
             || (self.turn.retaining && kept >= KEPT_SHARE.get())
     }
 }

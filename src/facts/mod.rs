@@ -378,16 +378,6 @@ impl<'a> Facts<'a> {
         EventIndex::at(position).filter(|_| position < self.trace.events.len())
     }
 
-    /// The peaks of the default pool: private ones (CUDA graphs) apart.
-    pub fn default_pool(&self) -> PoolPeaks {
-        *self.default_pool.get_or_init(|| pools::default_pool(self))
-    }
-
-    /// The private pools that were there when the snapshot was taken, by their numbers.
-    pub fn private_pools(&self) -> &[PrivatePool] {
-        self.private_pools.get_or_init(|| pools::private_pools(self))
-    }
-
     /// The moment at which most bytes waited for other streams; `None` where none ever did.
     pub fn pending(&self) -> Option<Pending> {
         pending::pending(self)

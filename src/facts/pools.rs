@@ -47,8 +47,20 @@ pub struct PrivatePool {
     pub is_older: bool,
 }
 
+impl Facts<'_> {
+    /// The peaks of the default pool: private ones (CUDA graphs) apart.
+    pub fn default_pool(&self) -> PoolPeaks {
+        *self.default_pool.get_or_init(|| default_pool(self))
+    }
+
+    /// The private pools that were there when the snapshot was taken, by their numbers.
+    pub fn private_pools(&self) -> &[PrivatePool] {
+        self.private_pools.get_or_init(|| private_pools(self))
+    }
+}
+
 /// The private pools of the final segments.
-pub(super) fn private_pools(facts: &Facts) -> Vec<PrivatePool> {
+fn private_pools(facts: &Facts) -> Vec<PrivatePool> {
     let mut pools: BTreeMap<(u64, u64), PrivatePool> = BTreeMap::new();
     let made = made(facts);
     for (segment, inside) in occupants(facts, |one| one.pool != (0, 0)) {
@@ -92,7 +104,7 @@ pub(super) fn captured(facts: &Facts) -> FxHashSet<AllocationId> {
     pools.flat_map(|pool| &pool.allocations).copied().collect()
 }
 
-pub(super) fn default_pool(facts: &Facts) -> PoolPeaks {
+fn default_pool(facts: &Facts) -> PoolPeaks {
     let private: BTreeMap<u64, u64> = facts
         .snapshot
         .segments_of(facts.device.position())

@@ -4,8 +4,8 @@
 
 use super::{Blame, Facts, Guilty};
 use crate::frames::GraphSign;
-use crate::program::Phase;
-use crate::unit::{AllocationId, EventIndex, FrameId, StackId};
+use crate::program::{Phase, Step};
+use crate::unit::{AllocationId, EventIndex, FrameId, Index, StackId};
 
 impl Facts<'_> {
     /// The innermost user frame of a stack.
@@ -22,6 +22,12 @@ impl Facts<'_> {
             _ if self.phase(event) == Phase::Backward => self.calls.backward_before(event),
             _ => None,
         }
+    }
+
+    /// The first stack that a person would see in a step; none where it makes nothing and lets go of nothing.
+    pub fn step_stack(&self, step: Step) -> Option<StackId> {
+        let mut events = (step.start.position()..step.end.position()).filter_map(EventIndex::at);
+        events.find_map(|event| self.seen_stack(event))
     }
 
     /// Whether C++ frames name an operator that makes one tensor of several, or a larger one of one; never where the recording has none.

@@ -44,6 +44,9 @@ const SILENT: Said = phase(PhaseSign::Nothing);
 const ROWS: &[Row] = &[
     // Modules.
     ("torch/nn/modules/module", &["_call_impl", "_wrapped_call_impl", "inner"], phase(PhaseSign::ModuleCall)),
+    // Modules of gpytorch (1.15) call `forward` themselves.
+    ("gpytorch/module", &["__call__"], phase(PhaseSign::ModuleCall)),
+    ("gpytorch/models/exact_gp", &["__call__"], phase(PhaseSign::ModuleCall)),
     ("torch/nn/modules/module", &["zero_grad"], phase(PhaseSign::ZeroGrad)),
     ("torch/nn/modules/module", &["<lambda>", "_apply", "bfloat16", "convert", "cuda", "double", "float", "half", "to", "to_empty"],
         both(PhaseSign::Building, MemorySign::Move)),
@@ -126,9 +129,6 @@ const ROWS: &[Row] = &[
     ("torch/distributed/tensor/*", ANY, SILENT),
     ("torch/distributed/*", ANY, memory(MemorySign::Sharded)),
     ("deepspeed/*", ANY, memory(MemorySign::Sharded)),
-    // Its modules call `forward` themselves (gpytorch 1.15).
-    ("gpytorch/module", &["__call__"], phase(PhaseSign::ModuleCall)),
-    ("gpytorch/models/exact_gp", &["__call__"], phase(PhaseSign::ModuleCall)),
     // Batches and evaluation.
     ("torch/utils/data/dataloader", ANY, phase(PhaseSign::Input)),
     ("torch/utils/data/_utils/pin_memory", ANY, phase(PhaseSign::Input)),

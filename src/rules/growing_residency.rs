@@ -51,10 +51,12 @@ fn claim<'f>(facts: &'f Facts<'f>, growing: &'f Growing) -> Claim<'f> {
 
 /// Whether all that stays was made since a burst took what the line had left before: the next one may take it, too.
 fn waits_for_a_burst(facts: &Facts, growing: &Growing) -> bool {
-    let bursts = facts.bursts().iter().filter(|burst| burst.site == growing.site);
-    let last = bursts.map(|burst| burst.iteration).max();
+    // They stand by line, then by time.
+    let bursts = facts.bursts();
+    let last = bursts.partition_point(|burst| burst.site <= growing.site).checked_sub(1);
+    let last = last.and_then(|last| bursts.get(last)).filter(|burst| burst.site == growing.site);
     let made = growing.stays.iter().filter_map(|id| facts.born_in(facts.timeline.allocation(*id)?));
-    last.zip(made.min()).is_some_and(|(last, oldest)| oldest >= last)
+    last.zip(made.min()).is_some_and(|(last, oldest)| oldest >= last.iteration)
 }
 
 /// The statement of the loop's body under which a line allocates: what hangs under one statement is one finding.

@@ -183,11 +183,9 @@ fn is_of_a_framework(facts: &Facts, stack: StackId) -> bool {
 
 /// The line of the step that used the gradients last.
 fn last_use(facts: &Facts, late: &[Late], place: &Place) -> Option<Related> {
-    let inside = |step: &Step| (step.start.position()..step.end.position()).filter_map(EventIndex::at);
     let mut steps: Vec<Step> = late.iter().filter_map(|one| one.step).collect();
     // The gradients of one step stand together: it is searched once.
     steps.dedup_by_key(|step| step.start);
-    let stack =
-        steps.iter().copied().flat_map(|step| inside(&step)).find_map(|event| facts.seen_stack(event))?;
+    let stack = steps.into_iter().find_map(|step| facts.step_stack(step))?;
     related(facts, facts.site(stack), place, "used for the last time here")
 }

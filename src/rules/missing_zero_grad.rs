@@ -99,19 +99,13 @@ fn newer<'f>(facts: &'f Facts<'f>) -> Option<Claim<'f>> {
 
 /// Whether one line alone is seen to call every step, at most once in an iteration: so one optimizer at a time.
 fn has_one_optimizer(facts: &Facts, steps: &[Step]) -> bool {
-    let mut lines = steps.iter().map(|step| first_stack(facts, *step).and_then(|stack| facts.site(stack)));
+    let mut lines = steps.iter().map(|step| facts.step_stack(*step).and_then(|stack| facts.site(stack)));
     let first = lines.next().flatten();
     first.is_some() && lines.all(|line| line == first) && !has_several_steps(facts, steps)
 }
 
 fn has_several_steps(facts: &Facts, steps: &[Step]) -> bool {
     steps.len() > facts.iteration_ends().len() + 1
-}
-
-/// The first stack that a person would see in a step.
-fn first_stack(facts: &Facts, step: Step) -> Option<StackId> {
-    let mut events = (step.start.position()..step.end.position()).filter_map(EventIndex::at);
-    events.find_map(|event| facts.seen_stack(event))
 }
 
 /// The calls that begin after an event.
@@ -280,7 +274,7 @@ fn entered_before(facts: &Facts, made: impl Iterator<Item = AllocationId> + Clon
 }
 
 fn step_line(facts: &Facts, steps: &[Step], zeroed: usize, place: &Place) -> Option<Related> {
-    let stack = facts.program.steps.iter().find_map(|step| first_stack(facts, *step))?;
+    let stack = facts.program.steps.iter().find_map(|step| facts.step_stack(*step))?;
     let message = format!("{}, {}", count(steps.len(), "step"), zero_grads(zeroed));
     related(facts, facts.site(stack), place, message)
 }
@@ -329,11 +323,7 @@ fn evidence(facts: &Facts, kept: &[Kept], steps: &[Step], zeroed: usize) -> Vec<
 
 /// The lifetimes as they would be where what no optimizer updates is frozen.
 fn never_made(kept: &[Kept]) -> Changes {
-    let mut changes = Changes::default();
-    for id in kept.iter().flat_map(|one| one.added.iter().chain([&one.id])) {
-        changes.set(*id, Change::Remove);
-    }
-    changes
+    Changes::removing(kept.iter().flat_map(|one| one.added.iter().chain([&one.id])).copied())
 }
 
 /// The lifetimes as they would be: each gradient ends with its iteration's last step, and in later iterations the

@@ -3,7 +3,7 @@
 mod around;
 mod older;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::claim::{Claim, Mending, Place, Telling, Worth, related};
 use super::{declare_rule, measure, place};
@@ -101,19 +101,14 @@ fn is_carried_on(facts: &Facts, made: &[AllocationId]) -> bool {
     let joined = || {
         let one = facts.timeline.allocation(*made.last()?)?;
         let (born, iteration) = (one.alloc?, facts.program.iterations.get(facts.born_in(one)?.position())?);
-        facts.joins(one.stack?).then_some((one.bytes, iteration.start.position()..born.position(), born))
+        facts.joins(one.stack?).then_some((one.bytes, iteration.start, born))
     };
-    let Some((bytes, before, born)) = joined() else { return false };
-    let ids = facts.timeline.allocation_of.get(before).unwrap_or_default().iter().flatten();
-    let is_there = |one: &&Allocation| one.alive_after(born);
-    let at_hand: BTreeSet<AllocationId> = ids.copied().collect();
-    let at_hand = at_hand.into_iter().filter_map(|id| facts.timeline.allocation(id));
-    bytes
-        > at_hand
-            .filter(|one| facts.born_in(one) == facts.iteration_of(born))
-            .filter(is_there)
-            .map(|one| one.bytes)
-            .sum()
+    let Some((bytes, start, born)) = joined() else { return false };
+    let at_hand = (start.position()..born.position()).filter_map(|at| {
+        let one = facts.timeline.allocation((*facts.timeline.allocation_of.get(at)?)?)?;
+        (one.alloc == EventIndex::at(at) && one.alive_after(born)).then_some(one.bytes)
+    });
+    bytes > at_hand.sum()
 }
 
 /// Whether the backward pass of a later iteration lets go of something: then the forward pass of that iteration saved it, and so
@@ -161,9 +156,8 @@ fn may_overlap(role: Role) -> bool {
 
 /// Whether it is a gradient that a function returned: it goes only when the next iteration has made its like.
 fn is_returned_gradient(facts: &Facts, id: AllocationId, one: &Allocation) -> bool {
-    let end = facts.born_in(one).and_then(|iteration| facts.iteration_ends().get(iteration.position()));
-    let end = end.and_then(|end| EventIndex::at(*end));
-    facts.role(id) == Role::Gradient && end.is_some_and(|end| facts.is_bound_anew(one, end))
+    let end = || EventIndex::at(*facts.iteration_ends().get(facts.born_in(one)?.position())?);
+    facts.role(id) == Role::Gradient && end().is_some_and(|end| facts.is_bound_anew(one, end))
 }
 
 fn tell(facts: &Facts, (turn, lines): (&str, usize), worth: &Worth) -> Finding {

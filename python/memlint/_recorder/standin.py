@@ -26,8 +26,8 @@ ROOM = 1 << 20
 
 _core: Optional[ctypes.CDLL] = None
 _model: dict[str, int] = {}
-#: What the program asked for and did not get: "compile".
-_left_out: set[str] = set()
+#: What the marker says of the program beside: `runs_eagerly`, from where it asks for compiled code on.
+_noted: dict[str, bool] = {}
 
 
 def load(torch: str, order: Order, ledger: Ledger) -> None:
@@ -103,7 +103,7 @@ def _hear_of_compiling(torch: Any) -> None:
 
     @functools.wraps(compiles)
     def _compile(*args: Any, **kwargs: Any) -> Any:
-        _left_out.add("compile")
+        _noted["runs_eagerly"] = True
         return compiles(*args, **kwargs)
 
     torch.compile = _compile
@@ -111,10 +111,8 @@ def _hear_of_compiling(torch: Any) -> None:
 
 def _marker(core: ctypes.CDLL, branches: list[dict[str, Any]]) -> str:
     """What a snapshot says of the GPU that was not there (`src/snapshot/modelled.rs`)."""
-    told: dict[str, Any] = {"version": 2, **_model, "branches": branches}
+    told: dict[str, Any] = {"version": 2, **_model, "branches": branches, **_noted}
     told.update(sizes_not_known=_called(core, "sizes"), refused=_called(core, "refused"))
-    if "compile" in _left_out:
-        told["runs_eagerly"] = True
     return json.dumps(told)
 
 
