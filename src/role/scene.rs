@@ -160,6 +160,8 @@ pub(super) struct Scene<'a> {
     stretch_starts: Ranks,
     /// The first event of each turn after the first: an iteration, or what stands in for it.
     turns: Ranks,
+    /// Where optimizers step: one that leaves no event (fused, with its state made) shows in an annotation.
+    steps: Ranks,
     /// Runs of events of a forward pass: first and last.
     forwards: Vec<(usize, usize)>,
     /// The first addresses of the segments, ascending.
@@ -213,6 +215,7 @@ impl<'a> Scene<'a> {
             traits,
             freed_under,
             turns: Ranks::of(turns(program, &stretches)),
+            steps: Ranks::of(program.steps.iter().map(|step| step.start.position())),
             forwards: forwards(&phases),
             first_work: phases.iter().position(is_work).unwrap_or_else(|| end_of_setup(events, &phases)),
             last_made: events.iter().rposition(|event| event.action == Action::Alloc).unwrap_or(0),
@@ -278,12 +281,13 @@ impl<'a> Scene<'a> {
         next.iter().find(|&&(_, of)| of == side).map(|&(start, _)| start)
     }
 
-    /// Whether an event stands right behind a backward pass of its turn, before any other forward pass.
+    /// Whether an event stands right behind a backward pass of its turn, before any other forward pass or a step.
     pub(super) fn follows_backward(&self, at: usize) -> bool {
         let stretch = |back: usize| self.stretches.get(self.stretch(at).checked_sub(back)?);
         let Some((&(start, _), &(_, before))) = stretch(1).zip(stretch(2)) else { return false };
         let same_turn = start.checked_sub(1).is_some_and(|last| self.turn(last) == self.turn(at));
-        before == Side::Backward && same_turn && !self.forward_has_begun(at)
+        let stepped = self.steps.up_to(at) > self.steps.before(start);
+        before == Side::Backward && same_turn && !stepped && !self.forward_has_begun(at)
     }
 
     /// The first event of a forward pass at or after an event.

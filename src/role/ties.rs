@@ -7,13 +7,16 @@
 //!
 //! 1. what it takes the place of ([`kin`]): weights where weights go as it makes them (`p.data = ...`, `torch.cat`), and state where
 //!    state goes;
-//! 2. state, if it is made of gradients: right after a backward pass, before any other forward pass;
-//! 3. of what is kept from setup, weights as far as there are gradients of that size and no other weights; beyond these, state if
+//! 2. what was missing when it came ([`returns`]): state that was taken out for a while;
+//! 3. state, if it is made of gradients: right after a backward pass, before any other forward pass;
+//! 4. of what is kept from setup, weights as far as there are gradients of that size and no other weights; beyond these, state if
 //!    it was made blank or no optimizer of PyTorch's is seen, gradients of masters where the optimizer's states have sizes of which
 //!    the backward pass makes no gradient, and otherwise
-//! 4. a copy of the weights.
+//! 5. a copy of the weights.
 
+mod changes;
 mod kin;
+mod returns;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -35,6 +38,8 @@ static PART: Threshold<f64> = Threshold::new("role::ties::PART", 0.5);
 
 const WEIGHTS: Ground = Ground::sizes("kept from setup, of the size of a gradient");
 const SUCCESSOR: Ground = Ground::sizes("its line makes what takes the place of others with this role");
+const RETURNS: Ground =
+    Ground::sizes("its line makes as many as were missing of what has this role and went");
 const OF_GRADIENTS: Ground =
     Ground::sizes("made right after a backward pass, in sizes of the model's, and kept");
 const BLANK: Ground = Ground::sizes("kept from setup beyond the weights of that size, and made blank");
@@ -109,6 +114,11 @@ impl Model {
     }
 }
 
+/// Whether so much of a line's bytes is of one kind that the rest is chance.
+fn is_nearly_all(part: Bytes, of_line: Bytes) -> bool {
+    part.share_of(of_line) >= ALIKE.get()
+}
+
 /// Settles what other evidence could only guess.
 pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
     let model = Model::of(scene, verdicts);
@@ -116,7 +126,9 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
     if scene.trains() {
         settle_setup(scene, verdicts, &model, &lines);
     }
-    let kinds = kin::find(scene, verdicts, &lines);
+    let changes = changes::changes(scene, verdicts, &lines);
+    let kinds = kin::find(scene, &changes, &lines);
+    let returning = returns::find(&changes, &lines);
     for (life, verdict) in scene.lives().zip(&mut verdicts.0) {
         let of_setup = |verdict: &Verdict| verdict.0 == Role::Parameter && life.is_from_setup();
         let Some(guess) = verdict.filter(|verdict| !of_setup(verdict)) else { continue };
@@ -126,6 +138,8 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
         // Weights may be replaced inside of a forward pass; no optimizer works there.
         if let Some(role) = kind.filter(|role| *role == Role::Parameter || line.in_forward == 0) {
             *verdict = Some((role, SUCCESSOR));
+        } else if let Some(role) = returning.get(at).copied().flatten() {
+            *verdict = Some((role, RETURNS));
         } else if line.of_gradients * 2 > line.blocks {
             *verdict = Some((Role::OptimizerState, OF_GRADIENTS));
         } else if line.in_forward > 0 {

@@ -40,7 +40,7 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
         if life.made().native || (scene.has_stacks && !computing) {
             return None;
         }
-        if in_backward && !gradients.leave_one_over(scene.stretch(born), life.bytes()) {
+        if in_backward && !gradients.leave_one_over(scene.stretch(born), (life.bytes(), life.stream())) {
             return None;
         }
         let count = found.entry((life.bytes(), in_backward, life.stream())).or_default();
@@ -49,10 +49,10 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
     });
 }
 
-/// How many blocks of the workspaces' sizes each backward pass leaves behind.
+/// How many blocks of the workspaces' sizes each backward pass leaves behind, by stream.
 #[derive(Default)]
 struct GradientCounts {
-    left: FxHashMap<Bytes, Passes>,
+    left: FxHashMap<(Bytes, u16), Passes>,
     /// The parameters that could have a gradient of that size.
     parameters: Sizes,
 }
@@ -64,7 +64,9 @@ impl GradientCounts {
         {
             let by_backward = life.born().filter(|&born| scene.side(born) == Side::Backward);
             match (by_backward, role) {
-                (Some(born), None | Some(Role::Gradient)) => counts.add(scene.stretch(born), life.bytes()),
+                (Some(born), None | Some(Role::Gradient)) => {
+                    counts.add(scene.stretch(born), (life.bytes(), life.stream()));
+                }
                 (None, Some(Role::Parameter)) => _ = counts.parameters.add(life.bytes()),
                 (None, None) if life.born().is_none() => _ = counts.parameters.add(life.bytes()),
                 _ => {}
@@ -73,16 +75,16 @@ impl GradientCounts {
         counts
     }
 
-    fn add(&mut self, stretch: usize, bytes: Bytes) {
-        self.left.entry(bytes).or_default().add(stretch);
+    fn add(&mut self, stretch: usize, kind: (Bytes, u16)) {
+        self.left.entry(kind).or_default().add(stretch);
     }
 
-    /// Whether a backward pass leaves more blocks of a size than there are gradients of it. Other passes show how many
-    /// those are, where they make their gradients anew; otherwise there are at most as many as parameters.
-    fn leave_one_over(&self, stretch: usize, bytes: Bytes) -> bool {
+    /// Whether a backward pass leaves more blocks of a size on a stream than there are gradients of it. Other passes on that stream
+    /// show how many those are, where they make their gradients anew; otherwise there are at most as many as parameters.
+    fn leave_one_over(&self, stretch: usize, kind: (Bytes, u16)) -> bool {
         let (here, others) =
-            self.left.get(&bytes).map_or((0, None), |passes| passes.here_and_elsewhere(stretch));
-        here > others.unwrap_or_else(|| self.parameters.of(bytes))
+            self.left.get(&kind).map_or((0, None), |passes| passes.here_and_elsewhere(stretch));
+        here > others.unwrap_or_else(|| self.parameters.of(kind.0))
     }
 }
 
@@ -148,8 +150,19 @@ mod tests {
         let mut counts = GradientCounts::default();
         let size = Bytes::MIB;
         for stretch in 0..1_000_000 {
-            counts.add(stretch, size);
+            counts.add(stretch, (size, 0));
         }
-        assert!(!(0..1_000_000).any(|stretch| counts.leave_one_over(stretch, size)));
+        assert!(!(0..1_000_000).any(|stretch| counts.leave_one_over(stretch, (size, 0))));
+    }
+
+    #[test]
+    fn passes_on_a_stream_are_held_against_others_on_it() {
+        let mut counts = GradientCounts::default();
+        for (stretch, stream) in [(1, 1), (5, 2), (9, 3)] {
+            counts.add(stretch, (Bytes::MIB, stream));
+        }
+        assert!(counts.leave_one_over(5, (Bytes::MIB, 2)), "each stream has a handle of its own");
+        counts.add(11, (Bytes::MIB, 2));
+        assert!(!counts.leave_one_over(5, (Bytes::MIB, 2)), "a gradient that each pass there makes");
     }
 }

@@ -5,25 +5,11 @@
 //! or all at once, when the list that held them is dropped. So every block that goes is held against the youngest of the same
 //! turn whose place is not taken.
 
-use super::super::scene::{Life, Scene};
-use super::super::{Role, Verdict, Verdicts};
+use super::super::Role;
+use super::super::scene::Scene;
 use super::Lines;
+use super::changes::{Change, Kind};
 use crate::unit::Bytes;
-
-/// What a block is for the search.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Line(usize),
-    Settled(Role),
-}
-
-/// Something comes or goes.
-struct Change {
-    at: usize,
-    comes: bool,
-    kind: Kind,
-    bytes: Bytes,
-}
 
 /// How many bytes of each line take the place of weights, of states, and of blocks of an older line.
 #[derive(Default)]
@@ -34,10 +20,10 @@ struct Replaced {
 }
 
 /// The role of what each line's blocks take the place of, where most of it has one.
-pub(super) fn find(scene: &Scene<'_>, verdicts: &Verdicts, lines: &Lines) -> Vec<Option<Role>> {
+pub(super) fn find(scene: &Scene<'_>, changes: &[Change], lines: &Lines) -> Vec<Option<Role>> {
     let mut replaced: Vec<Replaced> = lines.all.iter().map(|_| Replaced::default()).collect();
-    let mut open: Vec<(usize, Change)> = Vec::new();
-    for change in changes(scene, verdicts, lines) {
+    let mut open: Vec<(usize, &Change)> = Vec::new();
+    for change in changes {
         let turn = scene.turn(change.at);
         if change.comes {
             open.push((turn, change));
@@ -72,27 +58,4 @@ pub(super) fn find(scene: &Scene<'_>, verdicts: &Verdicts, lines: &Lines) -> Vec
         kinds.push(mostly.then_some(role));
     }
     kinds
-}
-
-/// All that comes at work and lasts, and all that goes, in the order of the recording.
-fn changes(scene: &Scene<'_>, verdicts: &Verdicts, lines: &Lines) -> Vec<Change> {
-    let mut changes = Vec::new();
-    for (life, verdict) in scene.lives().zip(&verdicts.0) {
-        let Some(kind) = verdict.and_then(|verdict| kind(&life, verdict, lines)) else { continue };
-        let bytes = life.bytes();
-        let born = life.born().filter(|_| !life.is_from_setup());
-        changes.extend(born.map(|at| Change { at, comes: true, kind, bytes }));
-        changes.extend(life.died().map(|at| Change { at, comes: false, kind, bytes }));
-    }
-    changes.sort_by_key(|change| change.at);
-    changes
-}
-
-fn kind(life: &Life<'_>, verdict: Verdict, lines: &Lines) -> Option<Kind> {
-    let role = verdict.0;
-    match lines.of_life(life, verdict) {
-        Some(line) if !(life.is_from_setup() && role == Role::Parameter) => Some(Kind::Line(line)),
-        _ if matches!(role, Role::Parameter | Role::OptimizerState) => Some(Kind::Settled(role)),
-        _ => None,
-    }
 }
