@@ -93,8 +93,7 @@ fn is_beside(facts: &Facts, run: &LoopRun) -> bool {
     let Some((first, last)) = run.starts.first().zip(run.starts.last()) else { return false };
     let starts = &facts.program.iterations;
     let before = |event: &EventIndex| starts.partition_point(|iteration| iteration.start <= *event);
-    let is_main = facts.program.main_loop.is_some_and(|main| main.frame == run.frame);
-    !is_main && before(first) == before(last)
+    !facts.program.is_main(run) && before(first) == before(last)
 }
 
 /// Whether a loop runs in more than half of the main loop's iterations.

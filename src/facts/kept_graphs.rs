@@ -107,8 +107,8 @@ pub(super) fn kept_graphs(facts: &Facts) -> Vec<KeptGraph> {
     let scene = Scene { lives, backwards, failures: failures(facts), graphless, unused };
     let captured = captured(facts);
     let (mut by_caller, mut lone): (Lines, Lines) = Default::default();
-    for run in facts.program.loops.iter().filter(|run| keeps_for_itself(facts, run.frame)) {
-        let is_main = facts.program.main_loop.is_some_and(|main| main.frame == run.frame);
+    for run in facts.program.loops.iter().filter(|run| keeps_for_itself(facts, run)) {
+        let is_main = facts.program.is_main(run);
         if let Some(found) = of_run(&scene, run) {
             by_caller.entry(found.caller).or_default().add(run.frame, found, is_main);
         }
@@ -122,8 +122,8 @@ pub(super) fn kept_graphs(facts: &Facts) -> Vec<KeptGraph> {
 
 /// Whether what a loop's turns leave behind is theirs to keep. What a package loops over inside one call of the user's (a solver, a
 /// sampler) makes one graph, which that call hands on whole; only where the program's iterations are a package's is it otherwise.
-fn keeps_for_itself(facts: &Facts, head: FrameId) -> bool {
-    facts.frames.is_own(head) || facts.program.main_loop.is_some_and(|main| main.frame == head)
+fn keeps_for_itself(facts: &Facts, run: &LoopRun) -> bool {
+    facts.frames.is_own(run.frame) || facts.program.is_main(run)
 }
 
 type Lines = BTreeMap<FrameId, Line>;

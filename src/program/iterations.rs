@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 
 use super::loops::{Edge, EdgeKind, Loops};
 use super::marks::Marks;
+use super::pending::Pending;
 use crate::unit::FrameId;
 
 /// Where iterations begin and the last one ends.
@@ -249,8 +250,9 @@ fn header(bounds: &[Edge], main: u32) -> Option<Header> {
     Some(Header { frame, node: main, last_line })
 }
 
-/// Joins micro-batches into optimizer periods.
-pub(super) fn join_micro_batches(cut: Cut, marks: &Marks) -> Cut {
+/// Joins micro-batches into optimizer periods. A turn without a step is a micro-batch where a backward pass runs in it; otherwise
+/// its batch was skipped.
+pub(super) fn join_micro_batches(cut: Cut, marks: &Marks, passes: impl FnOnce() -> Pending) -> Cut {
     if !marks.has_optimizer() {
         return cut;
     }
@@ -265,6 +267,11 @@ pub(super) fn join_micro_batches(cut: Cut, marks: &Marks) -> Cut {
         }
     }
     if !accumulates(&steps, &zeros) {
+        return cut;
+    }
+    let passes = passes();
+    let idle = || cut.spans().zip(&steps).filter(|(_, count)| **count == 0);
+    if idle().filter(|((start, end), _)| passes.runs(*start, *end)).count() * 2 < idle().count() {
         return cut;
     }
     let mut starts = Vec::new();

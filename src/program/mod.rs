@@ -329,7 +329,8 @@ fn by_loops(sought: &Sought) -> Option<(Cut, FoundBy)> {
             PacedBy::Annotations | PacedBy::Frames => FoundBy::LoopAndOptimizer,
             PacedBy::Backward | PacedBy::Nothing => FoundBy::LoopBackEdges,
         };
-        return Some((iterations::join_micro_batches(training, marks), found_by));
+        let passes = || Pending::of(events, signs, frees);
+        return Some((iterations::join_micro_batches(training, marks, passes), found_by));
     }
     let tally = tally::Tally::of(events, paths, pools);
     let pending = &Pending::of(events, signs, frees);

@@ -80,7 +80,7 @@ impl Pending {
     }
 
     /// Whether a backward pass runs in a stretch.
-    fn runs(&self, start: usize, end: usize) -> bool {
+    pub(super) fn runs(&self, start: usize, end: usize) -> bool {
         let next = self.backward.partition_point(|at| *at < start);
         self.backward.get(next).is_some_and(|at| *at < end)
     }

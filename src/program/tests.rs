@@ -281,6 +281,23 @@ fn micro_batches_are_joined_into_optimizer_periods() {
 }
 
 #[test]
+fn skipped_batches_are_no_micro_batches() {
+    let mut tape = Tape::default();
+    for at in 1..=9 {
+        tape.alloc("main:10");
+        tape.alloc("main:11 @module forward:5");
+        if at % 3 == 0 {
+            tape.alloc("main:12 @backward");
+            tape.alloc("");
+            tape.step("main:14");
+            tape.free("main:15 @zero");
+        }
+    }
+    let program = tape.program();
+    assert_eq!((program.iterations.len(), program.micro_batches.len()), (9, 0));
+}
+
+#[test]
 fn skipped_steps_are_no_micro_batches() {
     let mut tape = Tape::default();
     for at in 1..=9 {

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use super::Program;
 use super::loops::{Activation, Edge, Loops};
 use crate::unit::{EventIndex, FrameId, Index};
 
@@ -26,6 +27,13 @@ impl LoopRun {
     /// The event after a turn.
     pub fn end_of(&self, turn: usize) -> EventIndex {
         self.starts.get(turn + 1).copied().unwrap_or(self.end)
+    }
+}
+
+impl Program {
+    /// Whether a loop is the main one: the user's own, or the library's that a line of the user's called.
+    pub fn is_main(&self, run: &LoopRun) -> bool {
+        self.library_loop.or(self.main_loop).is_some_and(|main| main.frame == run.frame)
     }
 }
 

@@ -55,8 +55,9 @@ fn strikes_around(facts: &Facts, burst: &Burst) -> bool {
     let is_running = |run: &&LoopRun| {
         let head = facts.frames.function(run.frame);
         let same = |frame: &FrameId| head.is_some() && facts.frames.function(*frame) == head;
-        let is_main = facts.program.main_loop.is_some_and(|main| main.frame == run.frame);
-        !is_main && facts.frames.is_own(run.frame) && facts.frames.python(stack).iter().any(same)
+        !facts.program.is_main(run)
+            && facts.frames.is_own(run.frame)
+            && facts.frames.python(stack).iter().any(same)
     };
     facts.program.loops.iter().filter(is_running).any(turns_apart)
 }

@@ -35,8 +35,7 @@ fn is_around(facts: &Facts, run: &LoopRun) -> bool {
         before(to) - before(from)
     };
     let whole = run.starts.len() - 1;
-    let is_main = facts.program.main_loop.is_some_and(|main| main.frame == run.frame);
-    !is_main
+    !facts.program.is_main(run)
         && facts.frames.is_own(run.frame)
         && run.starts.len() >= TURNS.get()
         && (0..whole).all(|turn| begun(turn) >= WITHIN)
