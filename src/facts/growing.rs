@@ -22,7 +22,7 @@ use crate::program::Phase;
 use crate::role::Role;
 use crate::threshold::Threshold;
 use crate::timeline::Allocation;
-use crate::unit::{AllocationId, Bytes, Confidence, FrameId};
+use crate::unit::{AllocationId, Bytes, Confidence, FrameId, StackId};
 
 /// How many tensors of state an optimizer keeps for a parameter at most: Adam with `amsgrad` keeps three
 /// (`torch/optim/adam.py`).
@@ -69,10 +69,18 @@ pub(super) fn growing(facts: &Facts) -> Vec<Growing> {
     let parameters = Parameters::of(facts);
     let mut judged = Judged::default();
     for (site, members) in &held.sites {
+        let is_meant =
+            |one: &Growing| parameters.bound(facts, &one.stays) || is_for_backward(facts, &one.stays);
         let found = held.judge(*site, members);
+        let mut apart = Vec::new();
+        if found.as_ref().is_none_or(|one| is_meant(one) || !is_sure(one)) {
+            apart = held.judge_stacks(facts, *site, members);
+            apart.retain(|one| !is_meant(one));
+        }
         let of_site = members.iter().map(|member| (*site, *member));
         match found {
-            Some(one) if parameters.bound(facts, &one.stays) || is_for_backward(facts, &one.stays) => {}
+            _ if !apart.is_empty() => judged.sure.append(&mut apart),
+            Some(one) if is_meant(&one) => {}
             Some(one) if is_sure(&one) => judged.sure.push(one),
             Some(one) => {
                 judged.unsure.push(one);
@@ -90,9 +98,7 @@ pub(super) fn growing(facts: &Facts) -> Vec<Growing> {
     }
     let mut found = judged
         .pooled(|pool| scattered(facts, &held, pool).filter(|one| !parameters.bound(facts, &one.stays)));
-    for one in &mut found {
-        leave_workspaces_out(facts, &mut one.stays);
-    }
+    found.retain_mut(|one| leave_workspaces_out(facts, one));
     found.sort_by(|a, b| b.growth.slope.total_cmp(&a.growth.slope).then(a.site.cmp(&b.site)));
     found
 }
@@ -107,14 +113,13 @@ fn is_for_backward(facts: &Facts, stays: &[AllocationId]) -> bool {
     facts.bytes(&released).times(2) > facts.bytes(stays)
 }
 
-/// A library makes its workspace once, at whatever line calls it first, and keeps it: mending the leak of that line does not free it. What is
-/// mostly "workspaces" and grows is none.
-fn leave_workspaces_out(facts: &Facts, stays: &mut Vec<AllocationId>) {
-    let own = |id: &AllocationId| facts.role(*id) != Role::Workspace;
-    let others: Vec<AllocationId> = stays.iter().copied().filter(own).collect();
-    if facts.bytes(&others).times(2) > facts.bytes(stays) {
-        *stays = others;
-    }
+/// A library makes its workspace once for each stream, at whatever line calls it first, and keeps it: mending the leak of that line does not
+/// free it. What is mostly workspaces does not grow: PyTorch hands out 32 streams of a priority in turn (`kStreamsPerPoolBits` in
+/// `c10/cuda/CUDAStream.cpp`).
+fn leave_workspaces_out(facts: &Facts, growing: &mut Growing) -> bool {
+    let all = facts.bytes(&growing.stays);
+    growing.stays.retain(|id| facts.role(*id) != Role::Workspace);
+    facts.bytes(&growing.stays).times(2) > all
 }
 
 fn is_sure(growing: &Growing) -> bool {
@@ -194,6 +199,21 @@ impl Held {
             None => self.more_and_more(site, members)?,
         };
         (!self.is_exchange(&growing)).then_some(growing)
+    }
+
+    /// The certain growth of what each stack of a line makes, where it has several: behind what one statement of it replaces, and beside the
+    /// state that another one makes once, what a third keeps does not show.
+    fn judge_stacks(&self, facts: &Facts, site: FrameId, members: &[Member]) -> Vec<Growing> {
+        let mut parts: BTreeMap<Option<StackId>, Vec<Member>> = BTreeMap::new();
+        for member in members {
+            let stack = facts.timeline.allocation(member.id).and_then(|one| one.stack);
+            parts.entry(stack).or_default().push(*member);
+        }
+        let parts = parts.into_values();
+        let parts = parts.filter(|part| part.len() < members.len() && part.len() >= growth::FEWEST.get());
+        // Of the line something went: fewer rises may be those of a history that fills up to a bound.
+        let is_certain = |one: &Growing| one.growth.confidence(true) == Confidence::High;
+        parts.filter_map(|part| self.judge(site, &part)).filter(is_certain).collect()
     }
 
     fn stays(&self, members: &[Member]) -> Vec<Stay> {
