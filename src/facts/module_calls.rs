@@ -1,7 +1,7 @@
 //! Calls of models: what each one allocated.
 //!
-//! In: stacks and iterations. Out: for every outermost call of a module the stretch of its events and its allocations, in
-//! order. A call is known by the callers around it; two calls in a row from one line fall apart where the program frees
+//! In: stacks and iterations. Out: for every outermost call of a module, and for every call of one by a module of the user's own, the
+//! stretch of its events and its allocations, in order. A call is known by the callers around it; two calls in a row from one line fall apart where the program frees
 //! or allocates anything outside the module in between, and at the end of an iteration.
 
 use rustc_hash::FxHashMap;
@@ -11,7 +11,7 @@ use crate::frames::PhaseSign;
 use crate::snapshot::Action;
 use crate::unit::{AllocationId, FrameId, Index, IterationIndex, StackId};
 
-/// One outermost call of a module.
+/// One call of a module.
 #[derive(Debug)]
 pub struct ModuleCall {
     /// Which calls have the same callers: equal numbers, equal callers.
@@ -26,7 +26,7 @@ pub struct ModuleCall {
     pub made: Vec<AllocationId>,
 }
 
-/// Who called the outermost module of a stack.
+/// Who called a module of a stack.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Caller {
     number: usize,
@@ -35,7 +35,30 @@ struct Caller {
 
 /// All outermost calls, in order.
 pub(super) fn module_calls(facts: &Facts) -> Vec<ModuleCall> {
-    let callers = callers(facts);
+    calls(facts, &callers(facts, outermost))
+}
+
+/// All calls by the code of modules that the user wrote, in order: of the networks that a model is made of.
+pub(super) fn inner_calls(facts: &Facts) -> Vec<ModuleCall> {
+    calls(facts, &callers(facts, by_own_module))
+}
+
+/// The position of the outermost call of a module.
+fn outermost(facts: &Facts, python: &[FrameId]) -> Option<usize> {
+    python.iter().position(|frame| facts.frames.phase(*frame) == PhaseSign::ModuleCall)
+}
+
+/// The position of the first call of a module below a line of the user's that a call of a module runs.
+fn by_own_module(facts: &Facts, python: &[FrameId]) -> Option<usize> {
+    let below = |from: usize, is: &dyn Fn(FrameId) -> bool| {
+        python.iter().enumerate().skip(from).find(|(_, frame)| is(**frame)).map(|(at, _)| at)
+    };
+    let own = below(outermost(facts, python)?, &|frame| facts.frames.is_own(frame))?;
+    below(own, &|frame| facts.frames.phase(frame) == PhaseSign::ModuleCall)
+}
+
+/// The calls that such callers make, in order.
+fn calls(facts: &Facts, callers: &[Option<Caller>]) -> Vec<ModuleCall> {
     let caller_of = |stack: StackId| callers.get(stack.position()).copied().flatten();
     let mut calls: Vec<ModuleCall> = Vec::new();
     let mut open: Option<(Caller, Option<IterationIndex>)> = None;
@@ -68,14 +91,13 @@ pub(super) fn module_calls(facts: &Facts) -> Vec<ModuleCall> {
     calls
 }
 
-/// For each stack with a module call on it who called the outermost one.
-fn callers(facts: &Facts) -> Vec<Option<Caller>> {
+/// For each stack with a module call on it, of which `called` says where it stands, who called.
+fn callers(facts: &Facts, called: fn(&Facts, &[FrameId]) -> Option<usize>) -> Vec<Option<Caller>> {
     let mut numbers: FxHashMap<&[FrameId], usize> = FxHashMap::default();
     let mut callers = Vec::new();
     for stack in facts.snapshot.stacks.ids() {
         let python = facts.frames.python(stack);
-        let is_call = |frame: &FrameId| facts.frames.phase(*frame) == PhaseSign::ModuleCall;
-        let outside = python.iter().position(is_call).and_then(|at| python.get(..at));
+        let outside = called(facts, python).and_then(|at| python.get(..at));
         callers.push(outside.map(|outside| {
             let next = numbers.len();
             let number = *numbers.entry(outside).or_insert(next);

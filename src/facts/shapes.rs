@@ -3,7 +3,7 @@
 //! In: allocations made inside iterations, by stack. Out: the stacks whose sizes vary, with what they allocate, and the
 //! bytes of all stacks. A stack varies if its largest allocation of an iteration takes more than half as many different
 //! sizes as it has iterations (a smaller last batch, evaluation between training, lengths rounded to a few buckets all take
-//! fewer) and falls back often enough not to be growth (a cache that gets longer, a curriculum).
+//! fewer), and falls back often enough not to be growth (a cache that gets longer), or goes with its iteration.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::unit::{AllocationId, Bytes, IterationIndex, StackId};
 /// The iterations in which a stack has to allocate before its sizes say anything.
 static FEWEST: Threshold<usize> = Threshold::new("facts::shapes::FEWEST", 5);
 /// Of this many changes from one iteration to the next one at least has to go down. Sizes drawn at random go down in
-/// every second; growth and curricula of the corpus never do.
+/// every second; growth in the corpus never does.
 static CHANGES_A_FALL: Threshold<usize> = Threshold::new("facts::shapes::CHANGES_A_FALL", 4);
 
 /// What the loop allocates, by whether its sizes repeat.
@@ -45,17 +45,20 @@ pub struct VaryingSite {
 struct Series {
     allocations: Vec<AllocationId>,
     bytes: Bytes,
-    largest: BTreeMap<IterationIndex, Bytes>,
+    /// The largest of each iteration, in their order.
+    largest: Vec<(IterationIndex, Bytes)>,
+    /// Whether any of it is there at the end of an iteration.
+    stays: bool,
 }
 
 impl Series {
     fn varies(&self) -> bool {
-        let sizes: Vec<Bytes> = self.largest.values().copied().collect();
+        let sizes: Vec<Bytes> = self.largest.iter().map(|(_, bytes)| *bytes).collect();
         let different: BTreeSet<Bytes> = sizes.iter().copied().collect();
         let falls = sizes.windows(2).filter(|pair| matches!(pair, [before, after] if after < before)).count();
         sizes.len() >= FEWEST.get()
             && different.len() * 2 > sizes.len()
-            && falls * CHANGES_A_FALL.get() >= sizes.len() - 1
+            && (!self.stays || falls * CHANGES_A_FALL.get() >= sizes.len() - 1)
     }
 }
 
@@ -72,15 +75,18 @@ pub(super) fn shapes(facts: &Facts) -> Shapes {
         let series = by_stack.entry(stack).or_default();
         series.allocations.push(id);
         series.bytes += one.bytes;
-        let largest = series.largest.entry(iteration).or_default();
-        *largest = one.bytes.max(*largest);
+        series.stays |= facts.ends_held(one) > 0;
+        match series.largest.last_mut() {
+            Some((last, largest)) if *last == iteration => *largest = one.bytes.max(*largest),
+            _ => series.largest.push((iteration, one.bytes)),
+        }
     }
     let varying = by_stack.into_iter().filter(|(_, series)| series.varies());
     let mut varying: Vec<VaryingSite> = varying
         .map(|(stack, series)| VaryingSite {
             stack,
             iterations: series.largest.len(),
-            sizes: series.largest.into_values().collect(),
+            sizes: series.largest.into_iter().map(|(_, bytes)| bytes).collect(),
             allocations: series.allocations,
             bytes: series.bytes,
         })

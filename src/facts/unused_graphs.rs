@@ -22,6 +22,7 @@ use rustc_hash::FxHashMap;
 
 use backward::{BackwardPasses, USED};
 
+use crate::facts::module_calls::inner_calls;
 use crate::facts::{Facts, ModuleCall};
 use crate::frames::{GraphSign, PhaseSign};
 use crate::lives::{Change, Changes};
@@ -63,35 +64,73 @@ pub struct UnusedGraph {
     pub changes: Changes,
 }
 
-/// All such lines, heaviest first.
+/// All such lines, heaviest first. A network inside a model whose other networks train (a target, a frozen critic) is looked at by itself.
 pub(super) fn unused_graphs(facts: &Facts) -> Vec<UnusedGraph> {
-    let backward = BackwardPasses::of(facts);
-    let older = dropped_older(facts);
-    let mut calls_of: BTreeMap<usize, Vec<&ModuleCall>> = BTreeMap::new();
-    for call in facts.module_calls() {
-        calls_of.entry(call.callers).or_default().push(call);
-    }
-    let mut found: BTreeMap<FrameId, UnusedGraph> = BTreeMap::new();
-    for calls in calls_of.values() {
-        let unused: Vec<(&ModuleCall, Kept)> = calls
-            .iter()
-            .filter_map(|call| Some((*call, kept_for_nothing(facts, &backward, &older, call)?)))
-            .collect();
-        let Some(line) = calls.first().and_then(|call| call.line) else { continue };
-        if unused.is_empty() || (unused.len() as f64) < CALLS.get() * calls.len() as f64 {
-            continue;
-        }
-        let graph = found.entry(line).or_insert_with(|| UnusedGraph::at(line));
-        for (call, kept) in unused {
-            graph.add(facts, call, &kept);
-        }
+    let judge = Judge { facts, backward: BackwardPasses::of(facts), older: dropped_older(facts) };
+    let mut found = judge.lines(facts.module_calls().iter(), |_| true);
+    let inner = inner_calls(facts);
+    let inner = inner.iter().filter(|call| judge.is_within_a_used_one(call));
+    // A backward pass that runs while they stand may be theirs: that of an implicit layer runs inside another one.
+    for (line, graph) in judge.lines(inner, |kept| !kept.sees_backward) {
+        found.entry(line).or_insert(graph);
     }
     let mut found: Vec<UnusedGraph> = found.into_values().collect();
     if found.is_empty() {
-        found = seen_to_be_dropped(facts, &backward);
+        found = seen_to_be_dropped(facts, &judge.backward);
     }
     found.sort_by(|a, b| b.most.cmp(&a.most).then(a.line.cmp(&b.line)));
     found
+}
+
+/// What calls are judged by.
+struct Judge<'f> {
+    facts: &'f Facts<'f>,
+    backward: BackwardPasses,
+    older: BTreeMap<Bytes, Vec<AllocationId>>,
+}
+
+impl Judge<'_> {
+    /// What some calls kept for nothing, by line, as far as it counts.
+    fn lines<'c>(
+        &self,
+        calls: impl Iterator<Item = &'c ModuleCall>,
+        counts: fn(&Kept) -> bool,
+    ) -> BTreeMap<FrameId, UnusedGraph> {
+        let Judge { facts, backward, older } = self;
+        let mut calls_of: BTreeMap<usize, Vec<&ModuleCall>> = BTreeMap::new();
+        for call in calls {
+            calls_of.entry(call.callers).or_default().push(call);
+        }
+        let mut found: BTreeMap<FrameId, UnusedGraph> = BTreeMap::new();
+        for calls in calls_of.values() {
+            let unused: Vec<(&ModuleCall, Kept)> = calls
+                .iter()
+                .filter_map(|call| {
+                    Some((*call, kept_for_nothing(facts, backward, older, call).filter(counts)?))
+                })
+                .collect();
+            let Some(line) = calls.first().and_then(|call| call.line) else { continue };
+            if unused.is_empty() || (unused.len() as f64) < CALLS.get() * calls.len() as f64 {
+                continue;
+            }
+            let graph = found.entry(line).or_insert_with(|| UnusedGraph::at(line));
+            for (call, kept) in unused {
+                graph.add(facts, call, &kept);
+            }
+        }
+        found
+    }
+
+    /// Whether a backward pass lets go of something that the outermost call around an inner one made: then autograd was on there.
+    fn is_within_a_used_one(&self, inner: &ModuleCall) -> bool {
+        let outer = self.facts.module_calls();
+        let around = outer.partition_point(|call| call.start <= inner.start).checked_sub(1);
+        around.and_then(|at| outer.get(at)).is_some_and(|call| {
+            let freed = |id: &AllocationId| self.facts.timeline.allocation(*id)?.free_requested;
+            inner.start < call.end
+                && call.made.iter().filter_map(freed).any(|event| backward_frees(self.facts, call.end, event))
+        })
+    }
 }
 
 impl UnusedGraph {
@@ -111,7 +150,7 @@ impl UnusedGraph {
     /// Without autograd a tensor dies when the next operation but one has its result: the next reads it. What the call's last
     /// operation reads goes as the call ends.
     fn add(&mut self, facts: &Facts, call: &ModuleCall, kept: &Kept) {
-        let Kept { tensors: kept, before, sure } = kept;
+        let Kept { tensors: kept, before, sure, .. } = kept;
         let bytes = facts.bytes(kept);
         // What was kept stands in the order in which it was made.
         let mut made = call.made.iter().enumerate();
@@ -147,6 +186,8 @@ struct Kept {
     before: Vec<AllocationId>,
     /// Whether no backward pass was to come.
     sure: bool,
+    /// Whether a backward pass runs before all of it is gone.
+    sees_backward: bool,
 }
 
 /// What a call made that outlives it and that no backward pass lets go of, if that is most of what it made.
@@ -187,9 +228,9 @@ fn kept_for_nothing(
         && !backward.cut_off(call.start, last);
     let before = if last == end { alike(facts, older, &kept) } else { Vec::new() };
     let stepped = facts.program.steps.last().is_some_and(|step| step.start.position() >= call.end);
-    let passed_by = stepped && backward.ran(call.end, last);
-    let sure = last < end || passed_by || facts.bytes(&before).times(2) >= bytes;
-    unused.then_some(Kept { tensors: kept, before, sure })
+    let sees_backward = backward.ran(call.end, last);
+    let sure = last < end || (stepped && sees_backward) || facts.bytes(&before).times(2) >= bytes;
+    unused.then_some(Kept { tensors: kept, before, sure, sees_backward })
 }
 
 /// Whether the backward passes between a call and a moment belong to another call: none runs in the call's own iteration any more, and one

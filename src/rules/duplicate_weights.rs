@@ -36,6 +36,9 @@ declare_rule! {
 static COVERED: Threshold<f64> = Threshold::new("rules::duplicate_weights::COVERED", 0.8);
 /// The share of an in-loop copy that has to be weights: other things are made in loops, too.
 static ALIKE: Threshold<f64> = Threshold::new("rules::duplicate_weights::ALIKE", 0.8);
+/// How many tensors of a parameter's size a checkpoint holds for it at most: itself and what the optimizer keeps, with `amsgrad` three
+/// (`torch/optim/adam.py`).
+static OF_A_PARAMETER: Threshold<usize> = Threshold::new("rules::duplicate_weights::OF_A_PARAMETER", 4);
 /// Fewer tensors of equal sizes prove nothing.
 static FEWEST: Threshold<usize> = Threshold::new("rules::duplicate_weights::FEWEST", 4);
 
@@ -168,8 +171,13 @@ fn copy(
     let bytes = facts.bytes(&tensors);
     let covered = |of: &Sizes| {
         let repeated = of.repeated(&sizes, scale, 1);
-        // Of a base there may be several copies.
-        let alike = matches!(kind, Kind::Loaded | Kind::Base) || repeated.copy.share_of(bytes) >= ALIKE.get();
+        let alike = match kind {
+            // Of a base there may be several copies.
+            Kind::Loaded | Kind::Base => true,
+            // A snapshot of the whole training holds the optimizer's state, too.
+            Kind::CopiedInLoop => of.at_most(&sizes, OF_A_PARAMETER.get()).share_of(bytes) >= ALIKE.get(),
+            _ => repeated.copy.share_of(bytes) >= ALIKE.get(),
+        };
         let covered = repeated.original.share_of(of.bytes());
         (alike && covered >= COVERED.get() && repeated.count >= FEWEST.get()).then_some(covered)
     };

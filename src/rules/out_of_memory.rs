@@ -213,7 +213,8 @@ fn evidence(facts: &Facts, failure: &Failure, cause: Cause, standing: &Standing)
         format!("{left} left on the device")
     };
     let failures = facts.trace.events.iter().filter(|event| event.action == Action::OutOfMemory).count();
-    let more = if failures > 1 { format!("{} in all", count(failures, "failure")) } else { String::new() };
+    let caught = facts.goes_on_after(failure.event);
+    let text = |is: bool, text: String| if is { text } else { String::new() };
     vec![
         measure("cause", Value::Text(cause.name().to_owned()), String::new()),
         measure("wanted", Value::Bytes(wanted), String::new()),
@@ -221,11 +222,27 @@ fn evidence(facts: &Facts, failure: &Failure, cause: Cause, standing: &Standing)
         measure(
             "free",
             Value::Bytes(free),
-            format!("{free} of that free for requests of this size, in {}", count(pieces, "piece")),
+            match pieces {
+                0 => "none of that free for requests of this size".to_owned(),
+                _ => format!("{free} of that free for requests of this size, in {}", count(pieces, "piece")),
+            },
         ),
-        measure("largest-piece", Value::Bytes(largest), format!("the largest {largest}")),
-        measure("in-use", Value::Bytes(in_use), format!("in use: {}", held.join(", "))),
+        measure("largest-piece", Value::Bytes(largest), text(pieces > 0, format!("the largest {largest}"))),
+        measure(
+            "in-use",
+            Value::Bytes(in_use),
+            text(!held.is_empty(), format!("in use: {}", held.join(", "))),
+        ),
         measure("left-on-device", Value::Bytes(left), outside),
-        measure("failures", Value::Count(failures as u64), more),
+        measure(
+            "failures",
+            Value::Count(failures as u64),
+            text(failures > 1, format!("{} in all", count(failures, "failure"))),
+        ),
+        measure(
+            "caught",
+            Value::Count(caught.into()),
+            text(caught, "the program caught the exception and went on".to_owned()),
+        ),
     ]
 }

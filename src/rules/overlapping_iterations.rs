@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::claim::{Claim, Mending, Place, Telling, Worth, related};
 use super::{declare_rule, measure, place};
 use crate::facts::Facts;
-use crate::finding::{Finding, Measure, Value};
+use crate::finding::{Finding, Measure, Severity, Value};
 use crate::lives::Changes;
 use crate::program::Phase;
 use crate::role::Role;
@@ -43,7 +43,10 @@ impl OverlappingIterations {
         let many = lines.len();
         let told = move |worth: &Worth| tell(facts, ("iteration", many), worth);
         let claim = Claim::new(&Self::META, about, Mending::lives(mended), told);
-        std::iter::once(claim.sure(sure)).chain(around::claims(facts)).collect()
+        // The layers of one pass hand on what the next one reads: where the loop may be theirs, that is no fault.
+        let most = if facts.program.confidence == Confidence::Low { Severity::Info } else { Severity::Error };
+        let claim = claim.sure(sure.min(facts.program.confidence)).at_most(most);
+        std::iter::once(claim).chain(around::claims(facts)).collect()
     }
 }
 
@@ -121,21 +124,21 @@ fn is_used_again(facts: &Facts, one: &Allocation) -> bool {
 struct Ahead {
     /// The stream on which the program computes.
     stream: Option<u16>,
-    /// For each iteration the event of its first forward pass.
-    forwards: BTreeMap<usize, EventIndex>,
+    /// For each iteration the event of its first forward pass, if there is one.
+    forwards: Vec<Option<EventIndex>>,
 }
 
 impl Ahead {
     fn of(facts: &Facts) -> Ahead {
         let mut bytes: BTreeMap<u16, Bytes> = BTreeMap::new();
-        let mut forwards: BTreeMap<usize, EventIndex> = BTreeMap::new();
+        let mut forwards: Vec<Option<EventIndex>> = vec![None; facts.iteration_ends().len()];
         for (_, one) in facts.timeline.iter() {
             let Some((born, iteration)) = one.alloc.zip(facts.born_in(one)) else { continue };
             let phase = facts.phase(born);
             *bytes.entry(one.stream).or_default() +=
                 if phase == Phase::Input { Bytes::ZERO } else { one.bytes };
-            if phase == Phase::Forward {
-                forwards.entry(iteration.position()).or_insert(born);
+            if let Some(first) = forwards.get_mut(iteration.position()).filter(|_| phase == Phase::Forward) {
+                first.get_or_insert(born);
             }
         }
         let stream = bytes.into_iter().max_by_key(|(stream, bytes)| (*bytes, std::cmp::Reverse(*stream)));
@@ -143,8 +146,8 @@ impl Ahead {
     }
 
     fn fetched(&self, facts: &Facts, id: AllocationId, one: &Allocation) -> bool {
-        let forward = facts.born_in(one).and_then(|iteration| self.forwards.get(&iteration.position()));
-        let after_forward = forward.is_some_and(|forward| one.alloc > Some(*forward));
+        let forward = facts.born_in(one).and_then(|iteration| *self.forwards.get(iteration.position())?);
+        let after_forward = forward.is_some_and(|forward| one.alloc > Some(forward));
         Some(one.stream) != self.stream || (facts.role(id) == Role::Input && after_forward)
     }
 }

@@ -68,19 +68,24 @@ fn before_the_loop(facts: &Facts) -> Vec<Spike> {
     if (peak.bytes.get() as f64) < BEFORE.get() * steady.get() as f64 {
         return Vec::new();
     }
-    let mut lines: BTreeMap<FrameId, Vec<AllocationId>> = BTreeMap::new();
-    for (id, one) in facts.timeline.iter().filter(|(_, one)| one.alive_after(at)) {
+    // What the line makes at the peak, and its like at other times: without the one the next is the peak.
+    let mut lines: BTreeMap<FrameId, (Vec<AllocationId>, Vec<AllocationId>)> = BTreeMap::new();
+    for (id, one) in
+        facts.timeline.iter().filter(|(_, one)| one.alloc.is_none_or(|born| born.position() < loop_start))
+    {
         let gone = one.free.is_some_and(|event| event.position() <= loop_start);
         let role = facts.role(id);
         let kept = matches!(role, Role::Parameter | Role::OptimizerState | Role::Gradient | Role::Workspace);
         let large = one.bytes.share_of(peak.bytes) >= SINGLE.get();
         let frame = one.stack.and_then(|stack| facts.site(stack));
         if let Some(frame) = frame.filter(|_| gone && !kept && large) {
-            lines.entry(frame).or_default().push(id);
+            let (at_peak, all) = lines.entry(frame).or_default();
+            all.push(id);
+            at_peak.extend(one.alive_after(at).then_some(id));
         }
     }
     let spikes =
-        lines.into_iter().filter_map(|(frame, all)| spike(facts, frame, all.clone(), all, peak.bytes));
+        lines.into_iter().filter_map(|(frame, (at_peak, all))| spike(facts, frame, at_peak, all, peak.bytes));
     let mut spikes: Vec<Spike> = spikes.collect();
     spikes.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(a.frame.cmp(&b.frame)));
     spikes

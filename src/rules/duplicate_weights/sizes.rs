@@ -79,6 +79,15 @@ impl Sizes {
         repeated
     }
 
+    /// The bytes of a copy that are at most so many of each of these.
+    pub(super) fn at_most(&self, copy: &Sizes, times: usize) -> Bytes {
+        let within = |(bytes, count): (&Bytes, &usize)| {
+            let there = self.0.get(bytes).copied().unwrap_or_default();
+            bytes.times((there * times).min(*count) as u64)
+        };
+        copy.0.iter().map(within).sum()
+    }
+
     /// The scale of a copy by the largest tensors of both.
     pub(super) fn scale(&self, copy: &Sizes) -> Option<Scale> {
         let (original, copy) = (self.0.keys().next_back()?, copy.0.keys().next_back()?);
@@ -136,6 +145,13 @@ mod tests {
         assert_eq!(weights.repeated(&half, scale, 1).original, Bytes(900));
         assert_eq!(weights.repeated(&sizes(&[200, 90, 80, 7]), scale, 1).count, 1);
         assert_eq!((scale.members(), scale.is_same()), (None, false));
+    }
+
+    #[test]
+    fn a_copy_may_hold_each_size_so_often() {
+        let weights = sizes(&[400, 200]);
+        let state = sizes(&[400, 400, 400, 200, 200, 200, 70]);
+        assert_eq!((weights.at_most(&state, 1), weights.at_most(&state, 4)), (Bytes(600), Bytes(1800)));
     }
 
     #[test]

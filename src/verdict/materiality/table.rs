@@ -20,9 +20,9 @@ pub(super) static TABLE: &[Row<'static>] = &[
     Row {
         rule: "oom",
         note: &[],
-        warning: &[],
+        warning: &[Bound::Always],
         error: &[Bound::Always],
-        why: "the program stopped, or had to try again",
+        why: "the program stopped; where it caught the exception and went on, a warning at most",
     },
     Row {
         rule: "delayed-free-cycle",
