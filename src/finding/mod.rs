@@ -317,7 +317,7 @@ pub struct Impact {
     /// Bytes off the peak of reserved bytes, where the program needs none less; for `fragmentation` all the holes at that
     /// peak: an upper bound.
     pub reserved: Option<Bytes>,
-    /// Bytes off what stays resident at the end of an iteration.
+    /// Bytes off what stays resident at the end of an iteration, where most of it goes; nothing where none goes.
     pub resident: Option<Bytes>,
     /// Bytes by which every iteration grows.
     pub per_iteration: Option<Bytes>,

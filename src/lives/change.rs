@@ -1,10 +1,11 @@
-//! What the peak would be if some lifetimes were other than they were: the what-if behind every saving.
+//! What memory would be if some lifetimes were other than they were: the what-if behind every saving.
 //!
-//! In: a timeline and changed ends. Out: the peak of requested bytes, computed again. The saving is often less than the
-//! guilty bytes, because the new peak lies elsewhere.
+//! In: a timeline and changed ends. Out: the peak of requested bytes, computed again, and what stands at the ends of turns. The
+//! saving is often less than the guilty bytes, because the new peak lies elsewhere.
 
 use std::ops::Range;
 
+use super::Turns;
 use crate::timeline::{Allocation, Shift, Timeline};
 use crate::unit::{AllocationId, Bytes, EventIndex, Index};
 
@@ -82,6 +83,31 @@ impl Changes {
         timeline.levels.highest_with(range.clone(), &[]) - self.peak_within(timeline, range)
     }
 
+    /// How far what the program holds at an end of a turn falls, at that end where it falls most.
+    pub fn saving_between(&self, timeline: &Timeline, turns: &Turns) -> Bytes {
+        // What comes and goes with each end; what is held at the last goes behind it.
+        let mut falls = vec![0_i64; turns.len() + 1];
+        let mut count = |ends: Range<usize>, bytes: i64| {
+            for (at, by) in [(ends.start, bytes), (ends.end, -bytes)] {
+                falls.get_mut(at).into_iter().for_each(|fall| *fall += by);
+            }
+        };
+        for (id, change) in self.settled() {
+            let Some(one) = timeline.allocation(id) else { continue };
+            let bytes = i64::try_from(one.bytes.get()).unwrap_or(i64::MAX);
+            count(turns.held(one), bytes);
+            if let Change::EndAt(event) = change {
+                count(turns.held_until(one, event), -bytes);
+            }
+        }
+        let mut fall = 0;
+        let each = falls.into_iter().map(|by| {
+            fall += by;
+            fall
+        });
+        Bytes(each.max().and_then(|most| u64::try_from(most).ok()).unwrap_or(0))
+    }
+
     /// The changes of both; those of `other` count where both change the same allocation.
     #[must_use]
     pub fn and(mut self, other: &Changes) -> Changes {
@@ -110,8 +136,9 @@ fn shift(allocation: &Allocation, change: Change, shifts: &mut Vec<Shift>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::program::LoopRun;
     use crate::timeline::{Levels, Peak};
-    use crate::unit::DeviceIndex;
+    use crate::unit::{DeviceIndex, FrameId};
 
     fn event(position: usize) -> EventIndex {
         EventIndex::at(position).unwrap()
@@ -165,5 +192,21 @@ mod tests {
         let mut changes = Changes::default();
         changes.set(AllocationId::at(0).unwrap(), Change::Remove);
         assert_eq!(changes.peak(&timeline()), Bytes(8));
+    }
+
+    #[test]
+    fn between_turns_falls_what_stood_at_an_end_of_one() {
+        let starts = [0, 2, 4].into_iter().map(event).collect();
+        let turns = Turns::of_run(&LoopRun { frame: FrameId::at(0).unwrap(), starts, end: event(5) });
+        let falls = |id: usize, change: Change| {
+            let mut changes = Changes::default();
+            changes.set(AllocationId::at(id).unwrap(), change);
+            changes.saving_between(&timeline(), &turns)
+        };
+        assert_eq!(falls(0, Change::Remove), Bytes(10));
+        assert_eq!(falls(0, Change::EndAt(event(3))), Bytes(10), "it stands at the later ends");
+        assert_eq!(falls(0, Change::EndAt(event(4))), Bytes(10));
+        assert_eq!(falls(1, Change::EndAt(event(3))), Bytes::ZERO, "it would stand for longer");
+        assert_eq!(falls(2, Change::Remove), Bytes(8));
     }
 }

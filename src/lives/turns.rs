@@ -71,6 +71,11 @@ impl Turns {
         self.between(one.alloc, one.given_back())
     }
 
+    /// The ends of turns at which the program would hold an allocation that it gave back with this event.
+    pub fn held_until(&self, one: &Allocation, event: EventIndex) -> Range<usize> {
+        self.between(one.alloc, Some(event))
+    }
+
     /// The ends of turns at which the allocator has no use of an allocation's memory: until its free is complete.
     pub fn occupied(&self, one: &Allocation) -> Range<usize> {
         self.between(one.alloc, one.free)

@@ -232,7 +232,8 @@ fn tell(facts: &Facts, group: &[Settled<'_, '_>], left: &Left) -> Option<Told> {
         peak: worth.peak,
         // A replay may have shown what the rule could only bound.
         reserved: told.impact.reserved.or(worth.reserved),
-        resident: worth.held,
+        resident: Some(lives.saving_between(facts.timeline, facts.turns()))
+            .filter(|saved| *saved > Bytes::ZERO),
         per_iteration: worth.pace,
     };
     Some(Told { finding: Finding { severity, impact, ..told }, lives, about: worth.about })

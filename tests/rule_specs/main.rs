@@ -201,7 +201,9 @@ fn messages_stand_alone_and_carry_what_reports_need() {
                 assert!(!finding.evidence.is_empty(), "{}", finding.rule);
                 assert!(finding.evidence.iter().all(|measure| !measure.text.ends_with('.')));
                 let is_leak = finding.group == Group::Leak && finding.severity == Severity::Error;
-                assert!(!is_leak || finding.impact.resident.is_some());
+                let impact = &finding.impact;
+                let saves = impact.resident.or(impact.per_iteration).or(impact.peak);
+                assert!(!is_leak || saves.is_some(), "{}", finding.rule);
             }
         }
     }
