@@ -21,10 +21,13 @@ pub(super) fn draw(
     }
     let filled = look.bar(1, 1);
     let shaded = look.bar(0, 1);
-    let key = format!("  {unit:>9}        peak    resident  ({filled} resident at its end, {shaded} peak)");
-    let _ = writeln!(out, "{}", look.paint(Ink::Faint, &key));
     let together = iterations.len().div_ceil(most_rows.max(1));
-    let room = look.width.saturating_sub(36).clamp(10, 60);
+    let widest = if together > 1 { 2 * iterations.len().to_string().len() + 1 } else { 0 };
+    let names = widest.max(9);
+    let key =
+        format!("  {unit:>names$}        peak    resident  ({filled} resident at its end, {shaded} peak)");
+    let _ = writeln!(out, "{}", look.paint(Ink::Faint, &key));
+    let room = look.width.saturating_sub(names + 28).clamp(10, 60);
     for (row, group) in iterations.chunks(together).enumerate() {
         let first = row * together + 1;
         let last = first + group.len() - 1;
@@ -33,7 +36,8 @@ pub(super) fn draw(
         let resident = group.iter().map(|iteration| iteration.resident).max().unwrap_or_default();
         let columns = |bytes: Bytes| columns(bytes, highest, room);
         let bar = look.bar(columns(resident), columns(peak));
-        let _ = writeln!(out, "  {name:>9}  {:>10}  {:>10}  {bar}", peak.to_string(), resident.to_string());
+        let _ =
+            writeln!(out, "  {name:>names$}  {:>10}  {:>10}  {bar}", peak.to_string(), resident.to_string());
     }
 }
 

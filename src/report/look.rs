@@ -2,11 +2,16 @@
 
 use std::fmt::Write;
 
+use textwrap::core::display_width;
+
 use crate::finding::Severity;
 use crate::unit::shown_line;
 
 /// The column at which the text of an attribute begins.
 const INDENT: usize = 14;
+
+/// What stands for folders that are left out.
+const CUT: &str = "...";
 
 /// What the terminal can show, and how much is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,6 +104,21 @@ impl Look {
         }
     }
 
+    /// A place in a row of a listing, behind so many columns: without its first folders where it would not fit. `-v` shows all.
+    pub(super) fn fitting(&self, place: &str, before: usize) -> String {
+        let room = self.width.saturating_sub(INDENT + before);
+        if self.detail == Detail::Verbose || display_width(place) <= room {
+            return place.to_owned();
+        }
+        let mut tails =
+            place.match_indices(['/', '\\']).filter(|(at, _)| *at > 0).filter_map(|(at, _)| place.get(at..));
+        // The file and the line are told in any case, the function where there is room.
+        let line =
+            tails.clone().next_back().map(|tail| tail.split_once(" in ").map_or(tail, |(line, _)| line));
+        let cut = tails.find(|tail| display_width(tail) + CUT.len() <= room).or(line);
+        cut.map_or_else(|| place.to_owned(), |cut| format!("{CUT}{cut}"))
+    }
+
     fn head(&self, name: &str) -> String {
         format!("  {}{}", self.paint(Ink::Strong, name), " ".repeat((INDENT - 2).saturating_sub(name.len())))
     }
@@ -162,5 +182,15 @@ mod tests {
         let mut out = String::new();
         colored.attribute(&mut out, "impact", "peak twenty-five and more MiB");
         assert_eq!(out, "  \x1b[1mimpact\x1b[0m      peak twenty-five and more\n              MiB\n");
+    }
+
+    #[test]
+    fn places_that_do_not_fit_lose_their_first_folders() {
+        let place = "/home/somebody/project/train.py:7 in fit";
+        assert_eq!(PLAIN.fitting(place, 0), ".../train.py:7 in fit");
+        assert_eq!(PLAIN.fitting(place, 20), ".../train.py:7", "the file and the line are always told");
+        assert_eq!(PLAIN.fitting("a/train.py:7", 0), "a/train.py:7");
+        let verbose = Look { detail: Detail::Verbose, ..PLAIN };
+        assert_eq!(verbose.fitting(place, 0), place);
     }
 }

@@ -118,7 +118,9 @@ fn top_lines(out: &mut String, device: &RecordedDevice, sources: &SourceMap, loo
         .take(MOST_LINES)
         .map(|line| {
             let place = Place::of(&line.location, sources).line_and_function();
-            format!("{:>10}  {:>5}x  {place}", line.bytes.to_string(), line.allocations)
+            let before = format!("{:>10}  {:>5}x  ", line.bytes.to_string(), line.allocations);
+            let place = look.fitting(&place, before.len());
+            before + &place
         })
         .collect();
     look.listing(out, "by line", &listed);

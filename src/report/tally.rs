@@ -81,7 +81,7 @@ impl Tally {
         }
     }
 
-    /// `1 ignored, 3 in the baseline, 2 not sure enough`.
+    /// `not counted: 1 ignored, 3 in the baseline, 2 not sure enough`.
     pub(super) fn aside(&self) -> Option<String> {
         let counted = [
             (self.ignored, "ignored"),
@@ -94,6 +94,6 @@ impl Tally {
             .filter(|(number, _)| *number > 0)
             .map(|(number, what)| format!("{number} {what}"))
             .collect();
-        (!parts.is_empty()).then(|| parts.join(", "))
+        (!parts.is_empty()).then(|| format!("not counted: {}", parts.join(", ")))
     }
 }

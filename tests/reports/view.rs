@@ -29,6 +29,19 @@ fn report(case: &str) -> Report {
     conclude(vec![examine(&Input::of(path, snapshot), &plan)], Vec::new(), &plan)
 }
 
+/// All ranks of a job.
+fn job(folder: &str) -> Report {
+    let sources =
+        Source::named(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)).expand().unwrap().sources;
+    let plan = Plan::of_rules(&rules::by_default()).drawing(Room::PAGE);
+    let ranks = sources.iter().zip(input::origins(&sources)).map(|(source, origin)| {
+        let stream = source.open(&input::Limits::default()).unwrap();
+        let snapshot = Snapshot::read(stream, &pickle::Limits::default()).unwrap();
+        examine(&Input { origin, ..Input::of(source.name(), snapshot) }, &plan)
+    });
+    conclude(ranks.collect(), Vec::new(), &plan)
+}
+
 fn nowhere() -> SourceMap {
     SourceMap::new(std::iter::empty(), Vec::new())
 }
@@ -111,6 +124,15 @@ fn the_cursor_goes_through_time() {
     assert_eq!(event(&moment(&after(&mut view, ">", (120, 24)))), here + 1);
     assert_eq!(event(&moment(&after(&mut view, ",", (120, 24)))), here);
     assert!(after(&mut view, "o", (80, 24)).ends_with("no request failed in this recording\n"));
+}
+
+#[test]
+fn several_ranks_begin_with_the_gravest_finding() {
+    let report = job("snapshots/ranks/fsdp-imbalance");
+    let mut view = View::of(&report, &nowhere(), &PLAIN).unwrap();
+    let screen = after(&mut view, "f", (100, 30));
+    let gravest = report.findings.iter().map(|finding| finding.severity.name()).next().unwrap();
+    assert!(screen.contains(&format!(": {gravest}: ")), "{gravest}: {screen}");
 }
 
 #[test]

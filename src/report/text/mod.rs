@@ -192,7 +192,9 @@ impl<'a> Entry<'a> {
         parts.sort_by_key(|(stood, _)| Reverse(stood.bytes));
         let row = |(stood, at): &(&Stood, &Location)| {
             let place = Place::of(at, self.sources).line_from(self.root);
-            format!("{:>9}  {:<16}  {place}", stood.bytes.to_string(), stood.what)
+            let before = format!("{:>9}  {:<16}  ", stood.bytes.to_string(), stood.what);
+            let place = self.look.fitting(&place, before.len());
+            before + &place
         };
         self.look.listing(out, "stood there", &parts.iter().map(row).collect::<Vec<_>>());
     }

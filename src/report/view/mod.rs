@@ -15,6 +15,8 @@ mod table;
 mod timeline;
 mod window;
 
+use std::cmp::Reverse;
+
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Constraint, Layout, Rect};
 
@@ -59,6 +61,13 @@ enum Mode {
     Helping,
 }
 
+/// The device with the gravest finding, the first of such.
+fn gravest(strips: &[Strip<'_>]) -> usize {
+    let severity =
+        |at: &usize| strips.get(*at).and_then(|strip| strip.cards.first()).map(|card| card.severity);
+    (0..strips.len()).max_by_key(|at| (severity(at), Reverse(*at))).unwrap_or(0)
+}
+
 impl<'a> View<'a> {
     /// A view of all devices of which there is a picture; nothing where there is none.
     pub fn of(report: &'a Report, sources: &SourceMap, look: &Look) -> Option<View<'a>> {
@@ -70,8 +79,8 @@ impl<'a> View<'a> {
         let headline =
             Headline::of(report).map_or_else(|| Tally::of(report).found(), |headline| headline.text);
         (!strips.is_empty()).then(|| View {
+            at: gravest(&strips),
             strips,
-            at: 0,
             pen: Pen::of(look),
             mode: Mode::Looking,
             wanted: String::new(),

@@ -36,7 +36,9 @@ pub(super) fn walks(strip: &mut Strip, key: Key, rows: usize) -> &'static str {
         Key::Letter('[') if !strip.turn(false) => return "no iteration ends before this",
         Key::Letter(']') if !strip.turn(true) => return "no iteration ends after this",
         Key::Letter('o') if !strip.fail() => return "no request failed in this recording",
-        Key::Letter('f' | 'F') if strip.cards.is_empty() => return "nothing was found on this device",
+        Key::Letter('f' | 'F') if strip.cards.is_empty() => {
+            return "nothing was found on this device; d shows the next";
+        }
         Key::Letter('f') => strip.choose(true),
         Key::Letter('F') => strip.choose(false),
         Key::Letter('w') if strip.card().is_none() => return "choose a finding first: f",
