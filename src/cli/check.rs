@@ -274,7 +274,12 @@ pub(super) fn refuse_what_cannot_be_compared(input: &Input) -> Result<(), CliErr
 }
 
 /// Files first: whoever reads standard output until its end finds them complete.
-fn write(reporting: &Reporting, report: &Report, files: &SourceMap, color: Color) -> Result<(), CliError> {
+pub(super) fn write(
+    reporting: &Reporting,
+    report: &Report,
+    files: &SourceMap,
+    color: Color,
+) -> Result<(), CliError> {
     let plain = Look { detail: reporting.detail(), ..Look::PLAIN };
     for output in &reporting.output_file {
         file::replace(&output.path, |out| output.format.write(report, files, &plain, out))?;

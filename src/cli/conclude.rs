@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use clap::ArgMatches;
 
 use super::arguments::{Color, Conclude};
-use super::check::{Terms, settle, tell};
+use super::check::{Terms, settle, tell, write};
 use super::error::CliError;
 use super::outputs::{self, Read};
 use super::reading::source_map;
@@ -48,14 +48,12 @@ pub(super) fn run(arguments: &Conclude, matches: &ArgMatches, color: Color) -> R
     let mut report = engine::conclude(examinations, Vec::new(), &plan);
     let terms = Terms { settings: &settings, known: &known, quiet: reporting.quiet };
     let map = settle(&mut report, &map, &terms, |_| Ok(()))?;
-    let status = tell(reporting, &report, &map, color)?;
-    match missing(&report) {
-        Some(error) => {
-            terminal::show_error(&error, color);
-            Ok(ExitCode::from(NO_VERDICT))
-        }
-        None => Ok(status),
-    }
+    let Some(error) = missing(&report) else { return tell(reporting, &report, &map, color) };
+    // As with `check --strict`: no format may say that a job passed of which a rank was not seen.
+    report.verdict.left_out = report.verdict.left_out.max(1);
+    write(reporting, &report, &map, color)?;
+    terminal::show_error(&error, color);
+    Ok(ExitCode::from(NO_VERDICT))
 }
 
 /// The files that are named; of a folder those that are called like parts. What lies elsewhere is refused before it is asked for.

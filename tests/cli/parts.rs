@@ -103,6 +103,13 @@ fn parts_that_do_not_belong_together_are_refused_by_name() {
     fs::write(part("2.memlint"), whole).unwrap();
     assert_eq!(memlint_in(&folder, &["conclude", "parts"]).status.code(), Some(1));
     refused(&["parts/[134].memlint", "--exit-zero"], "rank 1 has no snapshot in `run/rank*.pickle`");
+    // What is not seen may be the leak: no format says that the job passed.
+    let output = memlint_in(
+        &folder,
+        &["conclude", "parts/[134].memlint", "--fail-on", "never", "--output-format", "json"],
+    );
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["verdict"]["outcome"], "no-verdict", "{report}");
 }
 
 #[test]
