@@ -2,6 +2,7 @@
 //!
 //! Always: what cannot be written is told before the program starts, and nothing that exists is lost unless its owner says so.
 
+use std::env;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,16 @@ const OTHERS: [&str; 4] = [".pickle.gz", ".pkl.gz", ".pickle.xz", ".pkl.xz"];
 const FOLDER: &str = "recording";
 /// What the snapshot of a job with one process is called in a folder.
 const NAME: &str = "snapshot";
+
+/// How launchers tell a process its rank and the number of ranks: as the hook asks for them
+/// (`python/memlint/_recorder/process.py`).
+const LAUNCHERS: [(&str, &str); 5] = [
+    ("RANK", "WORLD_SIZE"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("SLURM_PROCID", "SLURM_NTASKS"),
+    ("PMI_RANK", "PMI_SIZE"),
+    ("LOCAL_RANK", "LOCAL_WORLD_SIZE"),
+];
 
 /// Where snapshots go.
 #[derive(Debug, PartialEq, Eq)]
@@ -72,10 +83,31 @@ impl Destination {
             return Err(RecordError::Exists { name: path.to_owned() });
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let folder =
-            absolute(folder).map_err(|error| RecordError::Unwritable { name: path.to_owned(), error })?;
+        let unwritable = |error| RecordError::Unwritable { name: path.to_owned(), error };
+        let folder = absolute(folder).map_err(unwritable)?;
         let name = file.strip_suffix(ending).unwrap_or(file).to_owned();
-        Ok(Destination { folder, name, ending, is_file: true, is_new: false })
+        let destination = Destination { folder, name, ending, is_file: true, is_new: false };
+        match destination.earlier(rank_of_launcher()).map_err(unwritable)? {
+            Some(earlier) if !replaces => Err(RecordError::Exists { name: path.with_file_name(earlier) }),
+            _ => Ok(destination),
+        }
+    }
+
+    /// The first snapshot that stands where one of this recording's would go, of a rank, a step or a process. Where a launcher started
+    /// memlint itself, other ranks' files may be of this very job: only its own counts.
+    fn earlier(&self, rank: Option<u32>) -> io::Result<Option<String>> {
+        let beginnings: Vec<String> = match rank {
+            Some(rank) => ["_", "."].map(|next| format!("{}_rank{rank}{next}", self.name)).into(),
+            None => ["_rank", "_step_", "_pid"].map(|part| format!("{}{part}", self.name)).into(),
+        };
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let file = entry?.file_name().to_string_lossy().into_owned();
+            let is_one = beginnings.iter().any(|beginning| file.starts_with(beginning.as_str()));
+            found.extend((is_one && file.ends_with(self.ending)).then_some(file));
+        }
+        found.sort();
+        Ok(found.into_iter().next())
     }
 
     fn folder(path: &Path, replaces: bool) -> Result<Destination, RecordError> {
@@ -134,6 +166,13 @@ impl Destination {
     }
 }
 
+/// The rank of memlint's own process, where a launcher started one for each rank.
+fn rank_of_launcher() -> Option<u32> {
+    let number = |name: &str| env::var(name).ok()?.parse::<u32>().ok();
+    let told = LAUNCHERS.into_iter().find_map(|(rank, ranks)| number(rank).zip(number(ranks)));
+    told.filter(|(_, ranks)| *ranks > 1).map(|(rank, _)| rank)
+}
+
 fn absolute(path: &Path) -> io::Result<PathBuf> {
     fs::canonicalize(path)
 }
@@ -166,6 +205,16 @@ mod tests {
             Err(RecordError::Exists { .. })
         ));
         assert!(Destination::prepare(Some(&path("a.pickle")), true).is_ok());
+        fs::write(path("b_rank3.pickle"), "1").unwrap();
+        let several = Destination::prepare(Some(&path("b.pickle")), false);
+        assert!(matches!(several, Err(RecordError::Exists { name }) if name.ends_with("b_rank3.pickle")));
+        let destination = Destination::prepare(Some(&path("b.pickle")), true).unwrap();
+        let own = |rank| destination.earlier(Some(rank)).unwrap();
+        assert_eq!(
+            (own(3), own(0)),
+            (Some("b_rank3.pickle".to_owned()), None),
+            "another rank's is of this job"
+        );
         assert!(matches!(Destination::prepare(Some(place.path()), false), Err(RecordError::NotEmpty { .. })));
         assert!(Destination::prepare(Some(place.path()), true).is_ok());
         assert_eq!(fs::read(path("a.pickle")).unwrap(), b"1", "only what a manifest lists is replaced");
