@@ -175,7 +175,9 @@ impl Fit<'_> {
     /// The other line of the function at which something of this name is called, if nobody saw it called there.
     fn elsewhere(&self, line: u32, sites: &[Site], callee: &Callee) -> Option<u32> {
         // A call of `__init__` that is written out is another one: `super().__init__()`.
-        let scope = sites.first().filter(|_| callee.certain && !is_special(&callee.name))?.scope;
+        let tells = callee.certain && !is_special(&callee.name);
+        let scope =
+            sites.first().filter(|_| tells && !self.outline.may_be_resumed(&callee.name, line))?.scope;
         let calls = self.outline.calls(scope, &callee.name).iter().copied();
         let mut unseen = calls.filter(|at| *at != line && !self.named.contains(&(*at, callee.name.as_str())));
         unseen.next()

@@ -77,6 +77,8 @@ pub(super) struct Outline {
     begins: BTreeSet<u32>,
     made: Vec<(Made, RangeInclusive<u32>)>,
     calls: FxHashMap<(usize, String), Vec<u32>>,
+    /// The functions, by number, that run where they are resumed and not where they are called.
+    resumed: BTreeSet<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,6 +136,19 @@ impl Outline {
     /// The lines at which a function or class, by number, calls something of this bare name; each call once.
     pub(super) fn calls(&self, scope: usize, name: &str) -> &[u32] {
         self.calls.get(&(scope, name.to_owned())).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether a function of this name may run at another line than the one that calls it: a generator or a coroutine of this file, or,
+    /// at a line that resumes something, one that is none of this file's.
+    pub(super) fn may_be_resumed(&self, name: &str, line: u32) -> bool {
+        let mut named = self.scopes.iter().enumerate().filter(|(_, scope)| *scope == name).peekable();
+        if named.peek().is_none() {
+            return self
+                .sites(line)
+                .iter()
+                .any(|site| matches!(site.kind, Kind::Loop | Kind::Call(Reach::Builtin)));
+        }
+        named.any(|(number, _)| self.resumed.contains(&number))
     }
 
     /// The number of the only function or class of this name; `<module>` is the file itself.
@@ -224,6 +239,8 @@ impl<'a, L: Fn(usize) -> u32> Visitor<'a> for Builder<'a, L> {
                 self.visit_parameters(&of.parameters);
                 of.returns.iter().for_each(|kind| self.visit_annotation(kind));
                 let head = self.first(&of.name);
+                let number = self.outline.scopes.len();
+                self.outline.resumed.extend(of.is_async.then_some(number));
                 self.define(&of.name, of, head, &of.body);
                 return;
             }
@@ -274,9 +291,11 @@ impl<'a, L: Fn(usize) -> u32> Visitor<'a> for Builder<'a, L> {
                 self.note_at(expression, Kind::Operator);
             }
             Expr::Subscript(_) => self.note_at(expression, Kind::Subscript),
-            Expr::Starred(_) | Expr::Await(_) | Expr::Yield(_) | Expr::YieldFrom(_) => {
+            Expr::Yield(_) | Expr::YieldFrom(_) => {
+                self.outline.resumed.insert(self.scope);
                 self.note_at(expression, Kind::Loop);
             }
+            Expr::Starred(_) | Expr::Await(_) => self.note_at(expression, Kind::Loop),
             Expr::Lambda(_) => self.make(expression, Made::Lambda),
             Expr::ListComp(_) => self.make(expression, Made::List),
             Expr::SetComp(_) => self.make(expression, Made::Set),
