@@ -18,5 +18,6 @@ mod roles;
 mod savings;
 mod slices;
 mod sources;
+mod told;
 mod versions;
 mod writing;

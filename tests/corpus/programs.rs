@@ -23,7 +23,7 @@ fn program(snapshot: &Snapshot) -> (DeviceIndex, Program) {
 }
 
 /// Programs whose main loop a library runs: Lightning, transformers.
-const LIBRARY_LOOPS: [&str; 9] = [
+const LIBRARY_LOOPS: [&str; 10] = [
     "clean-hf-trainer",
     "clean-lightning",
     "ho-generate",
@@ -33,6 +33,7 @@ const LIBRARY_LOOPS: [&str; 9] = [
     "ho-lightning",
     "ho-lightning-valouts",
     "ho-litgan",
+    "wild-penalty-curve-bug",
 ];
 
 /// Programs whose labels count batches, where the recording shows updates only: transformers' trainer takes the two

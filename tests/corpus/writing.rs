@@ -239,6 +239,8 @@ fn user_names(snapshot: &Snapshot) -> HashSet<String> {
     }
     own.retain(|name| name.len() > 3 && !public.contains(name.as_str()));
     own.retain(|name| !(name.starts_with("__") && name.ends_with("__")) && name != "home");
+    // Names that Python gives: `<listcomp>`.
+    own.retain(|name| !(name.starts_with('<') && name.ends_with('>')));
     own
 }
 
