@@ -78,8 +78,10 @@ impl<'a> Script<'a> {
         self.file.place(node.start().to_usize()).0
     }
 
-    fn line_start(&self, offset: usize) -> usize {
-        self.text().get(..offset).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1)
+    /// Where the line of a byte begins; the first one behind a byte order mark, which has to stay where it is.
+    pub(super) fn line_start(&self, offset: usize) -> usize {
+        let before = self.text().get(..offset).and_then(|before| before.rfind('\n'));
+        before.map_or(self.file.start(), |at| at + 1)
     }
 
     /// Behind the line break of the line that holds a byte.

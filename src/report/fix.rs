@@ -51,10 +51,11 @@ pub(super) fn suggestion(report: &Report, finding: &Finding, sources: &SourceMap
     let (fix, file) = certain(report, finding, sources)?;
     let (first, last) = (fix.edits.first()?, fix.edits.last()?);
     let text = file.text();
-    let start = text.get(..first.start)?.rfind('\n').map_or(0, |at| at + 1);
+    let start = text.get(..first.start)?.rfind('\n').map_or(file.start(), |at| at + 1);
     // What is put at the beginning of a line belongs to the line before, too, or nobody sees where.
-    let is_inserted = first.start == start && first.end == start && start > 0;
-    let start = if is_inserted { text.get(..start - 1)?.rfind('\n').map_or(0, |at| at + 1) } else { start };
+    let is_inserted = first.start == start && first.end == start && start > file.start();
+    let line_before = || Some(text.get(..start - 1)?.rfind('\n').map_or(file.start(), |at| at + 1));
+    let start = if is_inserted { line_before()? } else { start };
     let end = last.end + text.get(last.end..)?.find('\n').map_or(text.len() - last.end, |at| at + 1);
     let patched = Patch::alone(fix.clone()).files(|_| Some(text.to_owned())).pop()?;
     let tail = text.len() - end;

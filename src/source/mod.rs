@@ -40,6 +40,9 @@ use ruff_python_ast::Stmt;
 use crate::engine::RecordedFile;
 use crate::finding::{Location, Seek};
 
+/// What editors of Windows begin a file of UTF-8 with.
+const MARK: char = '\u{feff}';
+
 /// A local file.
 #[derive(Debug)]
 pub struct SourceFile {
@@ -57,7 +60,8 @@ impl SourceFile {
     /// A file of this content.
     pub fn new(name: String, text: String) -> SourceFile {
         let after_breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
-        let starts = std::iter::once(0).chain(after_breaks.filter(|at| *at < text.len())).collect();
+        let starts =
+            std::iter::once(start_of(&text)).chain(after_breaks.filter(|at| *at < text.len())).collect();
         let (syntax, outline, ignores) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         SourceFile { name, text, starts, syntax, outline, ignores }
     }
@@ -70,6 +74,11 @@ impl SourceFile {
     /// All of it.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// The byte at which its first line begins: behind a byte order mark, which is no part of the program.
+    pub fn start(&self) -> usize {
+        start_of(&self.text)
     }
 
     /// The bytes of a line, counted from 1, without its line break.
@@ -231,6 +240,11 @@ impl SourceFile {
     }
 }
 
+/// Where a text begins behind its byte order mark, if it has one.
+fn start_of(text: &str) -> usize {
+    if text.starts_with(MARK) { MARK.len_utf8() } else { 0 }
+}
+
 /// A range without the blanks and the comment around its code.
 fn trimmed(text: &str, whole: Range<usize>) -> Option<Span> {
     let line = text.get(whole.clone())?;
@@ -361,6 +375,17 @@ while True:
         assert_eq!(zero_grad(3), None);
         assert_eq!(file.loop_around(13, 18), None);
         assert_eq!(file.loop_around(13, 14).map(|found| file.place(found.header.start)), Some((4, 5)));
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_line() {
+        let text = "\u{feff}out = model(x)  # memlint: ignore[oom] why\ny = 1\n";
+        let file = SourceFile::new("a.py".to_owned(), text.to_owned());
+        assert_eq!((file.start(), file.line(1), file.line(2)), (3, Some(3..45), Some(46..51)));
+        assert_eq!((file.place(0), file.place(3), file.place(9)), ((1, 1), (1, 1), (1, 7)));
+        assert_eq!(file.expression_at(1), Some(Span { start: 9, end: 17 }));
+        assert!(file.tree().is_some_and(|tree| tree.len() == 2) && file.can_hold(1, "<module>"));
+        assert_eq!(file.ignores().len(), 1);
     }
 
     #[test]

@@ -145,6 +145,20 @@ fn an_edit_that_helps_is_proved_in_copies() {
 }
 
 #[test]
+fn a_byte_order_mark_is_no_part_of_the_program() {
+    let place = program("fix-mark", "seed-leak-list");
+    let marked = format!("\u{feff}{}", text(&place));
+    fs::write(place.join("train.py"), &marked).unwrap();
+    let output = fix(&place, &["--unsafe", "--write"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let after = text(&place);
+    assert!(
+        after.starts_with("\u{feff}import sys\n") && after.contains("@torch.no_grad()\ndef evaluate"),
+        "{after}"
+    );
+}
+
+#[test]
 fn an_edit_that_does_not_help_or_breaks_the_program_is_withdrawn() {
     let (_, output) = verify("fix-useless", "seed-resnet50-bug", "");
     assert_eq!((output.status.code(), stdout(&output)), (Some(0), ""));

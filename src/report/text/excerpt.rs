@@ -24,11 +24,13 @@ pub(super) struct Mark<'a> {
 
 /// Draws the marked lines of a file, the first mark being the primary one. `None` where its line cannot be marked.
 pub(super) fn draw(file: &SourceFile, marks: &[Mark<'_>], look: &Look) -> Option<String> {
-    let shown = shown_source(file.text());
+    // A byte order mark is nothing to be shown.
+    let code = file.text().get(file.start()..).unwrap_or_default();
+    let shown = shown_source(code);
     // A character that is replaced has other bytes.
-    let place = |offset: usize| match &shown {
-        Cow::Borrowed(_) => offset,
-        Cow::Owned(_) => shown_source(file.text().get(..offset).unwrap_or_default()).len(),
+    let place = |offset: usize| match (&shown, offset.saturating_sub(file.start())) {
+        (Cow::Borrowed(_), offset) => offset,
+        (Cow::Owned(_), offset) => shown_source(code.get(..offset).unwrap_or_default()).len(),
     };
     let mut spans = Vec::new();
     for mark in marks {
@@ -138,5 +140,23 @@ impl SourceCode for Named<'_> {
             contents.column() + moved,
             contents.line_count(),
         )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::look::Detail;
+
+    #[test]
+    fn a_byte_order_mark_is_not_drawn_and_moves_no_line_below() {
+        let look = Look { width: 80, unicode: false, color: false, detail: Detail::Normal };
+        let drawn = |text: &str| {
+            let file = SourceFile::new("a.py".to_owned(), text.to_owned());
+            draw(&file, &[Mark { line: 1, message: "here" }, Mark { line: 2, message: "there" }], &look)
+                .unwrap()
+        };
+        let text = "out = model(x)\nshow(out)\n";
+        assert_eq!(drawn(&format!("\u{feff}{text}")), drawn(text));
     }
 }
