@@ -28,6 +28,9 @@ pub(super) fn evaluation(case: &Case<'_>) -> Result<Draft, Reason> {
     if case.flow.reaches_backward([Key::Returned(function.name.to_string())]) {
         return Err(format!("what `{}` returns may be differentiated", function.name));
     }
+    if keeps_for_backward(case, function.body.iter(), Some(function)) {
+        return Err(format!("what `{}` keeps may be differentiated", function.name));
+    }
     if let Some(edit) = enabled(case, torch) {
         return Ok(Draft {
             title: "evaluate without autograd".to_owned(),
@@ -61,8 +64,23 @@ fn evaluates(case: &Case<'_>, function: &StmtFunctionDef) -> bool {
     evals && !trains(case, function.body.iter())
 }
 
+/// Whether some code, or a function of the file that it calls, puts something where it stays and may be differentiated.
+fn keeps_for_backward<'a>(
+    case: &Case<'a>,
+    code: impl Iterator<Item = &'a Stmt>,
+    own: Option<&'a StmtFunctionDef>,
+) -> bool {
+    let called = called(case, code).unwrap_or_default();
+    case.flow.leaves_for_backward(called.into_iter().chain(own))
+}
+
 /// Whether some code trains, itself or through the functions of the file that it calls.
 fn trains<'a>(case: &Case<'a>, code: impl Iterator<Item = &'a Stmt>) -> bool {
+    called(case, code).is_none()
+}
+
+/// The functions of the file that some code calls, and those that these call; nothing where any of it trains.
+fn called<'a>(case: &Case<'a>, code: impl Iterator<Item = &'a Stmt>) -> Option<Vec<&'a StmtFunctionDef>> {
     let mut functions: BTreeMap<&str, Vec<&'a StmtFunctionDef>> = BTreeMap::new();
     for step in tree::all_statements(case.script.body) {
         if let Stmt::FunctionDef(of) = step.statement() {
@@ -70,6 +88,7 @@ fn trains<'a>(case: &Case<'a>, code: impl Iterator<Item = &'a Stmt>) -> bool {
         }
     }
     let mut known: BTreeSet<&str> = BTreeSet::new();
+    let mut found: Vec<&'a StmtFunctionDef> = Vec::new();
     let mut calls: Vec<&'a ExprCall> = tree::calls(code);
     while let Some(call) = calls.pop() {
         let Some(name) = callee(call) else { continue };
@@ -80,21 +99,21 @@ fn trains<'a>(case: &Case<'a>, code: impl Iterator<Item = &'a Stmt>) -> bool {
             ["train", "fit", "learn", "backward", "optimize"].iter().any(|word| name.contains(word));
         let is_step = ["step", "zero_grad", "requires_grad_", "grad", "set_grad_enabled"].contains(&name);
         if is_step || own.is_none() && says_so && !switches {
-            return true;
+            return None;
         }
-        if known.insert(name) {
+        if !switches && known.insert(name) {
+            found.extend(own.into_iter().flatten().copied());
             calls.extend(own.into_iter().flatten().flat_map(|function| tree::calls(&function.body)));
         }
     }
-    false
+    Some(found)
 }
 
 /// Puts a line before `def`, behind other decorators.
 fn decorate(case: &Case<'_>, function: &StmtFunctionDef, line: &str) -> Result<Edit, Reason> {
     let text = case.script.text();
     let name = function.name.start().to_usize();
-    let before = text.get(..name).unwrap_or_default();
-    let start = before.rfind('\n').map_or(0, |at| at + 1);
+    let start = case.script.line_start(name);
     let head = text.get(start..name).unwrap_or_default();
     let code = head.trim_start();
     let indent = head.get(..head.len() - code.len()).unwrap_or_default();
@@ -131,7 +150,8 @@ fn statement(case: &Case<'_>) -> Result<Draft, Reason> {
         return Err(uses());
     }
     let keys = names.iter().map(|name| case.key(&case.place, name));
-    if case.flow.reaches_backward(keys) {
+    let is_kept = keeps_for_backward(case, std::iter::once(statement), None);
+    if is_kept || case.flow.reaches_backward(keys) {
         return Err(uses());
     }
     Ok(Draft {

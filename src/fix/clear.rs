@@ -8,7 +8,11 @@ use super::optimizer::{OptimizerStep, backwards, clearings, steps};
 use super::script::{Edit, Reason};
 use super::tree::{self, Names, Place, Step, call_of, callee, method};
 use super::widen::widened;
-use super::{Applicability, Draft, Saves};
+use super::{Applicability, Draft, Saves, watch};
+
+const UNSEEN: &str = "the step is the last to use the gradients, and nothing looks at them between it and the next backward pass";
+const WATCHED: &str = "a function of another file gets the model or its optimizer between the step and the next backward pass: \
+     it finds no gradients any more, if it looks at them";
 
 /// The share of the peak from which on a `zero_grad` before the backward pass is moved. PyTorch's own tutorials write
 /// `zero_grad(); backward(); step()`: below a tenth whoever reads the program is better served by the idiom.
@@ -129,6 +133,7 @@ pub(super) fn late(case: &Case<'_>) -> Result<Draft, Reason> {
     if let Some(reader) = reads_gradients_after(step) {
         return Err(format!("`{reader}` stands behind the step and may look at the gradients"));
     }
+    let is_watched = watch::may_look(case, &cleared, clearing, step.statement());
     let own = case.place.innermost().ok_or("no statement stands at the line")?;
     let edits: Vec<Edit> = vec![
         case.script.remove(clearing, own.block.len() == 1)?,
@@ -136,9 +141,9 @@ pub(super) fn late(case: &Case<'_>) -> Result<Draft, Reason> {
     ];
     Ok(Draft {
         title: format!("move `{words}` behind the step"),
-        applicability: Applicability::Safe,
+        applicability: if is_watched { Applicability::Unsafe } else { Applicability::Safe },
         saves: Saves::All,
-        why: "the step is the last to use the gradients, and nothing looks at them between it and the next backward pass",
+        why: if is_watched { WATCHED } else { UNSEEN },
         edits,
     })
 }

@@ -154,7 +154,7 @@ fn is_shown_only(keeper: &Keeper<'_>) -> bool {
         let on = method(call).map(|(on, _)| on);
         call.arguments.args.is_empty() && matches!(on, Some(Expr::Name(of)) if of.id == value.id)
     });
-    let is_local = keeper.place.function().is_some();
+    let is_local = keeper.place.function().is_some() && !tree::is_anothers(scope, &sum.id);
     let mut shows = Shows { name: &sum.id, times: 0, showing: false };
     shows.visit_body(scope);
     keeper.sums

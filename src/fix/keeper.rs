@@ -238,7 +238,7 @@ fn functions<'a>(case: &Case<'a>) -> Vec<&'a StmtFunctionDef> {
 }
 
 /// What a call hands to each parameter of a function; nothing where that is not plain.
-fn given<'a>(helper: &'a StmtFunctionDef, call: &'a ExprCall) -> Vec<(&'a str, &'a Expr)> {
+pub(super) fn given<'a>(helper: &'a StmtFunctionDef, call: &'a ExprCall) -> Vec<(&'a str, &'a Expr)> {
     let mut parameters: Vec<&str> =
         helper.parameters.iter_non_variadic_params().map(|one| one.name().as_str()).collect();
     if method(call).is_some() && parameters.first().is_some_and(|first| *first == "self") {

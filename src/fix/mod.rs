@@ -21,6 +21,7 @@ mod tensor;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod watch;
 mod weights;
 mod widen;
 

@@ -229,5 +229,11 @@ fn droppable(place: &Place<'_>, around: Step<'_>, name: &str) -> Result<(), Reas
     if captured || deleted {
         return Err(format!("`{name}` is used by a function of the loop, or given up in it already"));
     }
+    if tree::is_read_later(scope, name) {
+        return Err(format!("a function without a name, or a generator, reads `{name}` when it runs"));
+    }
+    if tree::is_anothers(scope, name) {
+        return Err(format!("`{name}` is a name of the code around its function, which may read it"));
+    }
     Ok(())
 }

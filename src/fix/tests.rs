@@ -1,6 +1,7 @@
 //! Programs that look alike: one is edited, the other is not.
 
 mod keeping;
+mod uncertain;
 
 use std::rc::Rc;
 

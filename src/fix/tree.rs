@@ -3,7 +3,11 @@
 //! In: a file's statements. Out: the statements around a line, each with its neighbours. Always: a definition's body is not
 //! its surroundings' business: what is asked of a block leaves out functions and classes defined in it.
 
+mod later;
+
 use std::collections::BTreeSet;
+
+pub(super) use later::is_read_later;
 
 use ruff_python_ast::visitor::{self, Visitor};
 use ruff_python_ast::{Expr, ExprCall, Stmt, StmtFunctionDef};
@@ -324,4 +328,13 @@ impl<'a> Visitor<'a> for Count<'_> {
         self.found += usize::from(is_it);
         visitor::walk_expr(self, expression);
     }
+}
+
+/// Whether a function says that a name is the file's, or a function's around it.
+pub(super) fn is_anothers(scope: &[Stmt], name: &str) -> bool {
+    statements(scope).into_iter().any(|step| match step.statement() {
+        Stmt::Global(of) => of.names.iter().any(|one| one.as_str() == name),
+        Stmt::Nonlocal(of) => of.names.iter().any(|one| one.as_str() == name),
+        _ => false,
+    })
 }

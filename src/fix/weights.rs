@@ -34,6 +34,9 @@ fn loaded(case: &Case<'_>, call: &ExprCall) -> Result<Draft, Reason> {
     let statement = case.statement()?;
     let names = bound_names(statement).filter(|names| names.len() == 1);
     let name = names.ok_or("what is loaded has no plain name")?[0];
+    if tree::is_anothers(case.place.scope(), name) {
+        return Err(format!("`{name}` is a name of the code around its function, which may read it"));
+    }
     if let Some(other) = other_use(case, name) {
         return Err(format!("line {other} uses what is loaded otherwise than to load it into a model"));
     }
