@@ -59,7 +59,7 @@ pub use settings::{Trial, Trials};
 pub use shapes::{Shapes, VaryingSite};
 pub use steady::Steady;
 pub use unscalings::Unscaling;
-pub use unused_graphs::UnusedGraph;
+pub use unused_graphs::{Trained, UnusedGraph};
 
 use successors::Successors;
 

@@ -15,12 +15,16 @@
 //! of outside the autograd engine.
 
 mod backward;
+mod training;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
 
+pub use training::Trained;
+
 use backward::{BackwardPasses, USED};
+use training::Training;
 
 use crate::facts::module_calls::inner_calls;
 use crate::facts::{Facts, ModuleCall};
@@ -58,6 +62,8 @@ pub struct UnusedGraph {
     pub most: Bytes,
     /// Whether it is seen that no backward pass was to come.
     pub sure: bool,
+    /// Where backward passes use what the same code computes.
+    pub trained: Trained,
     /// Whether C++ frames show saved tensors let go of, rather than lifetimes.
     pub seen_in_frames: bool,
     /// The lifetimes without autograd.
@@ -77,6 +83,12 @@ pub(super) fn unused_graphs(facts: &Facts) -> Vec<UnusedGraph> {
     let mut found: Vec<UnusedGraph> = found.into_values().collect();
     if found.is_empty() {
         found = seen_to_be_dropped(facts, &judge.backward);
+    }
+    if !found.is_empty() {
+        let training = Training::of(facts);
+        for graph in &mut found {
+            graph.trained = training.around(facts, graph.line);
+        }
     }
     found.sort_by(|a, b| b.most.cmp(&a.most).then(a.line.cmp(&b.line)));
     found
@@ -142,6 +154,7 @@ impl UnusedGraph {
             kept: Vec::new(),
             most: Bytes::ZERO,
             sure: false,
+            trained: Trained::default(),
             seen_in_frames: false,
             changes: Changes::default(),
         }

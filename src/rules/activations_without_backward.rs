@@ -1,10 +1,10 @@
 //! Forward passes that keep activations for a backward pass that never comes.
 
 use super::claim::{Claim, Mending, Place, Telling, Worth};
-use super::{declare_rule, measure};
-use crate::facts::{Facts, UnusedGraph};
+use super::{declare_rule, measure, place};
+use crate::facts::{Facts, Trained, UnusedGraph};
 use crate::finding::{Finding, Severity, Value};
-use crate::unit::{Confidence, count, percent};
+use crate::unit::{Confidence, count, percent, shown_name};
 
 declare_rule! {
     /// Autograd keeps activations although no backward pass follows.
@@ -33,12 +33,34 @@ fn claim<'f>(facts: &'f Facts<'f>, graph: &'f UnusedGraph) -> Claim<'f> {
     }
 }
 
+/// Where autograd can be switched off without taking it from training: a decorator reaches all passes of its function. (What
+/// `inference_mode` computes, no backward pass takes for its input.)
+fn remedy(facts: &Facts, graph: &UnusedGraph) -> String {
+    let function = place(facts, graph.line).map(|place| place.function).unwrap_or_default();
+    let is_named = !function.is_empty() && !function.starts_with('<');
+    match graph.trained {
+        Trained::Nowhere if is_named => {
+            "run it without autograd: with torch.inference_mode(): (or @torch.no_grad() on the function)".to_owned()
+        }
+        Trained::Nowhere => "run it without autograd: with torch.inference_mode():".to_owned(),
+        Trained::AtLine if is_named => format!(
+            "run it without autograd where nothing is trained: with torch.no_grad(): around those \
+             calls of {}() (training uses this line, too)",
+            shown_name(&function)
+        ),
+        Trained::AtLine => "run it without autograd where nothing is trained: with torch.no_grad(): (training uses this line, too)".to_owned(),
+        Trained::InFunction if is_named => {
+            "run it without autograd: with torch.no_grad(): around this line alone (its function trains, too)".to_owned()
+        }
+        Trained::InFunction => "run it without autograd: with torch.no_grad(): around this line alone".to_owned(),
+    }
+}
+
 fn tell(facts: &Facts, graph: &UnusedGraph, worth: &Worth) -> Finding {
     let first = graph.kept.first().and_then(|id| facts.timeline.allocation(*id)?.alloc);
     let telling = Telling {
         message: format!("{} of activations are kept, but no backward follows", graph.most),
-        help: "run it without autograd: with torch.inference_mode(): (or @torch.no_grad() on the function)"
-            .to_owned(),
+        help: remedy(facts, graph),
         place: Place::At(graph.line, graph.stack, first),
         label: format!("autograd saves {} in one pass here", graph.most),
         related: Vec::new(),
