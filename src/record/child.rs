@@ -2,11 +2,11 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::thread;
 use std::time::Duration;
 
+use super::Elsewhere;
 use super::error::RecordError;
 use super::hook::Hook;
 use super::order::{Order, VARIABLE};
@@ -31,7 +31,7 @@ pub(super) fn start(
     command: &[OsString],
     hook: &Hook,
     order: &Order<'_>,
-    elsewhere: Option<&Path>,
+    elsewhere: Option<&Elsewhere>,
 ) -> Result<Running, RecordError> {
     let (program, arguments) =
         command.split_first().map_or((OsStr::new(""), &[][..]), |(a, b)| (a.as_os_str(), b));
@@ -41,9 +41,10 @@ pub(super) fn start(
     let signals = Signals::listen(hook.ledger().to_owned()).map_err(failed)?;
     let order = serde_json::to_string(order).map_err(|error| failed(error.into()))?;
     let mut command = Command::new(program);
-    command.args(arguments).env(VARIABLE, order).env(SEARCHED, path_with(hook));
-    if let Some(folder) = elsewhere {
-        command.current_dir(folder).stdout(std::io::stderr());
+    command.args(arguments).env(VARIABLE, order).env(SEARCHED, path_with(hook, elsewhere));
+    if let Some(Elsewhere { folder, .. }) = elsewhere {
+        // Programs that ask for the name of their folder ask this variable, too.
+        command.current_dir(folder).env("PWD", folder).stdout(std::io::stderr());
     }
     let child = command.spawn().map_err(failed)?;
     Ok(Running {
@@ -54,9 +55,10 @@ pub(super) fn start(
 }
 
 /// The path that Python searches, with the hook at its head. What is there already stays as it is: it may be no list of paths.
-fn path_with(hook: &Hook) -> OsString {
+fn path_with(hook: &Hook, elsewhere: Option<&Elsewhere>) -> OsString {
     let mut path = hook.modules().as_os_str().to_owned();
-    if let Some(rest) = env::var_os(SEARCHED).filter(|rest| !rest.is_empty()) {
+    let rest = elsewhere.map_or_else(|| env::var_os(SEARCHED), |there| there.searched.clone());
+    if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
         path.push(if cfg!(windows) { ";" } else { ":" });
         path.push(rest);
     }

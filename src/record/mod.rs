@@ -48,8 +48,17 @@ pub struct Wish {
     pub max_entries: Option<NonZeroU64>,
     /// What stands in for the GPU; `None` is a real one.
     pub model: Option<Model>,
-    /// The folder in which the program runs, with its output on standard error; `None` is that of memlint, as it is.
-    pub elsewhere: Option<PathBuf>,
+    /// Where else the program runs, with its output on standard error; `None` is where memlint does, as it is.
+    pub elsewhere: Option<Elsewhere>,
+}
+
+/// Another place for a program to run at.
+#[derive(Debug)]
+pub struct Elsewhere {
+    /// The folder.
+    pub folder: PathBuf,
+    /// What `PYTHONPATH` says there; `None` where it says nothing.
+    pub searched: Option<OsString>,
 }
 
 /// Runs a program to its end. `seen` is called with each snapshot that shows the recording so far ([`When::watch`]), beside
@@ -70,7 +79,7 @@ pub fn run(
     let mut stand_ins = StandIns::in_folder(hook.stand_ins());
     let order = Order::of(wish, destination, hook.ledger());
     let mut ledger = Ledger::of(hook.ledger());
-    let child = child::start(command, &hook, &order, wish.elsewhere.as_deref())?;
+    let child = child::start(command, &hook, &order, wish.elsewhere.as_ref())?;
     let (sender, receiver) = mpsc::channel::<Written>();
     let stays = wish.when.every.is_none();
     let (status, snapshots) = thread::scope(|scope| {

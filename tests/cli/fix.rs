@@ -145,6 +145,29 @@ fn an_edit_that_helps_is_proved_in_copies() {
 }
 
 #[test]
+fn paths_within_words_and_searched_folders_lead_into_the_copy() {
+    let (place, recordings) = (program("fix-led", "seed-resnet50-bug"), folder("fix-led-recordings"));
+    fs::create_dir(place.join("lib")).unwrap();
+    let (before, after) =
+        (plain(&recordings, "seed-resnet50-bug"), plain(&recordings, "seed-resnet50-fixed"));
+    let writes = "echo written > \"${1#--log=}\"; touch \"${PYTHONPATH##*:}/imported\"; ls lib";
+    let script = format!("MARK=zero_grad BEFORE='{before}' AFTER='{after}'\n{PLAYED}{writes}");
+    let log = format!("--log={}", place.join("log.txt").display());
+    let output = Command::new(env!("CARGO_BIN_EXE_memlint"))
+        .current_dir(&place)
+        .env("PYTHONPATH", place.join("lib"))
+        .args(["fix", "--isolated", "--source-root", ".", "memory.pickle.zst", "--unsafe", "--verify", "--"])
+        .args(["sh", "-c", &script, "sh", &log])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let said = stderr(&output);
+    assert!(said.contains("proved: what was found is gone") && said.contains("imported"), "{said}");
+    let left: Vec<PathBuf> = ["log.txt", "lib/imported"].iter().map(|name| place.join(name)).collect();
+    assert!(left.iter().all(|path| !path.exists()), "the program wrote into the working copy");
+}
+
+#[test]
 fn a_byte_order_mark_is_no_part_of_the_program() {
     let place = program("fix-mark", "seed-leak-list");
     let marked = format!("\u{feff}{}", text(&place));

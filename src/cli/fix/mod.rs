@@ -3,6 +3,7 @@
 //! Always: standard output is the difference, and nothing else; no file of the working copy changes without `--write`.
 
 mod copy;
+mod lead;
 mod verify;
 mod write;
 

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use super::lead::Lead;
 use super::{below, copy, write};
 use crate::cli::arguments::{Color, Fix};
 use crate::cli::error::CliError;
@@ -20,7 +21,7 @@ use crate::engine::{self, Input, Plan, Report};
 use crate::finding::{Finding, Group, Severity};
 use crate::fix::{Patch, Patched};
 use crate::input::Source;
-use crate::record::{self, Destination, Model, Stacks, When, Wish};
+use crate::record::{self, Destination, Elsewhere, Model, Stacks, When, Wish};
 use crate::rules;
 use crate::unit::{Bytes, count, shown_name};
 
@@ -181,14 +182,18 @@ impl Trial<'_> {
             .arguments
             .no_gpu
             .then_some(Model { devices: NonZeroU32::MIN, bytes: self.arguments.model_memory });
+        let lead = Lead::into(&self.here, &copied);
         let wish = Wish {
             when: When::default(),
             stacks: Stacks::Python,
             max_entries: None,
             model,
-            elsewhere: Some(copied.clone()),
+            elsewhere: Some(Elsewhere {
+                folder: copied.clone(),
+                searched: env::var_os("PYTHONPATH").map(|list| lead.searched(&list)),
+            }),
         };
-        let (status, recorded) = record::run(&self.command(&copied), &wish, &destination, |_, _| {})?;
+        let (status, recorded) = record::run(&self.command(&lead), &wish, &destination, |_, _| {})?;
         if !status.success() {
             let refused = recorded.refusal().map_or(String::new(), |refusal| format!(": {refusal}"));
             return Ok(Err(format!("the program fails ({status}){refused}")));
@@ -203,12 +208,8 @@ impl Trial<'_> {
     }
 
     /// The command, with absolute paths into the current folder led into the copy.
-    fn command(&self, copied: &Path) -> Vec<OsString> {
-        let led = |word: &OsString| match Path::new(word).strip_prefix(&self.here) {
-            Ok(below) => copied.join(below).into_os_string(),
-            Err(_) => word.clone(),
-        };
-        self.arguments.command.iter().map(led).collect()
+    fn command(&self, lead: &Lead<'_>) -> Vec<OsString> {
+        self.arguments.command.iter().map(|word| lead.word(word)).collect()
     }
 
     fn judge(&self, path: &Path) -> Result<Run, CliError> {
