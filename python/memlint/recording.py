@@ -11,6 +11,7 @@ from typing import Any, Optional, Union
 
 from ._recorder import dump, process
 from ._recorder.history import History
+from .part import Part
 
 
 class record(contextlib.ContextDecorator):
@@ -18,7 +19,8 @@ class record(contextlib.ContextDecorator):
 
     The snapshot is written at the end, at the moment at which memory runs out, or after `iterations` optimizer steps. Where
     `torch.distributed` runs several processes, each gets the number of its rank into the name of its file. `stacks="all"` adds
-    C++'s frames; `max_entries` is the most events, else what the host memory affords.
+    C++'s frames; `max_entries` is the most events, else what the host memory affords. Where the program is recorded already (by
+    `memlint record`, or by another block around this one) that recording goes on, and this one shows its own events alone.
     """
 
     def __init__(
@@ -35,6 +37,7 @@ class record(contextlib.ContextDecorator):
         self._max_entries = max_entries
         self._torch: Any = None
         self._history: Optional[History] = None
+        self._part: Optional[Part] = None
         self._steps = 0
         self._hook: Any = None
         self._is_written = False
@@ -58,6 +61,7 @@ class record(contextlib.ContextDecorator):
         history = History(torch.cuda.memory, self._stacks, self._max_entries or process.affordable_events())
         history.begin(anew=True)
         self._history = history
+        self._part = Part(torch.cuda) if history.is_within else None
         self._hook = register_optimizer_step_post_hook(self._stepped)
         torch._C._cuda_attach_out_of_memory_observer(self._ran_out)
         return self
@@ -77,7 +81,10 @@ class record(contextlib.ContextDecorator):
         """
         if self._history is not None and not self._is_written:
             with dump.no_collection():
-                dump.write(self._history.read(), self.path)
+                snapshot = self._history.read()
+                if self._part is not None:
+                    self._part.cut(snapshot, self._history.max_entries)
+                dump.write(snapshot, self.path)
         return self.path
 
     def _stepped(self, optimizer: Any, args: Any, kwargs: Any) -> None:

@@ -66,26 +66,25 @@ class Program:
         shutil.copytree(SOURCES / "hook", self.hook)
         shutil.copytree(SOURCES / "memlint" / "_recorder", self.hook / "memlint_recorder")
 
+    def environment(self, *paths: Path, **order: Any) -> dict[str, str]:
+        """What has a program recorded, with more paths for Python behind those that it needs."""
+        said = {"ledger": str(self.folder / "ledger"), "folder": str(self.folder / "out"), "name": "snapshot"}
+        said.update({"named": False, "stop": False, "stacks": "all", **order})
+        searched = [self.hook, self.folder / "own", HERE / "fake", *paths]
+        return {"PYTHONPATH": os.pathsep.join(map(str, searched)), "MEMLINT_RECORDING": json.dumps(said)}
+
     def start(
         self, text: str, *flags: str, environment: dict[str, str] | None = None, **order: Any
     ) -> subprocess.Popen[str]:
-        said = {"ledger": str(self.folder / "ledger"), "folder": str(self.folder / "out"), "name": "snapshot"}
-        said.update({"named": False, "stop": False, "stacks": "all", **order})
         script = self.folder / "program.py"
         script.write_text(text)
-        paths = [self.hook, self.folder / "own", HERE / "fake"]
         return subprocess.Popen(
             [sys.executable, *flags, str(script)],
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=self.folder,
-            env={
-                "PATH": os.environ["PATH"],
-                "PYTHONPATH": os.pathsep.join(map(str, paths)),
-                "MEMLINT_RECORDING": json.dumps(said),
-                **(environment or {}),
-            },
+            env={"PATH": os.environ["PATH"], **self.environment(**order), **(environment or {})},
         )
 
     def finish(self, process: subprocess.Popen[str]) -> Ran:

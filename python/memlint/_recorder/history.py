@@ -13,6 +13,8 @@ from typing import Any
 
 #: What a call may say. Only a history of all events could be more than what is recorded anyway.
 MEANT = ("all", "state", None)
+#: The attribute by which `_record_memory_history` says whether memlint keeps the history; another memlint's reads it, too.
+KEEPS = "memlint_keeps"
 
 
 class History:
@@ -26,11 +28,15 @@ class History:
         self.stacks = stacks
         self.max_entries = max_entries
         self.is_kept = False
+        #: Another recording goes on around this one: PyTorch has one history, which also holds what was before.
+        self.is_within = False
         self._between: Any = None
 
     def begin(self, anew: bool = False) -> None:
-        """Records from here on, in all devices, and stands between the script and PyTorch. `anew` forgets what was before."""
-        if anew:
+        """Records from here on, in all devices, and stands between the script and PyTorch. `anew` forgets what was before,
+        where nobody else wants it."""
+        self.is_within = _keeps(self._record)
+        if anew and not self.is_within:
             self._record(None)
         self._record("all", context="all", stacks=self.stacks, max_entries=self.max_entries)
         self.is_kept = True
@@ -42,6 +48,7 @@ class History:
             else:
                 self._record(*args, **kwargs)
 
+        setattr(_record_memory_history, KEEPS, lambda: self.is_kept or _keeps(self._record))
         self._between = self._memory._record_memory_history = _record_memory_history
 
     def _add(self, args: Any, kwargs: Any) -> None:
@@ -64,12 +71,19 @@ class History:
             self._record("all", context="all", stacks=stacks, max_entries=most)
 
     def end(self) -> None:
-        """Records no more; from here on the script's own calls mean what they say."""
+        """Records no more, unless another recording goes on; from here on the script's own calls mean what they say."""
         self.is_kept = False
-        self._record(None)
+        if not _keeps(self._memory._record_memory_history):
+            self._record(None)
         if self._memory._record_memory_history is self._between:
             self._memory._record_memory_history = self._record
 
     def read(self) -> Any:
         """The snapshot of this moment."""
         return self._snapshot()
+
+
+def _keeps(record: Any) -> bool:
+    """Whether some memlint keeps the history that a `_record_memory_history` is for."""
+    keeps = getattr(record, KEEPS, None)
+    return keeps is not None and bool(keeps())

@@ -12,7 +12,16 @@ calls = []
 #: What is in use, by address: its size and its stack. No address is used twice.
 blocks = {}
 addresses = itertools.count(1 << 32, 1 << 24)
-counted = {"allocation.all.allocated": 0, "requested_bytes.all.current": 0}
+counted = dict.fromkeys(
+    [
+        "allocation.all.allocated",
+        "allocation.all.freed",
+        "active.all.freed",
+        "requested_bytes.all.current",
+        "num_ooms",
+    ],
+    0,
+)
 times = itertools.count(1)
 
 
@@ -52,10 +61,16 @@ class Block:
 
     def __del__(self):
         counted["requested_bytes.all.current"] -= self.size
+        counted["allocation.all.freed"] += 1
+        counted["active.all.freed"] += 1
         del blocks[self.address]
         stack = _stack()
         _tell("free_requested", self.address, self.size, stack)
         _tell("free_completed", self.address, self.size, stack)
+
+
+def memory_stats(device=None):
+    return dict(counted)
 
 
 def _tell(action, address, size, stack):
@@ -80,6 +95,8 @@ def _stack():
 
 def allocate(size):
     if size > int(os.environ.get("FAKE_MEMORY", "1000000000")):
+        counted["num_ooms"] += 1
+        _tell("oom", 0, size, _stack())
         for observer in _C.observers:
             observer(0, size, 1 << 30, 0)
         from . import OutOfMemoryError
