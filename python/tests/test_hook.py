@@ -276,6 +276,23 @@ def test_a_signal_that_asks_writes_and_goes_on(program: Program) -> None:
     assert second.startswith("snapshot_step_")
 
 
+def test_what_asks_for_a_snapshot_does_not_end_forked_workers(program: Program) -> None:
+    text = """
+import os, signal
+def forked(number):
+    pid = os.fork()
+    if pid == 0:
+        os.kill(os.getpid(), number)
+        os._exit(7)
+    status = os.waitpid(pid, 0)[1]
+    return status >> 8, status & 127
+print(forked(signal.SIGUSR1), forked(signal.SIGTERM))
+"""
+    ran = program.run(trains(1) + text)
+    assert ran.out == f"(7, 0) (0, {signal.SIGTERM})\n"
+    assert [written["reason"] for written in ran.events("written")] == ["end"]
+
+
 def test_the_scripts_handlers_run_and_are_seen(program: Program) -> None:
     text = """
 import signal

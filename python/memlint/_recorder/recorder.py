@@ -144,7 +144,9 @@ class Recorder:
     def _heard(self, number: int) -> Answer:
         """Writes on a signal."""
         if os.getpid() != self._pid:
-            return Answer.NONE
+            # A scheduler sends to all processes of a job, and a job does not outlive its DataLoader's workers: what asks for a
+            # snapshot asks nothing of them. What ends them does.
+            return Answer.NONE if number == signal.SIGTERM else Answer.GIVEN
         if self._snapshots.postpone(number):
             return Answer.LATER
         if number == signal.SIGTERM:
