@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import re
@@ -64,10 +65,12 @@ class GpuMemory:
         return checking.check(self._recording.write(), options=options)
 
     def begin(self) -> None:
-        """Records from here on, and leaves nothing of earlier tests to be given back meanwhile."""
+        """Records from here on, and leaves nothing of earlier tests to be given back meanwhile, and nothing to be set up that
+        stays for later ones."""
         import torch
 
         gc.collect()
+        _have_libraries_ready()
         torch.cuda.empty_cache()
         self._recording.__enter__()
         self._held_before = _in_use()
@@ -225,6 +228,18 @@ def _bytes(size: Union[str, int]) -> int:
     if found is None:
         raise ValueError(f"{size!r} is no limit of memory: write a number of bytes, or one with a unit, as in '2 GiB'")
     return int(float(found[1]) * UNITS[found[2]])
+
+
+def _have_libraries_ready() -> None:
+    """Has PyTorch take the room that cuBLAS keeps from the first multiplication on (64 MiB on an H100): of the first test that
+    multiplies it is no more than of the others. Forward and backward, which are threads of their own with a room each."""
+    import torch
+
+    # Where it cannot be done (no memory is left, `torch.use_deterministic_algorithms`), the test says why, if it multiplies.
+    with contextlib.suppress(RuntimeError), torch.enable_grad():
+        ones = torch.ones(2, 2, dtype=torch.float32, device="cuda", requires_grad=True)
+        # One with cuBLAS, and with a bias one with cuBLASLt.
+        torch.nn.functional.linear(ones @ ones, ones, ones[0]).sum().backward()
 
 
 def _mark() -> None:

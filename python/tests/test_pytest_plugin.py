@@ -101,6 +101,32 @@ def test_above_by_a_byte(before, model):
     assert len(suite.snapshots()) == 3
 
 
+def test_room_that_a_library_keeps_is_no_tests(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_WORKSPACE", "32")
+    done = suite.run(
+        """
+def multiply():
+    held = allocate(1)
+    matrix = torch.ones(2, 2, dtype=torch.float32, device="cuda", requires_grad=True)
+    (matrix @ matrix).sum().backward()
+
+@pytest.mark.gpu_memory(limit="1 MiB")
+def test_first():
+    multiply()
+
+@pytest.mark.gpu_memory(limit="1 MiB")
+def test_second():
+    multiply()
+
+@pytest.mark.gpu_memory
+def test_none():
+    pass
+"""
+    )
+    done.assert_outcomes(passed=2, failed=1)
+    done.stdout.fnmatch_lines(["the test asked for no memory of a GPU, so that there is nothing to judge"])
+
+
 def test_snapshots_of_failed_tests_are_kept_where_somebody_wants_them(suite: Suite) -> None:
     text = """
 @pytest.mark.gpu_memory(limit="1 MiB")

@@ -1,0 +1,1 @@
+from ..matrices import linear  # noqa: F401
