@@ -88,9 +88,11 @@ class Plugin:
                 raise
             memory.end()
             complaint = memory.complaint()
-            if complaint is not None:
+            if complaint is not None and memory.used_memory:
                 _keep(item, memory)
-                pytest.fail(f"{complaint}\n\n{memory.whereabouts()}", pytrace=False)
+                complaint = f"{complaint}\n\n{memory.whereabouts()}"
+            if complaint is not None:
+                pytest.fail(complaint, pytrace=False)
 
         item.runtest = runtest  # type: ignore[method-assign]
         item.user_properties.append(("gpu_memory_snapshot", memory.path))

@@ -24,6 +24,11 @@ GROWTH = ("growing-residency", "retained-graph", "growing-reallocation")
 BUDGET = "budget.gpu-memory"
 #: Its evidence: how much was in use.
 MEASURED = "measured"
+#: What memlint says of a finding's or a whole report's weight. Where a test fails by what was measured, memlint only says where.
+WEIGHT = re.compile(
+    r"^(?:error|warning|info): |^(?:no (?:open )?findings|\d+ (?:error|warning|note)s?)\b.*?(?:, but |$)|; otherwise .*$",
+    re.M,
+)
 #: Runs that fill caches, choose kernels and create what is created once; they are not judged.
 WARM_UPS = 2
 #: Runs that are judged. What fills up and stops has to grow five times on end to be taken for a leak.
@@ -94,11 +99,18 @@ class GpuMemory:
             # What only hangs in cycles is no leak.
             gc.collect()
             self._held.append(_in_use())
+            before = _requests()
             _mark()
+            self._requests -= _requests() - before
+
+    @property
+    def used_memory(self) -> bool:
+        """Whether the test asked for memory at all, so that its snapshot shows something; known when the recording has ended."""
+        return self._requests > 0
 
     def complaint(self) -> Optional[str]:
         """What is wrong with the test, for people; nothing where it passes. Asked for when the recording has ended."""
-        if self._requests == 0:
+        if not self.used_memory:
             # What fell back to the CPU must not pass for frugal.
             return "the test asked for no memory of a GPU, so that there is nothing to judge"
         if self._limit is None and self._leaks:
@@ -164,7 +176,8 @@ class GpuMemory:
         # That memory grows is measured; the rules only say where, so that they may be as unsure as they are.
         notes = "\n".join(f'[materiality.{rule}]\nnote = "always"\n' for rule in GROWTH)
         asked = self._configuration(GROWTH, notes)
-        return _said_if(self._memlint(*asked, "--quiet")) or "memlint names no line that keeps it"
+        said = _said_if(self._memlint(*asked, "--quiet"))
+        return "memlint names no line that keeps it" if said is None else WEIGHT.sub("", said).strip()
 
     def _configuration(self, rules: Sequence[str], text: str) -> List[str]:
         """The options by which memlint asks some rules alone."""

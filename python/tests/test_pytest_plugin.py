@@ -4,6 +4,7 @@ by its entry point, and memlint judges."""
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +145,12 @@ def test_it(size):
     assert len(list((suite.path / "by-ini").iterdir())) == 1
 
 
-def test_what_grows_with_every_run_is_found_at_its_line(suite: Suite) -> None:
+@pytest.mark.parametrize("modelled", [False, True])
+def test_what_grows_with_every_run_is_found_at_its_line(
+    suite: Suite, monkeypatch: pytest.MonkeyPatch, modelled: bool
+) -> None:
+    if modelled:
+        monkeypatch.setenv("FAKE_MODELLED", "1")
     done = suite.run(
         """
 @pytest.mark.gpu_memory(leaks=False)
@@ -157,10 +163,15 @@ def test_grows():
     done.stdout.fnmatch_lines(
         [
             "each run of the test leaves more behind, 2.0 MiB on average: 4.0, 6.0, 8.0, 10.0, 12.0, 14.0 MiB*",
-            "*: memory grows by 2 MiB an iteration, 14 MiB in all*growing-residency*",
+            "",
+            "memory grows by 2 MiB an iteration, 14 MiB in all*growing-residency*",
             "*kept.append(allocate(2))*",
+            *(["modelled without a GPU", ""] if modelled else []),
+            "the snapshot *",
         ]
     )
+    said = done.stdout.str()
+    assert not re.search("findings|[0-9] note", said), "the test fails, so something is found"
 
 
 def test_what_fills_up_and_what_hangs_in_a_cycle_is_no_leak(suite: Suite) -> None:
@@ -233,10 +244,15 @@ def test_is_judged(gpu_memory):
     assert len(suite.snapshots()) == 2
 
 
-def test_a_test_without_gpu_memory_is_no_frugal_one(suite: Suite) -> None:
-    done = suite.run("@pytest.mark.gpu_memory(limit='1 GiB')\ndef test_nothing():\n    pass")
+@pytest.mark.parametrize("asked", ["", "limit='1 GiB'", "leaks=False"])
+def test_a_test_without_gpu_memory_is_no_frugal_one(suite: Suite, asked: str) -> None:
+    text = f"@pytest.mark.gpu_memory({asked})\ndef test_nothing():\n    pass"
+    done = suite.run(text, "--gpu-memory-snapshots", "kept")
     done.assert_outcomes(failed=1)
     done.stdout.fnmatch_lines(["the test asked for no memory of a GPU, so that there is nothing to judge"])
+    assert "snapshot:" not in done.stdout.str(), "nor anything to look at"
+    assert "memlint check" not in done.stdout.str()
+    assert not (suite.path / "kept").exists()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 import itertools
+import json
 import os
 import pickle
 import sys
@@ -106,7 +107,11 @@ def allocate(size):
 
 
 def _snapshot(device=None):
-    return {"segments": [_segment(*block) for block in sorted(blocks.items())], "device_traces": [list(events)]}
+    taken = {"segments": [_segment(*block) for block in sorted(blocks.items())], "device_traces": [list(events)]}
+    if "FAKE_MODELLED" in os.environ:
+        lists = {key: [] for key in ("branches", "sizes_not_known", "refused")}
+        taken["memlint_record"] = json.dumps({"version": 2, "devices": 1, "bytes": 80 << 30, **lists})
+    return taken
 
 
 def _segment(address, block):
