@@ -244,7 +244,7 @@ def _bytes(size: Union[str, int]) -> int:
 
 
 def _have_libraries_ready() -> None:
-    """Has PyTorch take the room that cuBLAS keeps from the first multiplication on (64 MiB on an H100): of the first test that
+    """Has PyTorch take the room that cuBLAS keeps from the first multiplication on (65 MiB on an H100): of the first test that
     multiplies it is no more than of the others. Forward and backward, which are threads of their own with a room each."""
     import torch
 
