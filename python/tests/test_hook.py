@@ -200,6 +200,22 @@ except TypeError:
     assert [one["size"] for one in own["device_traces"][0]] == [1, 2]
 
 
+def test_checkpoints_stop_early_again_when_nothing_is_recorded_any_more(program: Program) -> None:
+    text = """
+import torch
+from torch.optim.optimizer import Optimizer
+from torch.utils import checkpoint
+said = [checkpoint._enable_checkpoint_early_stop]
+torch.cuda.allocate(1)
+said.append(checkpoint._enable_checkpoint_early_stop)
+Optimizer().step()
+said.append(checkpoint._enable_checkpoint_early_stop)
+print(said)
+"""
+    ran = program.run(text, iterations=1)
+    assert ran.out == "[None, False, None]\n", "PyTorch loses the exception where it records a free meanwhile"
+
+
 def test_old_torch_is_told_and_left_alone(program: Program) -> None:
     ran = program.run(trains(1) + "print('done')", environment={"FAKE_TORCH": "2.0.1"})
     assert (ran.status, ran.out) == (0, "done\n")

@@ -11,6 +11,8 @@ import inspect
 import sys
 from typing import Any
 
+from .checkpoints import Checkpoints
+
 #: What a call may say. Only a history of all events could be more than what is recorded anyway.
 MEANT = ("all", "state", None)
 #: The attribute by which `_record_memory_history` says whether memlint keeps the history; another memlint's reads it, too.
@@ -31,6 +33,7 @@ class History:
         #: Another recording goes on around this one: PyTorch has one history, which also holds what was before.
         self.is_within = False
         self._between: Any = None
+        self._checkpoints = Checkpoints()
 
     def begin(self, anew: bool = False) -> None:
         """Records from here on, in all devices, and stands between the script and PyTorch. `anew` forgets what was before,
@@ -40,6 +43,7 @@ class History:
             self._record(None)
         self._record("all", context="all", stacks=self.stacks, max_entries=self.max_entries)
         self.is_kept = True
+        self._checkpoints.hold()
 
         @functools.wraps(self._record)
         def _record_memory_history(*args: Any, **kwargs: Any) -> None:
@@ -73,6 +77,7 @@ class History:
     def end(self) -> None:
         """Records no more, unless another recording goes on; from here on the script's own calls mean what they say."""
         self.is_kept = False
+        self._checkpoints.release()
         if not _keeps(self._memory._record_memory_history):
             self._record(None)
         if self._memory._record_memory_history is self._between:
