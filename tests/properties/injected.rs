@@ -29,8 +29,13 @@ const PUT: [Put; 3] = [Put::Leak(1), Put::Leak(3), Put::Window(3)];
 
 /// Recordings in which a leak of every iteration is counted with a graph that is kept: what a pass with such a graph makes
 /// beside it (its inputs, its targets) lives as long, and no lifetime tells it from what something else holds.
-const WITH_A_GRAPH: [&str; 4] =
-    ["graph-eval-sum-bug", "graph-vae-retain-bug", "h2-treelstm-parent", "ho-wordlm-retain"];
+const WITH_A_GRAPH: [&str; 5] = [
+    "graph-eval-sum-bug",
+    "graph-vae-retain-bug",
+    "h2-treelstm-parent",
+    "ho-wordlm-retain",
+    "wild-penalty-curve-bug",
+];
 
 /// Where it is put.
 struct Spot {
