@@ -44,7 +44,7 @@ pub(super) fn inner_calls(facts: &Facts) -> Vec<ModuleCall> {
 }
 
 /// The position of the outermost call of a module.
-fn outermost(facts: &Facts, python: &[FrameId]) -> Option<usize> {
+pub(super) fn outermost(facts: &Facts, python: &[FrameId]) -> Option<usize> {
     python.iter().position(|frame| facts.frames.phase(*frame) == PhaseSign::ModuleCall)
 }
 

@@ -26,9 +26,9 @@ pub use training::Trained;
 use backward::{BackwardPasses, USED};
 use training::Training;
 
-use crate::facts::module_calls::inner_calls;
+use crate::facts::module_calls::{inner_calls, outermost};
 use crate::facts::{Facts, ModuleCall};
-use crate::frames::{GraphSign, PhaseSign};
+use crate::frames::GraphSign;
 use crate::lives::{Change, Changes};
 use crate::program::Phase;
 use crate::role::Role;
@@ -138,9 +138,7 @@ impl Judge<'_> {
         let outer = self.facts.module_calls();
         let around = outer.partition_point(|call| call.start <= inner.start).checked_sub(1);
         around.and_then(|at| outer.get(at)).is_some_and(|call| {
-            let freed = |id: &AllocationId| self.facts.timeline.allocation(*id)?.free_requested;
-            inner.start < call.end
-                && call.made.iter().filter_map(freed).any(|event| backward_frees(self.facts, call.end, event))
+            inner.start < call.end && let_go_by_backward(self.facts, call, usize::MAX).next().is_some()
         })
     }
 }
@@ -253,14 +251,7 @@ fn another_was_used(facts: &Facts, backward: &BackwardPasses, call: &ModuleCall,
     let Some(own) = begun.and_then(|iteration| facts.program.iterations.get(iteration.position())) else {
         return false;
     };
-    let used = |other: &ModuleCall| {
-        let by_backward = |id: &&AllocationId| {
-            let freed = facts.timeline.allocation(**id).and_then(|one| one.free_requested);
-            freed.is_some_and(|event| event.position() < until && backward_frees(facts, other.end, event))
-        };
-        let used: Vec<AllocationId> = other.made.iter().filter(by_backward).copied().collect();
-        facts.bytes(&used).share_of(facts.bytes(&other.made)) >= USED.get()
-    };
+    let used = |other: &ModuleCall| is_used(facts, other, until);
     let calls = facts.module_calls();
     let after = calls.partition_point(|other| other.start < own.end.position());
     let mut later = calls.iter().skip(after).take_while(|other| other.end <= until);
@@ -293,6 +284,23 @@ fn alike(
     }
     let of_size = |(bytes, many): (Bytes, usize)| older.get(&bytes).into_iter().flatten().copied().take(many);
     wanted.into_iter().flat_map(of_size).collect()
+}
+
+/// Of what a call made what backward passes behind it let go of before a position.
+fn let_go_by_backward<'c>(
+    facts: &'c Facts<'_>,
+    call: &'c ModuleCall,
+    until: usize,
+) -> impl Iterator<Item = AllocationId> + 'c {
+    let freed = move |id: &AllocationId| facts.timeline.allocation(*id)?.free_requested;
+    let let_go = move |event: EventIndex| event.position() < until && backward_frees(facts, call.end, event);
+    call.made.iter().copied().filter(move |id| freed(id).is_some_and(let_go))
+}
+
+/// Whether backward passes use a call's graph before a position.
+fn is_used(facts: &Facts, call: &ModuleCall, until: usize) -> bool {
+    let used: Vec<AllocationId> = let_go_by_backward(facts, call, until).collect();
+    facts.bytes(&used).share_of(facts.bytes(&call.made)) >= USED.get()
 }
 
 /// Whether an event lies behind a call and in a backward pass.
@@ -347,8 +355,7 @@ fn seen_to_be_dropped(facts: &Facts, backward: &BackwardPasses) -> Vec<UnusedGra
 /// The user's line outside the outermost module call of a stack.
 fn model_line(facts: &Facts, stack: StackId) -> Option<FrameId> {
     let python = facts.frames.python(stack);
-    let is_call = |frame: &FrameId| facts.frames.phase(*frame) == PhaseSign::ModuleCall;
-    let outside = python.get(..python.iter().position(is_call)?)?;
+    let outside = python.get(..outermost(facts, python)?)?;
     outside.iter().rev().copied().find(|frame| facts.frames.is_own(*frame))
 }
 

@@ -85,27 +85,25 @@ impl Changes {
 
     /// How far what the program holds at an end of a turn falls, at that end where it falls most.
     pub fn saving_between(&self, timeline: &Timeline, turns: &Turns) -> Bytes {
-        // What comes and goes with each end; what is held at the last goes behind it.
-        let mut falls = vec![0_i64; turns.len() + 1];
-        let mut count = |ends: Range<usize>, bytes: i64| {
-            for (at, by) in [(ends.start, bytes), (ends.end, -bytes)] {
-                falls.get_mut(at).into_iter().for_each(|fall| *fall += by);
-            }
-        };
+        // From which end on the bytes fall, or no longer do.
+        let mut falls: Vec<(usize, i128)> = Vec::new();
+        let mut count =
+            |ends: Range<usize>, bytes: i128| falls.extend([(ends.start, bytes), (ends.end, -bytes)]);
         for (id, change) in self.settled() {
             let Some(one) = timeline.allocation(id) else { continue };
-            let bytes = i64::try_from(one.bytes.get()).unwrap_or(i64::MAX);
+            let bytes = i128::from(one.bytes.get());
             count(turns.held(one), bytes);
             if let Change::EndAt(event) = change {
                 count(turns.held_until(one, event), -bytes);
             }
         }
+        falls.sort_unstable_by_key(|(end, _)| *end);
         let mut fall = 0;
-        let each = falls.into_iter().map(|by| {
-            fall += by;
+        let each = falls.chunk_by(|one, next| one.0 == next.0).map(|at_end| {
+            fall += at_end.iter().map(|(_, by)| by).sum::<i128>();
             fall
         });
-        Bytes(each.max().and_then(|most| u64::try_from(most).ok()).unwrap_or(0))
+        Bytes(u64::try_from(each.max().unwrap_or(0).max(0)).unwrap_or(u64::MAX))
     }
 
     /// The changes of both; those of `other` count where both change the same allocation.

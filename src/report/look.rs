@@ -104,11 +104,11 @@ impl Look {
         }
     }
 
-    /// A place in a row of a listing, behind so many columns: without its first folders where it would not fit. `-v` shows all.
-    pub(super) fn fitting(&self, place: &str, before: usize) -> String {
-        let room = self.width.saturating_sub(INDENT + before);
+    /// A row of a listing that ends with a place: without its first folders where it would not fit. `-v` shows all.
+    pub(super) fn row(&self, before: &str, place: &str) -> String {
+        let room = self.width.saturating_sub(INDENT + before.len());
         if self.detail == Detail::Verbose || display_width(place) <= room {
-            return place.to_owned();
+            return format!("{before}{place}");
         }
         let mut tails =
             place.match_indices(['/', '\\']).filter(|(at, _)| *at > 0).filter_map(|(at, _)| place.get(at..));
@@ -116,7 +116,7 @@ impl Look {
         let line =
             tails.clone().next_back().map(|tail| tail.split_once(" in ").map_or(tail, |(line, _)| line));
         let cut = tails.find(|tail| display_width(tail) + CUT.len() <= room).or(line);
-        cut.map_or_else(|| place.to_owned(), |cut| format!("{CUT}{cut}"))
+        cut.map_or_else(|| format!("{before}{place}"), |cut| format!("{before}{CUT}{cut}"))
     }
 
     fn head(&self, name: &str) -> String {
@@ -187,10 +187,11 @@ mod tests {
     #[test]
     fn places_that_do_not_fit_lose_their_first_folders() {
         let place = "/home/somebody/project/train.py:7 in fit";
-        assert_eq!(PLAIN.fitting(place, 0), ".../train.py:7 in fit");
-        assert_eq!(PLAIN.fitting(place, 20), ".../train.py:7", "the file and the line are always told");
-        assert_eq!(PLAIN.fitting("a/train.py:7", 0), "a/train.py:7");
+        assert_eq!(PLAIN.row("", place), ".../train.py:7 in fit");
+        let narrow = PLAIN.row(&" ".repeat(20), place);
+        assert_eq!(narrow.trim_start(), ".../train.py:7", "the file and the line are always told");
+        assert_eq!(PLAIN.row("", "a/train.py:7"), "a/train.py:7");
         let verbose = Look { detail: Detail::Verbose, ..PLAIN };
-        assert_eq!(verbose.fitting(place, 0), place);
+        assert_eq!(verbose.row("", place), place);
     }
 }

@@ -119,8 +119,7 @@ fn top_lines(out: &mut String, device: &RecordedDevice, sources: &SourceMap, loo
         .map(|line| {
             let place = Place::of(&line.location, sources).line_and_function();
             let before = format!("{:>10}  {:>5}x  ", line.bytes.to_string(), line.allocations);
-            let place = look.fitting(&place, before.len());
-            before + &place
+            look.row(&before, &place)
         })
         .collect();
     look.listing(out, "by line", &listed);

@@ -8,7 +8,7 @@
 //! 1. what it takes the place of ([`kin`]): weights where weights go as it makes them (`p.data = ...`, `torch.cat`), and state where
 //!    state goes;
 //! 2. what was missing when it came ([`returns`]): state that was taken out for a while;
-//! 3. state, if it is made of gradients: right after a backward pass, before any other forward pass;
+//! 3. state, if it is made of gradients: right after a backward pass, before any other forward pass or a step;
 //! 4. of what is kept from setup, weights as far as there are gradients of that size and no other weights; beyond these, state if
 //!    it was made blank or no optimizer of PyTorch's is seen, gradients of masters where the optimizer's states have sizes of which
 //!    the backward pass makes no gradient, and otherwise

@@ -6,7 +6,8 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::facts::Facts;
-use crate::frames::{MemorySign, PhaseSign};
+use crate::facts::module_calls::outermost;
+use crate::frames::MemorySign;
 use crate::program::Phase;
 use crate::role::Role;
 use crate::unit::{AllocationId, Bytes, FrameId, FunctionId, Index, StackId};
@@ -91,8 +92,7 @@ fn caller<'f>(facts: &'f Facts, stack: StackId) -> Option<(FrameId, &'f [FrameId
     if python.iter().any(|frame| handles_weights(facts.frames.memory(*frame))) {
         return None;
     }
-    let is_call = |frame: &FrameId| facts.frames.phase(*frame) == PhaseSign::ModuleCall;
-    let outside = python.iter().position(is_call);
+    let outside = outermost(facts, python);
     let outer = python.get(..outside.unwrap_or(python.len())).unwrap_or_default();
     let own = outer.iter().rposition(|frame| facts.frames.is_own(*frame))?;
     Some((*outer.get(own)?, outer.get(..=own)?, outside.is_some()))

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::backward::USED;
-use super::backward_frees;
+use super::is_used;
 use crate::facts::Facts;
 use crate::snapshot::Action;
-use crate::unit::{AllocationId, FrameId, StackId};
+use crate::unit::{FrameId, StackId};
 
 /// Where backward passes use what the code around a line computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,15 +25,9 @@ pub(super) struct Training(BTreeSet<StackId>);
 impl Training {
     pub(super) fn of(facts: &Facts) -> Training {
         let mut stacks = BTreeSet::new();
-        for call in facts.module_calls() {
-            let freed = |id: &AllocationId| facts.timeline.allocation(*id)?.free_requested;
-            let by_backward =
-                |id: &AllocationId| freed(id).is_some_and(|event| backward_frees(facts, call.end, event));
-            let used: Vec<AllocationId> = call.made.iter().filter(|id| by_backward(id)).copied().collect();
-            if facts.bytes(&used).share_of(facts.bytes(&call.made)) >= USED.get() {
-                let event = facts.trace.events.get(call.start).filter(|event| event.action == Action::Alloc);
-                stacks.extend(event.and_then(|event| event.stack));
-            }
+        for call in facts.module_calls().iter().filter(|call| is_used(facts, call, usize::MAX)) {
+            let event = facts.trace.events.get(call.start).filter(|event| event.action == Action::Alloc);
+            stacks.extend(event.and_then(|event| event.stack));
         }
         Training(stacks)
     }

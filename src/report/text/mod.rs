@@ -193,8 +193,7 @@ impl<'a> Entry<'a> {
         let row = |(stood, at): &(&Stood, &Location)| {
             let place = Place::of(at, self.sources).line_from(self.root);
             let before = format!("{:>9}  {:<16}  ", stood.bytes.to_string(), stood.what);
-            let place = self.look.fitting(&place, before.len());
-            before + &place
+            self.look.row(&before, &place)
         };
         self.look.listing(out, "stood there", &parts.iter().map(row).collect::<Vec<_>>());
     }
