@@ -15,6 +15,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"^( *)```ya?ml\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+INCLUDE = re.compile(r"{{#include (.+?)}}")
 
 
 class Loader(yaml.SafeLoader):
@@ -33,7 +34,8 @@ Loader.add_multi_constructor("!", lambda loader, suffix, node: None)
 def pieces():
     """Every piece of YAML with its name."""
     for page in [ROOT / "README.md", *sorted((ROOT / "docs" / "src").glob("*.md"))]:
-        for at, (_, text) in enumerate(BLOCK.findall(page.read_text()), 1):
+        whole = INCLUDE.sub(lambda file, page=page: (page.parent / file[1]).read_text(), page.read_text())
+        for at, (_, text) in enumerate(BLOCK.findall(whole), 1):
             yield f"{page.name}, piece {at}", text
     for pattern in ["*.yml", ".*.yaml", "examples/**/*.yml", "examples/**/*.yaml"]:
         for file in sorted(ROOT.glob(pattern)):
