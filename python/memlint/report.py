@@ -97,6 +97,7 @@ class Impact:
     reserved_bytes: Optional[int]
     resident_bytes: Optional[int]
     bytes_per_iteration: Optional[int]
+    bytes_at_once: Optional[int]
 
 
 @dataclass(frozen=True)

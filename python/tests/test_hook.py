@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
 from pathlib import Path
 
 import pytest
-from conftest import Program
+from conftest import Program, Ran
 
 TRAINS = """
 import torch
@@ -33,6 +34,22 @@ def test_writes_at_the_end(program: Program) -> None:
     assert written["rank"] is None
     assert (written["torch"], written["cuda"], written["device"]) == ("2.11.0+cu130", "13.0", "Imagined GPU")
     assert [line["event"] for line in ran.told] == ["python", "torch", "recording", "written", "end"]
+
+
+@pytest.mark.parametrize(
+    ("ends", "exception"),
+    [
+        ("raise TypeError('slices')", "TypeError"),
+        ("try:\n    raise TypeError\nexcept TypeError:\n    pass", None),
+        ("raise KeyboardInterrupt", None),
+        ("raise SystemExit(3)", None),
+    ],
+)
+def test_says_with_which_exception_the_program_ended(program: Program, ends: str, exception: str | None) -> None:
+    program.run(trains(1) + ends)
+    told = Ran.read(program.folder / "out" / "snapshot.1.pickle").get("memlint_end")
+    expected = {"version": 1, "exception": exception, "steps": 1}
+    assert (told and json.loads(told)) == (expected if exception else None)
 
 
 def test_records_before_the_first_allocation_and_not_before_cuda(program: Program) -> None:
@@ -320,6 +337,7 @@ try:
     signal.signal(signal.SIGUSR1, "wrong")
 except TypeError:
     print("TypeError")
+import json
 import os
 os.kill(os.getpid(), signal.SIGTERM)
 print(signal.signal(signal.SIGTERM, signal.SIG_IGN) is mine)

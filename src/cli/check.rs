@@ -21,6 +21,7 @@ use crate::comparison::Measured;
 use crate::config::{self, Date, PathMapping, Setting, Settings};
 use crate::engine::{self, Device, Examination, Input, Outcome, Plan, Report, Why};
 use crate::finding::{Hidden, Matter, Notice, Severity};
+use crate::fix;
 use crate::gate::{self, Gate, Suppressions};
 use crate::input::{Expansion, LeftOut};
 use crate::report::{Detail, Failure, Format, Look, html};
@@ -109,6 +110,7 @@ pub(super) fn settle(
     let Terms { settings, known, quiet } = terms;
     let files = files.seen_by(&report.recordings);
     source::settle(report, &files);
+    fix::tell_keepers(report, &files);
     report.notices.extend(unused_maps(settings, &files));
     report.forecast(settings.device_memory.as_ref().map(|memory| memory.value));
     against(report)?;

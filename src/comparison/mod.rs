@@ -111,6 +111,10 @@ fn doubts(base: Side, head: Side) -> Vec<String> {
             }
         }
     }
+    for (side, name) in [(base, "base"), (head, "head")] {
+        let ended = side.report.recordings.iter().filter_map(|one| one.ended.as_ref());
+        doubts.extend(ended.map(|ended| format!("what the {name} would have gone on to do: {ended}")));
+    }
     for (side, other, name) in [(base, head, "base"), (head, base, "head")] {
         doubts.extend(
             unjudged(side.report, other.report)

@@ -114,6 +114,11 @@ impl Change {
         }
     }
 
+    /// Whether the two are as good as equal, whatever they vary by on their own.
+    pub fn is_negligible(&self) -> bool {
+        self.size().get() as f64 <= self.base.max(self.head).get() as f64 * SMALLEST
+    }
+
     /// How far apart the two are.
     pub fn size(&self) -> Bytes {
         (self.head - self.base).max(self.base - self.head)
@@ -163,6 +168,7 @@ mod tests {
         assert_eq!(change(1000, 1061, 60.0).direction(), Direction::Up);
         assert_eq!(change(1061, 1000, 60.0).direction(), Direction::Down);
         assert_eq!(change(1000, 1009, 0.0).direction(), Direction::Same, "a thousandth of the peak");
+        assert!(change(1000, 1001, 60.0).is_negligible() && !change(1000, 1002, 60.0).is_negligible());
         assert_eq!(
             (change(1000, 900, 0.0).size(), change(1000, 900, 0.0).growth()),
             (Bytes(100), Bytes::ZERO)

@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 
 use super::{methods, native, public};
 use crate::frames::{Frames, Owner};
-use crate::snapshot::{Excerpt, Frame, Modelled, Particulars, Snapshot, Stacks};
+use crate::snapshot::{Ended, Excerpt, Frame, Modelled, Particulars, Snapshot, Stacks};
 use crate::unit::{FrameId, Index, StackId, StringId, StringInterner};
 
 /// Replaces every name that says something of the user.
@@ -52,6 +52,7 @@ pub fn anonymize(snapshot: Snapshot) -> Snapshot {
     }
     anonymous.excerpt = snapshot.excerpt.clone().map(|excerpt| names.excerpt(&snapshot, &frames, excerpt));
     anonymous.modelled = snapshot.modelled.clone().map(|modelled| names.modelled(modelled));
+    anonymous.ended = snapshot.ended.clone().map(Ended::unnamed);
     anonymous.strings = names.strings;
     anonymous.streams = snapshot.streams;
     anonymous.gaps = snapshot.gaps;

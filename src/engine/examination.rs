@@ -8,14 +8,13 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::profile::growing_at_peak;
+use super::profile::Faulty;
 use super::{Input, Plan, Recording, budget, finish, inherited, threads, undecided};
 use crate::facts::Facts;
 use crate::finding::{Absent, Finding, Group, Hidden, Silence, Skipped};
 use crate::picture::Picture;
-use crate::role::Role;
 use crate::rules::{Claim, Need, Rule};
-use crate::unit::{Bytes, DeviceIndex};
+use crate::unit::DeviceIndex;
 use crate::verdict::{self, Told};
 
 /// What is left of one input when the rules have run: it costs little, the input may go.
@@ -71,7 +70,7 @@ pub fn examine(input: &Input, plan: &Plan) -> Examination {
         }
         let settled = verdict::settle(&facts, &claims, &plan.materiality, plan.capacity);
         let shown: Vec<Told> = settled.into_iter().filter(|told| plan.shows(&told.finding)).collect();
-        examined.growing.push((device.device, growing_at_peak(&facts, &shown)));
+        examined.faulty.push((device.device, Faulty::at_peak(&facts, &shown)));
         if let Some(room) = plan.drawn.filter(|_| device.evidence.levels().is_ok()) {
             examined.pictures.push((device.device, Picture::of(&facts, &shown, room)));
         }
@@ -86,15 +85,15 @@ pub fn examine(input: &Input, plan: &Plan) -> Examination {
             }
         }
     }
-    let Examined { mut findings, skipped, judged, pictures, growing } = examined;
+    let Examined { mut findings, skipped, judged, pictures, faulty } = examined;
     inherited::add(input, &mut findings, plan);
     undecided::doubt(input, &mut findings);
     finish(&mut findings, plan);
     let rules = plan.names().collect();
     let mut recording = Recording { rules, judged: judged.len(), pictures, ..input.recording() };
-    for (device, growing) in growing {
+    for (device, faulty) in faulty {
         if let Some(device) = recording.devices.iter_mut().find(|one| one.device == device) {
-            device.profile.growing_at_peak = growing;
+            faulty.tell(&mut device.profile);
         }
     }
     Examination { recording, findings, skipped }
@@ -108,8 +107,8 @@ struct Examined {
     /// The rules that judged the program on some device; those of the group `input` judge the recording.
     judged: BTreeSet<String>,
     pictures: Vec<(DeviceIndex, Picture)>,
-    /// What of each device's peak grows.
-    growing: Vec<(DeviceIndex, Vec<(Role, Bytes)>)>,
+    /// What of each device's peak findings are about.
+    faulty: Vec<(DeviceIndex, Faulty)>,
 }
 
 impl Examined {

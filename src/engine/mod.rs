@@ -4,6 +4,7 @@
 //! equal snapshots give equal reports.
 
 mod budget;
+mod ended;
 mod examination;
 mod fit;
 mod forecast;
@@ -97,6 +98,7 @@ pub fn conclude(mut examinations: Vec<Examination>, unread: Vec<Unread>, plan: &
     let recordings: Vec<&Recording> = examinations.iter().map(|one| &one.recording).collect();
     let mut differences = job::differences(&recordings, &plan.rules);
     let mut notices = job::unlike_the_job(&recordings, &unread, plan.ranks);
+    notices.extend(ended::early(&recordings));
     notices.extend(budget::unmeasured(&plan.budgets, &examinations));
     let alone = job::alone(&recordings);
     finish(&mut differences, plan);

@@ -10,6 +10,7 @@ use crate::finding::{Location, Severity};
 use crate::frames::Frames;
 use crate::program::{Phase, Program};
 use crate::role::{Role, Roles};
+use crate::rules;
 use crate::snapshot::Snapshot;
 use crate::timeline::{Allocation, Timeline};
 use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index, IterationIndex};
@@ -22,6 +23,8 @@ pub struct Profile {
     pub peak_by_role: Vec<(Role, Bytes)>,
     /// What of it findings say grows from iteration to iteration, by role, largest first.
     pub growing_at_peak: Vec<(Role, Bytes)>,
+    /// What of it findings say waits for the garbage collector, by role, largest first.
+    pub garbage_at_peak: Vec<(Role, Bytes)>,
     /// The phase in which the peak is reached.
     pub peak_phase: Phase,
     /// The iteration in which the peak is reached.
@@ -82,6 +85,7 @@ impl Profile {
                 roles.of.get(id.position()).copied().unwrap_or_default()
             }),
             growing_at_peak: Vec::new(),
+            garbage_at_peak: Vec::new(),
             peak_phase: peak_event
                 .and_then(|event| program.phases.get(event.position()))
                 .copied()
@@ -94,18 +98,40 @@ impl Profile {
     }
 }
 
-/// What of the peak of a device findings that count say grows, by role, largest first.
-pub(super) fn growing_at_peak(facts: &Facts, told: &[Told]) -> Vec<(Role, Bytes)> {
-    let grows = |one: &&Told| {
-        one.finding.severity > Severity::Info
-            && one.finding.impact.per_iteration.is_some_and(|each| each > Bytes::ZERO)
-    };
-    let about: BTreeSet<AllocationId> =
-        told.iter().filter(grows).flat_map(|one| one.about.iter().copied()).collect();
-    let alive = alive_at(facts.timeline, facts.timeline.peak_requested.event);
-    // A workspace may be made on a line that keeps what it makes, once.
-    let grows = |id: AllocationId| about.contains(&id) && facts.role(id) != Role::Workspace;
-    by_role(alive.filter(|(id, _)| grows(*id)), |id| facts.role(id))
+/// What of the peak of a device findings that count are about, by role, largest first.
+#[derive(Debug, Default)]
+pub(super) struct Faulty {
+    growing: Vec<(Role, Bytes)>,
+    garbage: Vec<(Role, Bytes)>,
+}
+
+impl Faulty {
+    /// By the findings about the device.
+    pub(super) fn at_peak(facts: &Facts, told: &[Told]) -> Faulty {
+        let counts = || told.iter().filter(|one| one.finding.severity > Severity::Info);
+        let grows = |one: &&Told| one.finding.impact.per_iteration.is_some_and(|each| each > Bytes::ZERO);
+        let waits = |one: &&Told| one.finding.rule == rules::GARBAGE;
+        let growing = about(counts().filter(grows));
+        let garbage = &about(counts().filter(waits)) - &growing;
+        let standing = |which: BTreeSet<AllocationId>| {
+            let alive = alive_at(facts.timeline, facts.timeline.peak_requested.event);
+            // A workspace may be made on a line that keeps what it makes, once.
+            let counts = |id: AllocationId| which.contains(&id) && facts.role(id) != Role::Workspace;
+            by_role(alive.filter(|(id, _)| counts(*id)), |id| facts.role(id))
+        };
+        Faulty { growing: standing(growing), garbage: standing(garbage) }
+    }
+
+    /// Into the device's profile.
+    pub(super) fn tell(self, profile: &mut Profile) {
+        profile.growing_at_peak = self.growing;
+        profile.garbage_at_peak = self.garbage;
+    }
+}
+
+/// The allocations that findings are about.
+fn about<'t>(told: impl Iterator<Item = &'t Told>) -> BTreeSet<AllocationId> {
+    told.flat_map(|one| one.about.iter().copied()).collect()
 }
 
 /// The highest requested bytes of equal parts.

@@ -10,7 +10,7 @@ use crate::facts::Kind;
 use crate::finding::{Hidden, Location};
 use crate::picture::Picture;
 use crate::program::FoundBy;
-use crate::snapshot::{DeviceTrace, Excerpt, Gap, Modelled};
+use crate::snapshot::{DeviceTrace, Ended, Excerpt, Gap, Modelled};
 use crate::timeline::Agreement;
 use crate::unit::{Bytes, Confidence, DeviceIndex, Index, Micros};
 
@@ -29,6 +29,8 @@ pub struct Recording {
     pub excerpt: Option<Excerpt>,
     /// What stood in for the GPU, where there was none.
     pub modelled: Option<Modelled>,
+    /// How the program ended, where it did not come to its own end.
+    pub ended: Option<Ended>,
     /// What the file lacks.
     pub gaps: Vec<Gap>,
     /// The user's own files that stand in its stacks.
@@ -100,6 +102,7 @@ impl Recording {
             moment: input.origin.moment.clone(),
             excerpt: input.snapshot.excerpt.clone(),
             modelled: input.snapshot.modelled.clone(),
+            ended: input.snapshot.ended.clone(),
             gaps: input.snapshot.gaps.clone(),
             files: witness::files(&input.snapshot, &input.frames),
             devices: input.devices.iter().map(|device| RecordedDevice::of(input, device)).collect(),

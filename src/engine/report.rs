@@ -187,7 +187,9 @@ impl Report {
 
     /// Whether all that belongs to the input was looked at: only then what is not found any more has gone.
     pub fn saw_all(&self) -> bool {
-        let is_unseen = |notice: &Notice| matches!(notice.kind, Matter::LeftOut | Matter::MissingRank);
+        let is_unseen = |notice: &Notice| {
+            matches!(notice.kind, Matter::LeftOut | Matter::MissingRank | Matter::EndedEarly)
+        };
         self.unread.is_empty() && !self.notices.iter().any(is_unseen)
     }
 

@@ -64,6 +64,9 @@ pub struct KeptGraph {
     /// Whether it grows with every iteration, and nothing of it is given back when the loop ends; in bytes an iteration. What a loop beside the
     /// main one keeps, say before training, goes on growing with none.
     pub growth: Option<Growth>,
+    /// Whether backward passes ran in these turns and let go of nothing at all: they were told to retain the graph. Where they let go of other
+    /// passes' activations, none went through these.
+    pub retaining: bool,
     /// Whether the loop with these passes comes to a number (a loss, a count of what was right), and not to a result that the program goes on
     /// with: a state, a tile of a picture.
     pub comes_to_numbers: bool,
@@ -136,6 +139,7 @@ struct Line {
     kept: BTreeSet<AllocationId>,
     along: BTreeSet<AllocationId>,
     growth: Option<Growth>,
+    retaining: bool,
     comes_to_numbers: bool,
 }
 
@@ -145,6 +149,7 @@ impl Line {
         self.others = self.others.max(found.others);
         self.kept.extend(found.kept);
         self.along.extend(found.along);
+        self.retaining |= found.retaining;
         self.comes_to_numbers |= found.comes_to_numbers;
         let faster = |one: &Growth| self.growth.as_ref().is_none_or(|known| known.slope < one.slope);
         self.growth = found.growth.filter(faster).filter(|_| is_main).or(self.growth.take());
@@ -158,6 +163,7 @@ impl Line {
             along: self.along.difference(&self.kept).copied().collect(),
             kept: self.kept.into_iter().collect(),
             growth: self.growth,
+            retaining: self.retaining,
             comes_to_numbers: self.comes_to_numbers,
         }
     }
@@ -191,6 +197,7 @@ fn of_run(scene: &Scene, run: &LoopRun) -> Option<KeptGraph> {
     let (_, caller, passes) = best.max_by_key(|(held, caller, _)| (*held, *caller))?;
     let keeping = passes.iter().filter(|(_, pass)| pass.keeps(is_recorded(&caller)));
     let keeping: Vec<(usize, &Pass)> = keeping.map(|(turn, pass)| (*turn, pass)).collect();
+    let along = grown_old(&along);
     let along = keeping.iter().filter_map(|(turn, _)| along.get(*turn)).flatten().copied().collect();
     Some(KeptGraph {
         caller: caller.frame,
@@ -199,6 +206,7 @@ fn of_run(scene: &Scene, run: &LoopRun) -> Option<KeptGraph> {
         kept: keeping.iter().flat_map(|(_, pass)| pass.ids.iter().copied()).collect(),
         along,
         growth: growth(&keeping, run),
+        retaining: keeping.iter().any(|(_, pass)| pass.turn.retaining),
         comes_to_numbers: comes_to_a_number(&scene.lives, run),
     })
 }
@@ -209,7 +217,7 @@ struct Ran {
     /// The passes of each line.
     passes: FxHashMap<Caller, Passes>,
     /// What outlives each turn for long, whoever made it.
-    along: Vec<Vec<AllocationId>>,
+    along: Vec<Vec<(AllocationId, Bytes)>>,
     /// Whether modules drop in each turn what they make.
     graphless: Vec<bool>,
 }
@@ -241,7 +249,7 @@ fn ran(scene: &Scene, run: &LoopRun) -> Ran {
         for life in made() {
             let stays = life.dies >= until;
             if stays {
-                beside.push(life.id);
+                beside.push((life.id, life.bytes));
             }
             let Some(caller) = life.caller else { continue };
             let pass = ran.passes.entry(caller).or_default().entry(turn).or_default();
@@ -251,6 +259,28 @@ fn ran(scene: &Scene, run: &LoopRun) -> Ran {
         ran.along.push(beside);
     }
     ran
+}
+
+/// What outlives each turn, of those that are too young to tell no more than of one that is not: gradients and what the next turn replaces stand
+/// at the end of the last turn, too.
+fn grown_old(along: &[Vec<(AllocationId, Bytes)>]) -> Vec<Vec<AllocationId>> {
+    let old = along.len().saturating_sub(OUTLIVES.get());
+    let lasts = along.get(..old).and_then(<[_]>::last);
+    let of_turn = |(turn, made): (usize, &Vec<(AllocationId, Bytes)>)| {
+        let Some(lasts) = lasts.filter(|_| turn >= old) else {
+            return made.iter().map(|(id, _)| *id).collect();
+        };
+        let mut room: FxHashMap<Bytes, usize> = FxHashMap::default();
+        for (_, bytes) in lasts {
+            *room.entry(*bytes).or_default() += 1;
+        }
+        let mut fits = |bytes: &Bytes| {
+            let left = room.get_mut(bytes).filter(|left| **left > 0);
+            left.map(|left| *left -= 1).is_some()
+        };
+        made.iter().filter(|(_, bytes)| fits(bytes)).map(|(id, _)| *id).collect()
+    };
+    along.iter().enumerate().map(of_turn).collect()
 }
 
 /// Whether the last that a loop computes is a number: where the line that runs the model computes the loss, too, its turns may begin between

@@ -358,6 +358,11 @@ impl<'a> Facts<'a> {
         shapes::shapes(self)
     }
 
+    /// The iterations whose gradients were for a step, and whether it came, in order.
+    pub fn passes_for_steps(&self) -> Vec<Unscaling> {
+        unscalings::passes(self)
+    }
+
     /// The moments at which a `GradScaler` looked at the gradients, in order.
     pub fn unscalings(&self) -> Vec<Unscaling> {
         unscalings::unscalings(self)

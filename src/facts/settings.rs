@@ -5,7 +5,9 @@
 //! settings. A program that ran out of memory is played with what it is known to have had.
 
 use crate::facts::Facts;
-use crate::replay::{Change, FitOrder, Forecast, Proof, Recorded, Scenario, Script, Tuning, worth_trying};
+use crate::replay::{
+    Change, FitOrder, Forecast, Proof, Recorded, Scenario, Script, Tuning, as_recorded, worth_trying,
+};
 use crate::unit::{Bytes, EventIndex};
 
 /// What became of the program under the settings worth trying.
@@ -126,6 +128,6 @@ fn play(
 ) -> Option<Forecast> {
     let Facts { snapshot, timeline, replay, .. } = *facts;
     let scenario = Scenario { tuning, order, capacity };
-    let forecast = scenario.play(Recorded { snapshot, timeline, replay, script }, |_, one| one.bytes);
+    let forecast = scenario.play(Recorded { snapshot, timeline, replay, script }, as_recorded);
     Some(forecast).filter(|forecast| !forecast.given_up)
 }

@@ -321,6 +321,9 @@ pub struct Impact {
     pub resident: Option<Bytes>,
     /// Bytes by which every iteration grows.
     pub per_iteration: Option<Bytes>,
+    /// The most that stands at any one moment because of it. Unlike what mending it saves, that does not hang on what else stands beside: two
+    /// recordings are compared by it.
+    pub at_once: Option<Bytes>,
 }
 
 impl Impact {

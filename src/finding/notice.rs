@@ -27,6 +27,8 @@ pub enum Matter {
     MissingRank,
     /// A rank has a snapshot that its job cannot have.
     UnexpectedRank,
+    /// A program ended with an exception that nobody caught.
+    EndedEarly,
     /// Two recordings cannot be compared in full.
     NotCompared,
     /// A budget was measured nowhere.
@@ -57,10 +59,11 @@ pub enum Matter {
 
 impl Matter {
     /// All of them, in the order in which they are listed.
-    pub const ALL: [Matter; 16] = [
+    pub const ALL: [Matter; 17] = [
         Matter::LeftOut,
         Matter::MissingRank,
         Matter::UnexpectedRank,
+        Matter::EndedEarly,
         Matter::NotCompared,
         Matter::UnmeasuredBudget,
         Matter::StaleBaselineEntry,
@@ -82,6 +85,7 @@ impl Matter {
             Matter::LeftOut => "left-out",
             Matter::MissingRank => "missing-rank",
             Matter::UnexpectedRank => "unexpected-rank",
+            Matter::EndedEarly => "ended-early",
             Matter::NotCompared => "not-compared",
             Matter::UnmeasuredBudget => "unmeasured-budget",
             Matter::StaleBaselineEntry => "stale-baseline-entry",
@@ -112,6 +116,10 @@ impl Matter {
             Matter::UnexpectedRank => {
                 "A snapshot's name tells a rank that the job does not have by `--ranks`. It may be left from a run on more devices, and what it shows may \
                  be mended long since. Move it away, or say how many ranks there are."
+            }
+            Matter::EndedEarly => {
+                "The program that `memlint record` ran ended with an exception that nobody caught. What it would have gone on to do nobody knows: a \
+                 finding that is not there need not be mended. Mend the program first, and record again."
             }
             Matter::NotCompared => {
                 "The two recordings that `--against` compares differ in what they show: a device that only one of them has, no iterations, rules that \
@@ -173,6 +181,7 @@ impl Notice {
     pub const fn unseen(&self) -> Option<&'static str> {
         match self.kind {
             Matter::LeftOut | Matter::MissingRank => Some("not all snapshots were looked at"),
+            Matter::EndedEarly => Some("not all of the program was recorded"),
             Matter::NotCompared => Some("not all could be compared with the base"),
             Matter::UnmeasuredBudget => Some("not all budgets could be measured"),
             _ => None,

@@ -83,6 +83,8 @@ pub enum Size {
     Reserved,
     /// [`Impact::resident`].
     Resident,
+    /// [`Impact::at_once`].
+    AtOnce,
 }
 
 /// Which marks belong together; the numbers are positions in the slices.
@@ -103,6 +105,7 @@ impl Size {
             Size::Peak => impact.peak,
             Size::Reserved => impact.reserved,
             Size::Resident => impact.resident,
+            Size::AtOnce => impact.at_once,
         };
         match bytes {
             Some(bytes) => bytes,
@@ -117,6 +120,7 @@ impl Size {
             Size::Peak => " of the peak",
             Size::Reserved => " of what is reserved",
             Size::Resident => " between iterations",
+            Size::AtOnce => " at once",
         }
     }
 }
@@ -171,11 +175,14 @@ impl Mark {
         Some(Difference::Size { of, was, now })
     }
 
-    /// Where it grows with every iteration, that alone is compared: the rest depends on how long was recorded.
+    /// Where it grows with every iteration, that alone is compared: the rest depends on how long was recorded. What stands there because of it is
+    /// compared before what mending it saves, which also depends on what else stands beside: a leak that is mended makes no other fault worse.
     fn larger_than(&self, known: &Mark, tolerance: &Tolerance) -> Option<(Size, Bytes, Bytes)> {
         let grows = |mark: &Mark| Size::PerIteration.of(&mark.impact) > Bytes::ZERO;
         let sizes: &[Size] = if grows(self) || grows(known) {
             &[Size::PerIteration]
+        } else if self.impact.at_once.is_some() && known.impact.at_once.is_some() {
+            &[Size::AtOnce]
         } else {
             &[Size::Peak, Size::Reserved, Size::Resident]
         };
@@ -187,7 +194,7 @@ impl Mark {
 
     /// The worst last.
     fn rank(&self) -> impl Ord + use<> {
-        let sizes = [Size::PerIteration, Size::Peak, Size::Reserved, Size::Resident];
+        let sizes = [Size::PerIteration, Size::AtOnce, Size::Peak, Size::Reserved, Size::Resident];
         let sizes = sizes.map(|size| size.of(&self.impact));
         (self.severity, sizes)
     }
@@ -271,6 +278,24 @@ mod tests {
         assert!(mark("a", 1).worse_than(&known, &Tolerance::default()).is_some());
         let peak = Mark { impact: Impact { peak: Some(Bytes(MIB)), ..Impact::default() }, ..known };
         assert_eq!(peak.worse_than(&known, &Tolerance::default()), None, "below the floor");
+    }
+
+    #[test]
+    fn what_stands_counts_and_not_what_another_fault_hides() {
+        let masked = |saved: u64| {
+            let impact = Impact {
+                peak: Some(Bytes(saved * MIB)),
+                at_once: Some(Bytes(862 * MIB)),
+                ..Impact::default()
+            };
+            Mark { impact, ..mark("a", 0) }
+        };
+        assert_eq!(masked(732).worse_than(&masked(395), &Tolerance::default()), None);
+        let impact = Impact { at_once: Some(Bytes(1000 * MIB)), ..masked(395).impact };
+        let larger = Mark { impact, ..masked(395) };
+        let words =
+            larger.worse_than(&masked(732), &Tolerance::default()).unwrap().evidence("x", "in the base");
+        assert_eq!(words.text, "862 MiB at once in the base, now 1000 MiB");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use ruff_python_ast::visitor::{self, Visitor};
-use ruff_python_ast::{Expr, ExprCall};
+use ruff_python_ast::{Expr, ExprCall, ExprContext, Stmt};
 
 use super::case::Case;
 use super::flow::is_cut;
@@ -74,18 +74,62 @@ pub(super) fn is_tensor(
         Expr::Name(of) => {
             let mut asked = Asked { name: &of.id, strange: false, shown: false };
             place.scope().iter().for_each(|one| asked.visit_stmt(one));
-            !asked.strange && (asked.shown || makes_one_each(case))
+            Bound::to_tensors(place.scope(), &of.id)
+                || !asked.strange && (asked.shown || makes_one_each(case))
         }
         Expr::Attribute(of) => ["loss", "logits"].contains(&of.attr.as_str()),
-        Expr::Call(call) => {
-            let path = dotted(&call.func).unwrap_or_default();
-            is_torchs(&path) || method(call).is_some_and(|(_, name)| TENSORS.contains(&name))
-        }
+        Expr::Call(call) => comes_to_a_tensor(call),
         Expr::BinOp(_) | Expr::UnaryOp(_) => true,
         _ => false,
     };
     let words = case.script.words(value);
     if is_one { Ok(()) } else { Err(format!("`{words}` may be something else than a tensor")) }
+}
+
+/// Whether a call is of PyTorch, or asks something that is a tensor for another.
+fn comes_to_a_tensor(call: &ExprCall) -> bool {
+    let path = dotted(&call.func).unwrap_or_default();
+    is_torchs(&path) || method(call).is_some_and(|(_, name)| TENSORS.contains(&name))
+}
+
+/// What a name is bound to: `onehot = F.one_hot(index).float()`.
+struct Bound<'n> {
+    name: &'n str,
+    to_tensors: bool,
+    to_others: bool,
+}
+
+impl Bound<'_> {
+    /// Whether a name is bound to what calls come to that make tensors, and to nothing else.
+    fn to_tensors<'s>(scope: impl IntoIterator<Item = &'s Stmt>, name: &str) -> bool {
+        let mut bound = Bound { name, to_tensors: false, to_others: false };
+        scope.into_iter().for_each(|one| bound.visit_stmt(one));
+        bound.to_tensors && !bound.to_others
+    }
+}
+
+impl<'a> Visitor<'a> for Bound<'_> {
+    fn visit_stmt(&mut self, statement: &'a Stmt) {
+        let made = match statement {
+            Stmt::Assign(of) => match (&of.targets[..], &*of.value) {
+                ([Expr::Name(to)], Expr::Call(call)) if to.id == self.name => comes_to_a_tensor(call),
+                _ => false,
+            },
+            _ => false,
+        };
+        if made {
+            self.to_tensors = true;
+        } else {
+            visitor::walk_stmt(self, statement);
+        }
+    }
+
+    fn visit_expr(&mut self, expression: &'a Expr) {
+        if let Expr::Name(of) = expression {
+            self.to_others |= of.id == self.name && of.ctx == ExprContext::Store;
+        }
+        visitor::walk_expr(self, expression);
+    }
 }
 
 /// Whether the recording shows that the line makes one tensor each time.

@@ -216,8 +216,8 @@ impl Entry {
 
     fn by_size(&self, other: &Entry) -> std::cmp::Ordering {
         let sizes = |entry: &Entry| {
-            let Impact { peak, reserved, resident, per_iteration } = entry.measure;
-            (per_iteration, peak, reserved, resident)
+            let Impact { peak, reserved, resident, per_iteration, at_once } = entry.measure;
+            (per_iteration, at_once, peak, reserved, resident)
         };
         sizes(self).cmp(&sizes(other))
     }

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::Turns;
+use super::{Curve, Turns};
 use crate::timeline::{Allocation, Shift, Timeline};
 use crate::unit::{AllocationId, Bytes, EventIndex, Index};
 
@@ -106,6 +106,24 @@ impl Changes {
         Bytes(u64::try_from(each.max().unwrap_or(0).max(0)).unwrap_or(u64::MAX))
     }
 
+    /// The most that the changes take away at any one moment.
+    pub fn at_once(&self, timeline: &Timeline) -> Bytes {
+        let mut gone = Curve::default();
+        for (id, change) in self.settled() {
+            let Some(one) = timeline.allocation(id) else { continue };
+            let born = one.alloc.map_or(0, Index::position);
+            let from = match change {
+                Change::Remove => born,
+                Change::EndAt(event) => event.position().max(born),
+            };
+            let until = one.free.map_or(usize::MAX, Index::position);
+            if from < until {
+                gone.add(from, Some(until), one.bytes);
+            }
+        }
+        gone.highest().0
+    }
+
     /// The changes of both; those of `other` count where both change the same allocation.
     #[must_use]
     pub fn and(mut self, other: &Changes) -> Changes {
@@ -183,6 +201,7 @@ mod tests {
         changes.set(AllocationId::at(0).unwrap(), Change::EndAt(event(2)));
         // Ten bytes gone before the late eight: what remains is the early peak of 14, not 18 - 10.
         assert_eq!(changes.saving(&timeline()), Bytes(4));
+        assert_eq!(changes.at_once(&timeline()), Bytes(10), "whatever else stands there");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::process::{Child, Command, ExitStatus};
 use std::thread;
 use std::time::Duration;
@@ -35,7 +36,13 @@ pub(super) fn start(
 ) -> Result<Running, RecordError> {
     let (program, arguments) =
         command.split_first().map_or((OsStr::new(""), &[][..]), |(a, b)| (a.as_os_str(), b));
-    let failed = |error| RecordError::Start { program: program.to_string_lossy().into_owned(), error };
+    let failed = |error: io::Error| {
+        let name = program.to_string_lossy().into_owned();
+        if error.kind() == io::ErrorKind::NotFound && name.starts_with('-') {
+            return RecordError::Option { name };
+        }
+        RecordError::Start { program: name, error }
+    };
     // Before the program is there: a signal in between would end memlint alone.
     #[cfg(unix)]
     let signals = Signals::listen(hook.ledger().to_owned()).map_err(failed)?;
@@ -44,7 +51,7 @@ pub(super) fn start(
     command.args(arguments).env(VARIABLE, order).env(SEARCHED, path_with(hook, elsewhere));
     if let Some(Elsewhere { folder, .. }) = elsewhere {
         // Programs that ask for the name of their folder ask this variable, too.
-        command.current_dir(folder).env("PWD", folder).stdout(std::io::stderr());
+        command.current_dir(folder).env("PWD", folder).stdout(io::stderr());
     }
     let child = command.spawn().map_err(failed)?;
     Ok(Running {

@@ -84,9 +84,11 @@ impl Destination {
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let unwritable = |error| RecordError::Unwritable { name: path.to_owned(), error };
+        let is_new = !folder.exists();
+        fs::create_dir_all(folder).map_err(unwritable)?;
         let folder = absolute(folder).map_err(unwritable)?;
         let name = file.strip_suffix(ending).unwrap_or(file).to_owned();
-        let destination = Destination { folder, name, ending, is_file: true, is_new: false };
+        let destination = Destination { folder, name, ending, is_file: true, is_new };
         match destination.earlier(rank_of_launcher()).map_err(unwritable)? {
             Some(earlier) if !replaces => Err(RecordError::Exists { name: path.with_file_name(earlier) }),
             _ => Ok(destination),
@@ -192,7 +194,11 @@ mod tests {
         let folder = prepared("runs/today").unwrap();
         assert!(folder.own_folder().is_some_and(|folder| folder.ends_with("runs/today")));
         assert!(matches!(prepared("a.pickle.gz"), Err(RecordError::Ending { .. })));
-        assert!(matches!(prepared("missing/a.pickle"), Err(RecordError::Unwritable { .. })));
+        let made = prepared("missing/a.pickle").unwrap();
+        made.give_up();
+        assert!(!place.path().join("missing").exists(), "nothing was recorded");
+        fs::write(place.path().join("in-the-way"), "").unwrap();
+        assert!(matches!(prepared("in-the-way/a.pickle"), Err(RecordError::Unwritable { .. })));
     }
 
     #[test]

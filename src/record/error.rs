@@ -54,6 +54,16 @@ pub enum RecordError {
         /// What the system says.
         error: io::Error,
     },
+    /// An option that `record` does not have, where the program was to stand.
+    #[error("`memlint record` has no option `{name}`")]
+    #[diagnostic(help(
+        "`memlint record --help` lists those that it has; what `check` is told beyond them is in the configuration or the environment \
+         (MEMLINT_STRICT=true); the program stands behind `--`"
+    ))]
+    Option {
+        /// As it was given.
+        name: String,
+    },
     /// A command that does not start.
     #[error("`{program}` cannot be started: {error}")]
     #[diagnostic(help(

@@ -38,7 +38,7 @@ pub use allocator::FitOrder;
 pub use ends::End;
 pub use error::TuningError;
 pub use held::{Homeless, segments_at, tiled_segments_at};
-pub use player::Recorded;
+pub use player::{Recorded, Sought, as_recorded};
 pub use proof::{Call, Difference, DifferenceKind, Proof};
 pub use rounding::is_small_request;
 pub use scenario::{Forecast, Scenario};

@@ -34,6 +34,23 @@ impl<'a> Recorded<'a> {
     }
 }
 
+/// A request whose size is to be said.
+#[derive(Debug, Clone, Copy)]
+pub enum Sought<'a> {
+    /// It got memory in the recording.
+    Got(AllocationId, &'a Allocation),
+    /// It got none.
+    Refused(EventIndex, &'a Event),
+}
+
+/// A request as large as it was.
+pub fn as_recorded(sought: Sought<'_>) -> Bytes {
+    match sought {
+        Sought::Got(_, allocation) => allocation.bytes,
+        Sought::Refused(_, event) => event.size,
+    }
+}
+
 /// How a step went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
@@ -115,12 +132,12 @@ impl<'a, D: Driver> Player<'a, D> {
         &mut self,
         at: EventIndex,
         step: Step,
-        bytes: impl Fn(AllocationId, &Allocation) -> Bytes,
+        bytes: impl Fn(Sought<'_>) -> Bytes,
     ) -> Outcome {
         self.allocator.now = Some(at);
         match step {
             Step::Request(id) => return self.request(id, bytes),
-            Step::Refused => return self.ask_again(at),
+            Step::Refused => return self.ask_again(at, bytes),
             Step::GiveBack(id) => {
                 if let Some(block) = self.block(id) {
                     self.allocator.give_back(block);
@@ -134,13 +151,14 @@ impl<'a, D: Driver> Player<'a, D> {
         Outcome::Done
     }
 
-    fn complete(&mut self, id: AllocationId, bytes: impl Fn(AllocationId, &Allocation) -> Bytes) {
+    fn complete(&mut self, id: AllocationId, bytes: impl Fn(Sought<'_>) -> Bytes) {
         if let Some(block) = self.blocks.get_mut(id.position()).and_then(Option::take) {
             self.allocator.complete(block);
         }
         let Some(allocation) = self.recorded.timeline.allocation(id) else { return };
         // What is older than the recording is as large as it was.
-        let asked = if allocation.alloc.is_none() { allocation.bytes } else { bytes(id, allocation) };
+        let asked = Sought::Got(id, allocation);
+        let asked = if allocation.alloc.is_none() { as_recorded(asked) } else { bytes(asked) };
         self.requested.fall(asked.get());
     }
 
@@ -148,9 +166,9 @@ impl<'a, D: Driver> Player<'a, D> {
         self.blocks.get(id.position()).copied().flatten()
     }
 
-    fn request(&mut self, id: AllocationId, bytes: impl Fn(AllocationId, &Allocation) -> Bytes) -> Outcome {
+    fn request(&mut self, id: AllocationId, bytes: impl Fn(Sought<'_>) -> Bytes) -> Outcome {
         let Some(allocation) = self.recorded.timeline.allocation(id) else { return Outcome::Done };
-        let bytes = bytes(id, allocation);
+        let bytes = bytes(Sought::Got(id, allocation));
         let pool = self.recorded.script.pool_of.get(id.position()).copied().unwrap_or(0);
         let request = Request { bytes, stream: self.stream(allocation.stream), pool: usize::from(pool) };
         match self.allocator.request(&request) {
@@ -167,19 +185,20 @@ impl<'a, D: Driver> Player<'a, D> {
 
     /// A request that failed in the recording: where it succeeds now, nothing is known of what would have become of it, so
     /// it is given back at once.
-    fn ask_again(&mut self, at: EventIndex) -> Outcome {
+    fn ask_again(&mut self, at: EventIndex, bytes: impl Fn(Sought<'_>) -> Bytes) -> Outcome {
         let Some(event) = self.recorded.events().get(at.position()) else { return Outcome::Done };
         let pools = &self.recorded.script.pools;
         let pool = self.recorded.snapshot.particulars_of(event).pool.unwrap_or_default();
         let pool = pools.iter().position(|known| *known == pool).unwrap_or(0);
-        let request = Request { bytes: event.size, stream: self.stream(event.stream), pool };
+        let bytes = bytes(Sought::Refused(at, event));
+        let request = Request { bytes, stream: self.stream(event.stream), pool };
         match self.allocator.request(&request) {
             Some(block) => {
                 self.allocator.give_back(block);
                 self.allocator.complete(block);
                 Outcome::Served
             }
-            None => Outcome::Failed(event.size),
+            None => Outcome::Failed(bytes),
         }
     }
 

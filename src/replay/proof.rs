@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 
 use super::allocator::{Allocator, FitOrder};
 use super::driver::Driver;
-use super::player::{Outcome, Player, Recorded};
+use super::player::{Outcome, Player, Recorded, as_recorded};
 use super::script::Step;
 use super::tuning::Tuning;
 use crate::snapshot::{Action, Block, BlockState, Event, Snapshot};
@@ -112,7 +112,7 @@ fn first_difference(recorded: Recorded, order: FitOrder) -> Option<Difference> {
     for (at, step) in &recorded.script.steps {
         player.allocator.driver.now = Some(*at);
         player.allocator.driver.refuses = *step == Step::Refused;
-        let outcome = player.step(*at, *step, |_, allocation| allocation.bytes);
+        let outcome = player.step(*at, *step, as_recorded);
         let found = difference(&mut player.allocator, recorded, outcome);
         if let Some(kind) = found {
             return Some(Difference { event: Some(*at), kind });

@@ -2,11 +2,11 @@
 
 use super::allocator::FitOrder;
 use super::imagined::Imagined;
-use super::player::{Outcome, Player, Recorded};
+use super::player::{Outcome, Player, Recorded, Sought};
 use super::script::Step;
 use super::tuning::Tuning;
-use crate::timeline::{Allocation, Peak};
-use crate::unit::{AllocationId, Bytes, EventIndex, Index};
+use crate::timeline::Peak;
+use crate::unit::{Bytes, EventIndex, Index};
 
 /// What is imagined.
 #[derive(Debug, Clone)]
@@ -51,7 +51,7 @@ pub struct Forecast {
 impl Scenario {
     /// Plays a recording; `bytes` says how large each request is to be. After a request that was recorded and gets no memory,
     /// nothing is known of the program, and the replay ends.
-    pub fn play(&self, recorded: Recorded, bytes: impl Fn(AllocationId, &Allocation) -> Bytes) -> Forecast {
+    pub fn play(&self, recorded: Recorded, bytes: impl Fn(Sought<'_>) -> Bytes) -> Forecast {
         let driver = Imagined::new(self.capacity, &self.tuning, &recorded.script.habits);
         let mut player = Player::new(recorded, self.tuning.clone(), self.order, driver);
         let (mut out_of_memory, mut refused_again, mut cut_short) = (None, None, false);

@@ -225,22 +225,24 @@ pub(super) fn unknown_peak(device: &RecordedDevice) -> String {
     format!("peak not known{reason}")
 }
 
-/// `growing activations 110.6 MiB + parameters 97.5 MiB + activations 97.5 MiB + ...`: adds up to the peak, what grows by itself;
-/// empty where the peak is not known.
+/// `growing activations 110.6 MiB + parameters 97.5 MiB + activations 97.5 MiB + ...`: adds up to the peak, what grows and what waits for the
+/// garbage collector by themselves; empty where the peak is not known.
 pub(super) fn composition(device: &RecordedDevice) -> String {
     let Some(peak) = device.peak_requested else { return String::new() };
-    let growing = &device.profile.growing_at_peak;
-    let grows =
-        |role: Role| growing.iter().find(|(one, _)| *one == role).map_or(Bytes::ZERO, |(_, bytes)| *bytes);
-    let steady = device.profile.peak_by_role.iter().map(|(role, bytes)| ("", *role, *bytes - grows(*role)));
-    let mut rows: Vec<(&str, Role, Bytes)> =
-        growing.iter().map(|(role, bytes)| ("growing ", *role, *bytes)).chain(steady).collect();
-    rows.sort_by_key(|(.., bytes)| Reverse(*bytes));
+    let (growing, garbage) = (&device.profile.growing_at_peak, &device.profile.garbage_at_peak);
+    let faulty = |role: Role| -> Bytes {
+        growing.iter().chain(garbage).filter(|(one, _)| *one == role).map(|(_, bytes)| *bytes).sum()
+    };
+    let steady = device.profile.peak_by_role.iter();
+    let mut rows: Vec<(String, Bytes)> =
+        steady.map(|(role, bytes)| (role.plural().to_owned(), *bytes - faulty(*role))).collect();
+    rows.extend(growing.iter().map(|(role, bytes)| (format!("growing {}", role.plural()), *bytes)));
+    rows.push(("uncollected garbage".to_owned(), garbage.iter().map(|(_, bytes)| *bytes).sum()));
+    rows.sort_by_key(|(_, bytes)| Reverse(*bytes));
     let (large, small): (Vec<_>, Vec<_>) =
-        rows.into_iter().partition(|(.., bytes)| bytes.share_of(peak) >= SMALL_SHARE);
-    let mut parts: Vec<String> =
-        large.iter().map(|(which, role, bytes)| format!("{which}{} {bytes}", role.plural())).collect();
-    let rest: Bytes = small.iter().map(|(.., bytes)| *bytes).sum();
+        rows.into_iter().partition(|(_, bytes)| bytes.share_of(peak) >= SMALL_SHARE);
+    let mut parts: Vec<String> = large.iter().map(|(what, bytes)| format!("{what} {bytes}")).collect();
+    let rest: Bytes = small.iter().map(|(_, bytes)| *bytes).sum();
     if rest > Bytes::ZERO {
         parts.push(format!("other {rest}"));
     }

@@ -25,6 +25,9 @@ pub fn render(recording: &Recording, proofs: &[Option<Proof>], sources: &SourceM
     for (_, words) in gap::all(recording, look.detail) {
         look.attribute(&mut out, "not known", &words);
     }
+    if let Some(ended) = &recording.ended {
+        look.attribute(&mut out, "not known", &format!("what the program would have gone on to do: {ended}"));
+    }
     for changed in
         recording.files.iter().filter_map(|file| Some(sources.changed(&file.path)?.words(&file.path)))
     {

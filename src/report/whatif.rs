@@ -6,6 +6,7 @@ use std::fmt::Write;
 use super::look::{Detail, Ink, Look};
 use super::place::Place;
 use super::replayed;
+use crate::finding::Finding;
 use crate::source::SourceMap;
 use crate::unit::{Bytes, Index, count, percent, shown_name};
 use crate::whatif::{Answer, Estimate, Grown, Mended, OutOfMemory, Played, Question, ToldBy};
@@ -47,7 +48,9 @@ fn render_device(out: &mut String, question: &Question, answer: &Answer, sources
     }
     look.attribute(out, "recorded", &text);
     look.attribute(out, "replay", &replay(answer));
-    look.attribute(out, "textbook", &estimate(&answer.estimate, recorded.peak_allocated));
+    if answer.estimate.trains() {
+        look.attribute(out, "textbook", &estimate(&answer.estimate, recorded.peak_allocated));
+    }
     if let Some(capacity) = answer.capacity {
         let whose =
             if question.capacity.is_some() { "as asked" } else { "what the program is known to have had" };
@@ -59,6 +62,7 @@ fn render_device(out: &mut String, question: &Question, answer: &Answer, sources
         look.attribute(out, "ends", text);
     }
     look.attribute(out, "without", &without(answer, sources));
+    look.attribute(out, "open", &open(answer, sources));
     if let Some(scale) = question.batch_scale {
         look.attribute(out, "batch", &batch(scale.get(), answer.told));
         look.listing(out, "by line", &grown(&answer.grown, sources, look.detail));
@@ -103,18 +107,37 @@ fn estimate(estimate: &Estimate, peak: Bytes) -> String {
 /// `missing-zero-grad, train.py:17: 161 allocations left out or ended sooner`, a line a finding, and what that comes to.
 fn without(answer: &Answer, sources: &SourceMap) -> String {
     let line = |mended: &Mended| {
-        let location = mended.finding.location.as_ref();
-        let place = location.map_or_else(String::new, |at| format!(", {}", Place::of(at, sources).line()));
         let allocations = count(mended.allocations, "allocation");
-        format!("{}{place}: {allocations} left out or ended sooner", mended.finding.rule)
+        format!("{}: {allocations} left out or ended sooner", named(&mended.finding, sources))
     };
     let mut lines: Vec<String> = answer.without.iter().map(line).collect();
     let asked_for = answer.scenarios.first().map(|played| played.forecast.peak_requested.bytes);
     if let Some(asked_for) = asked_for.filter(|_| !lines.is_empty()) {
-        let change = change(answer.recorded.peak_requested, asked_for);
-        lines.push(format!("the program asks for {asked_for} at most ({change})"));
+        // With other batches the recording's own peak is no measure.
+        let change = if answer.told.is_none() {
+            format!(" ({})", change(answer.recorded.peak_requested, asked_for))
+        } else {
+            String::new()
+        };
+        lines.push(format!("the rest of what was recorded asks for {asked_for} at most{change}"));
     }
     lines.join("\n")
+}
+
+/// `missing-zero-grad, train.py:17`.
+fn named(finding: &Finding, sources: &SourceMap) -> String {
+    let place = finding.location.as_ref().map(|at| format!(", {}", Place::of(at, sources).line()));
+    format!("{}{}", finding.rule, place.unwrap_or_default())
+}
+
+/// `growing-residency, train.py:21: 143.1 MiB off the peak of requests with --without growing-residency`: the findings that nobody asked
+/// to leave out, of which the rows below are not free.
+fn open(answer: &Answer, sources: &SourceMap) -> String {
+    let line = |finding: &Finding| {
+        let saved = finding.impact.peak.map(|bytes| format!("{bytes} off the peak of requests "));
+        format!("{}: {}with --without {}", named(finding, sources), saved.unwrap_or_default(), finding.rule)
+    };
+    answer.open.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// By what it is told which requests grow.
@@ -133,7 +156,7 @@ fn batch(scale: f64, told: Option<ToldBy>) -> String {
 /// A row a scenario: the peak, how far it is from the recorded one, what is held in the end, holes, calls, what is set.
 fn scenarios(out: &mut String, answer: &Answer, sources: &SourceMap, look: &Look) {
     let row = |peak: &str, change: &str, end: &str, holes: &str, calls: &str| {
-        format!("{peak:>11}{change:>12}{end:>11}{holes:>11}{calls:>7}  ")
+        format!("{peak:>11}{change:>12}{end:>13}{holes:>11}{calls:>7}  ")
     };
     let header = row("peak", "change", "at the end", "holes", "calls") + "setting";
     let _ = writeln!(out, "\n{}", look.paint(Ink::Strong, &header));
@@ -143,7 +166,7 @@ fn scenarios(out: &mut String, answer: &Answer, sources: &SourceMap, look: &Look
         let peak = forecast.peak_reserved.bytes;
         let figures = row(
             &peak.to_string(),
-            &change(before, peak),
+            &if forecast.cut_short { "-".to_owned() } else { change(before, peak) },
             &forecast.end_reserved.to_string(),
             &played.holes().to_string(),
             &forecast.driver_calls.to_string(),

@@ -63,6 +63,8 @@ pub struct Claim<'f> {
     pub at_most: Severity,
     /// Whether it is a fault whatever else is wrong with its allocations, with a remedy of its own.
     pub by_itself: bool,
+    /// Whether any other rule that explains the same allocations has the cause: it says what they are, this one only that they pile up.
+    pub gives_way: bool,
     /// Claims of one rule with the same key have one cause and are told together.
     pub together: Option<FrameId>,
     tell: Tell<'f>,
@@ -110,6 +112,7 @@ impl<'f> Claim<'f> {
             whole: None,
             at_most: Severity::Error,
             by_itself: false,
+            gives_way: false,
             together: None,
             tell: Box::new(tell),
         }

@@ -122,10 +122,10 @@ fn help(facts: &Facts, alive: &[AllocationId]) -> &'static str {
     if are_numbers {
         "keep numbers instead of tensors: .item()"
     } else if facts.savers(alive).is_empty() {
-        "give what keeps them a limit: deque(maxlen=n); or keep them on the host: .cpu(), or what is needed of them alone"
+        "give what keeps them a limit: deque(maxlen=n), or keep of them what is needed alone; on the host (.cpu()) they go on growing, with more room"
     } else {
-        "keep them without their graph: .detach(); give what keeps them a limit: deque(maxlen=n), or keep them on the \
-         host: .detach().cpu()"
+        "keep them without their graph: .detach(); give what keeps them a limit: deque(maxlen=n); on the host \
+         (.detach().cpu()) they go on growing, with more room"
     }
 }
 

@@ -60,9 +60,12 @@ impl MissingZeroGrad {
 fn newer<'f>(facts: &'f Facts<'f>) -> Option<Claim<'f>> {
     facts.evidence.first_iteration().ok()?;
     let kept = kept_gradients(facts);
-    // A single tensor is rather a library's workspace: cuBLAS makes one on the engine's thread, in the first
-    // backward pass and for good.
-    let first = kept.first().and_then(|one| one.allocation.alloc).filter(|_| kept.len() >= 2)?;
+    // A single tensor that is as large as no parameter is rather a library's workspace: cuBLAS makes one on the engine's thread,
+    // in the first backward pass and for good.
+    let is_a_parameters =
+        |one: &Kept<'_>| facts.with_role(Role::Parameter).any(|(_, two)| two.bytes == one.allocation.bytes);
+    let counts = kept.len() >= 2 || kept.first().is_some_and(is_a_parameters);
+    let first = kept.first().and_then(|one| one.allocation.alloc).filter(|_| counts)?;
     let steps: Vec<Step> = after(facts.updates(), first);
     let zeroed = after(&facts.program.zero_grads, first).len();
     // Where no annotation tells of steps only those that allocate are seen, and that may be the first alone, which makes the state.

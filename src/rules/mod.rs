@@ -39,12 +39,13 @@ mod unchunked_loss;
 mod varying_shapes;
 
 pub use claim::{Claim, Mending, Worth};
+pub use delayed_free_cycle::GARBAGE;
+pub use growing_residency::SURPLUS;
 pub use regressions::{GROWTH_REGRESSION, PEAK_REGRESSION};
 
 use crate::facts::{Evidence, Facts, Peer};
 use crate::finding::{Finding, Group, Location, Measure, Severity, Silence, StackFrame, Value};
 use crate::unit::{FrameId, StackId};
-pub use growing_residency::SURPLUS;
 
 /// A detection with its description.
 pub trait Rule: Sync {

@@ -112,7 +112,7 @@ fn message(facts: &Facts, failure: &Failure, cause: Cause) -> String {
     match cause {
         Cause::Capacity if free < wanted => {
             let limit =
-                if left(facts, failure) >= wanted { "the process's own limit" } else { "the device is full" };
+                if met_own_limit(facts, failure) { "the process's own limit" } else { "the device is full" };
             format!("out of memory: {wanted} wanted, {in_use} in use, {limit}")
         }
         Cause::Capacity | Cause::Pieces => {
@@ -127,6 +127,11 @@ fn left(facts: &Facts, failure: &Failure) -> Bytes {
     facts.trace.event(failure.event).map_or(Bytes::ZERO, |event| Bytes(event.address))
 }
 
+/// Whether the device had the memory: then it was a limit of the process that kept it back (`set_per_process_memory_fraction`).
+fn met_own_limit(facts: &Facts, failure: &Failure) -> bool {
+    left(facts, failure) >= failure.wanted
+}
+
 /// Whether another setting would have got the memory, and if none, why; nothing where the replay cannot tell.
 fn tried(facts: &Facts, failure: &Failure, fitting: Option<&Trial>) -> Option<Measure> {
     let (trials, capacity) = (facts.trials()?, facts.replay.failure?.capacity);
@@ -139,6 +144,10 @@ fn tried(facts: &Facts, failure: &Failure, fitting: Option<&Trial>) -> Option<Me
                 fitting.conf()
             )
         }
+        // What a limit of the process is, no recording tells: only that so much was had below it.
+        None if needed > capacity && met_own_limit(facts, failure) => format!(
+            "no setting is known to help: {needed} in use and wanted are more than the {capacity} that the process is known to have had"
+        ),
         None if needed > capacity => format!(
             "no setting helps: {needed} in use and wanted are more than the {capacity} that there were"
         ),
@@ -191,12 +200,20 @@ fn standing(facts: &Facts, failure: &Failure) -> Standing {
 /// What stood then, with the lines that made most of it; one may be that of the failure itself.
 fn heaviest(facts: &Facts, standing: &Standing) -> Vec<Related> {
     let one = |(role, bytes, ids): &(Role, Bytes, Vec<AllocationId>)| {
-        let frame = facts.blame().past_forwards(&facts.guilty(ids.iter().copied()))?;
+        let frame = facts.blame().narrowest(&facts.guilty(ids.iter().copied()))?;
         let message = format!("{bytes} of {} stood at that moment", role.plural());
         let stood = Some(Stood { bytes: *bytes, what: role.plural().into() });
         Some(Related { location: Location::of(facts.snapshot, frame)?, message, stood })
     };
     standing.iter().take(ROLES_LISTED).filter_map(one).collect()
+}
+
+/// The most that the request's stack had asked for until then.
+fn wanted_before(facts: &Facts, failure: &Failure) -> Bytes {
+    let Some(stack) = facts.seen_stack(failure.event) else { return Bytes::ZERO };
+    let before = facts.trace.events.iter().take(failure.event.position());
+    let same = before.filter(|event| event.action == Action::Alloc && event.stack == Some(stack));
+    same.map(|event| event.size).max().unwrap_or_default()
 }
 
 fn evidence(facts: &Facts, failure: &Failure, cause: Cause, standing: &Standing) -> Vec<Measure> {
@@ -207,17 +224,26 @@ fn evidence(facts: &Facts, failure: &Failure, cause: Cause, standing: &Standing)
         .map(|(role, bytes, _)| format!("{bytes} {}", role.plural()))
         .collect();
     let left = left(facts, failure);
-    let outside = if left >= wanted {
+    let outside = if met_own_limit(facts, failure) {
         format!("{left} were free on the device: a limit of the process was reached")
     } else {
         format!("{left} left on the device")
     };
     let failures = facts.trace.events.iter().filter(|event| event.action == Action::OutOfMemory).count();
+    let before = wanted_before(facts, failure);
     let caught = facts.goes_on_after(failure.event);
     let text = |is: bool, text: String| if is { text } else { String::new() };
     vec![
         measure("cause", Value::Text(cause.name().to_owned()), String::new()),
         measure("wanted", Value::Bytes(wanted), String::new()),
+        measure(
+            "wanted-before",
+            Value::Bytes(before),
+            text(
+                Bytes::ZERO < before && before < wanted,
+                format!("the same call asked for {before} at most before"),
+            ),
+        ),
         measure("reserved", Value::Bytes(reserved), format!("{reserved} reserved")),
         measure(
             "free",

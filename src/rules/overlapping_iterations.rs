@@ -95,7 +95,31 @@ fn lines(facts: &Facts) -> Vec<Vec<AllocationId>> {
     }
     let ends = facts.iteration_ends().len();
     let regular = seen.into_values().filter(|line| line.is_regular(facts, ends)).map(|line| line.once);
-    regular.filter(|once| !is_carried_on(facts, once)).collect()
+    regular.filter(|once| !is_carried_on(facts, once) && !is_replaced_in_place(facts, once)).collect()
+}
+
+/// Whether the next iteration replaces them one by one, each as soon as its successor is there: the values of a container that outlives the
+/// iterations (what a network has made of each batch so far). What a name holds goes at once.
+fn is_replaced_in_place(facts: &Facts, made: &[AllocationId]) -> bool {
+    let mut turns: BTreeMap<usize, Vec<(usize, usize)>> = BTreeMap::new();
+    for one in made.iter().filter_map(|id| facts.timeline.allocation(*id)) {
+        let Some((born, dies)) = one.alloc.zip(one.given_back()) else { continue };
+        let Some(turn) = facts.born_in(one) else { continue };
+        turns.entry(turn.position()).or_default().push((born.position(), dies.position()));
+    }
+    let (mut replaced, mut all) = (0, 0);
+    for (turn, old) in &turns {
+        let Some(new) = turns.get(&(turn + 1)) else { continue };
+        let mut old = old.clone();
+        old.sort_unstable_by_key(|(_, dies)| *dies);
+        // Between two that go, a new one comes.
+        let comes =
+            |(before, after): (usize, usize)| new.iter().any(|(born, _)| before < *born && *born < after);
+        let gaps = old.iter().zip(old.iter().skip(1)).map(|((_, one), (_, next))| (*one, *next));
+        all += old.len().saturating_sub(1);
+        replaced += gaps.filter(|gap| comes(*gap)).count();
+    }
+    replaced * 2 > all
 }
 
 /// Whether what a line makes is joined of more than its iteration has at hand, as the last of them shows: of what is there from before, mostly the

@@ -71,15 +71,19 @@ fn held(facts: &Facts, graph: &KeptGraph) -> Bytes {
 fn tell(facts: &Facts, graph: &KeptGraph, worth: &Worth) -> Finding {
     let held = held(facts, graph);
     let each = Bytes(facts.bytes(&graph.kept).get() / graph.passes.max(1) as u64);
-    let differentiated = ran_backward(facts, graph);
+    let backward = ran_backward(facts, graph);
     let nodes = facts.savers(&graph.kept);
     // Where a backward pass lets go of their like, nobody asked it to retain the graph.
-    let help = match (differentiated, nodes.is_empty()) {
+    let help = match (backward, nodes.is_empty()) {
         _ if graph.others > 0 => {
             "keep what outlives the step without its graph: self.first = loss.detach() (or loss.item())"
         }
-        (true, true) => {
+        (true, true) if graph.retaining => {
             "drop retain_graph=True, and keep numbers or detached tensors: log.append(loss.item()); h = h.detach()"
+        }
+        (true, true) => {
+            "keep what outlives the step without its graph: store x.detach(), log loss.item(); run a pass that no backward pass \
+             needs under `with torch.no_grad():`"
         }
         (true, false) => "keep what outlives the step without its graph: store x.detach(), log loss.item()",
         (false, _) => {
@@ -97,7 +101,7 @@ fn tell(facts: &Facts, graph: &KeptGraph, worth: &Worth) -> Finding {
             _ => "the graph of one pass made here is kept for good".to_owned(),
         },
         related: beside(facts, graph, &place),
-        evidence: evidence(graph, (each, held), differentiated, &nodes),
+        evidence: evidence(graph, (each, held), backward, &nodes),
         place,
     };
     telling.told(facts, &RetainedGraph::META, worth)
@@ -137,16 +141,18 @@ fn beside(facts: &Facts, graph: &KeptGraph, place: &Place) -> Vec<Related> {
 fn evidence(
     graph: &KeptGraph,
     (each, held): (Bytes, Bytes),
-    differentiated: bool,
+    backward: bool,
     nodes: &[String],
 ) -> Vec<Measure> {
-    let holder = match (nodes.is_empty(), differentiated) {
-        (false, _) => format!(
+    let holder = if !nodes.is_empty() {
+        format!(
             "held by the autograd graph: {}, as the release of their like in other passes shows",
             nodes.join(", ")
-        ),
-        (true, true) => "held by the autograd graph, although a backward pass went through it".to_owned(),
-        (true, false) => "held by the autograd graph: no backward pass lets go of them".to_owned(),
+        )
+    } else if backward && graph.retaining {
+        "held by the autograd graph: backward passes let go of nothing (retain_graph=True)".to_owned()
+    } else {
+        "held by the autograd graph: no backward pass lets go of them".to_owned()
     };
     let (tensors, passes) = (count(graph.kept.len(), "tensor"), count(graph.passes, "forward pass"));
     let mut measures = vec![

@@ -8,6 +8,7 @@ use crate::lives::{Change, Changes};
 use crate::program::Phase;
 use crate::role::Role;
 use crate::threshold::Threshold;
+use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, Index, IterationIndex, count, percent};
 
 declare_rule! {
@@ -24,7 +25,9 @@ static LEAST: Threshold<usize> = Threshold::new("rules::uncheckpointed_activatio
 
 impl UncheckpointedActivations {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
-        let at_peak = facts.at_steady_peak(Role::Activation);
+        let goes = |id: &AllocationId| facts.timeline.allocation(*id).is_some_and(|one| goes(facts, one));
+        let at_peak: Vec<AllocationId> =
+            facts.at_steady_peak(Role::Activation).into_iter().filter(goes).collect();
         let share = facts.bytes(&at_peak).share_of(facts.steady().peak);
         if at_peak.len() < LEAST.get()
             || share < SHARE.get()
@@ -41,6 +44,11 @@ impl UncheckpointedActivations {
     }
 }
 
+/// Whether it goes with its iteration: what somebody keeps is there whoever computes it again.
+fn goes(facts: &Facts, one: &Allocation) -> bool {
+    facts.ends_held(one) == 0
+}
+
 /// What becomes of the activations if each iteration keeps the first of every `segment` of them and makes the others
 /// again (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost"); and the bytes of the heaviest segment,
 /// which is there as a whole while its backward pass runs.
@@ -52,7 +60,7 @@ fn checkpointed(facts: &Facts, segment: usize) -> (Changes, Bytes) {
     for (id, one) in facts.with_role(Role::Activation) {
         let kept = one.alloc.filter(|event| facts.phase(*event) == Phase::Forward);
         let given_back = one.free.is_none_or(|event| facts.phase(event) != Phase::Forward);
-        let Some(born) = kept.filter(|_| given_back) else { continue };
+        let Some(born) = kept.filter(|_| given_back && goes(facts, one)) else { continue };
         let iteration = facts.born_in(one);
         if within.0 != iteration {
             within = (iteration, 0);

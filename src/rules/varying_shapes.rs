@@ -56,9 +56,12 @@ fn tell(facts: &Facts, shapes: &Shapes, (idle, share): (Bytes, f64), worth: &Wor
     let example = shapes.varying.iter().filter(passes).max_by_key(|site| site.bytes).unwrap_or(heaviest);
     let place = blamed.map_or(Place::Nowhere, |frame| Place::At(frame, Some(example.stack), None));
     let telling = Telling {
-        message: format!("{} of what the loop allocates has another size each time", percent(share)),
+        message: format!(
+            "{} of what the loop allocates varies in size from iteration to iteration",
+            percent(share)
+        ),
         help,
-        label: "what this line allocates differs in size each time".to_owned(),
+        label: "what this line allocates varies in size".to_owned(),
         related: entry(facts, shapes, &place).into_iter().collect(),
         evidence: evidence(heaviest, idle, share)
             .into_iter()
@@ -72,7 +75,7 @@ fn tell(facts: &Facts, shapes: &Shapes, (idle, share): (Bytes, f64), worth: &Wor
 /// Where the first varying size comes in: usually the batch.
 fn entry(facts: &Facts, shapes: &Shapes, place: &Place) -> Option<Related> {
     let line = shapes.varying.iter().find_map(|site| facts.site(site.stack));
-    related(facts, line, place, "the first size of an iteration that varies")
+    related(facts, line, place, "what varies first in an iteration: usually the batch")
 }
 
 fn evidence(heaviest: &VaryingSite, idle: Bytes, share: f64) -> Vec<Measure> {

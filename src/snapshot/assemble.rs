@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
+use super::ended::Ended;
 use super::excerpt::Excerpt;
 use super::listed::{Rows, overlap, take};
 use super::modelled::Modelled;
@@ -33,7 +34,7 @@ pub(super) fn read(source: impl Read, limits: &Limits) -> Result<Snapshot, Snaps
     let annotations = parts.annotations();
     let settings = parts.settings();
     let has_traces = parts.traces.is_some();
-    let (excerpt, modelled) = (parts.excerpt, parts.modelled);
+    let (excerpt, modelled, ended) = (parts.excerpt, parts.modelled, parts.ended);
     let mut known = Vec::new();
     if !has_traces {
         known.push(Gap::NoTraces);
@@ -60,6 +61,7 @@ pub(super) fn read(source: impl Read, limits: &Limits) -> Result<Snapshot, Snaps
         particulars: records.particulars,
         excerpt,
         modelled,
+        ended,
         gaps: known,
     };
     if categorised {
@@ -83,6 +85,7 @@ struct Parts<'a> {
     host_trace: Option<Value>,
     excerpt: Option<Excerpt>,
     modelled: Option<Modelled>,
+    ended: Option<Ended>,
     unknown_keys: BTreeMap<StringId, usize>,
 }
 
@@ -114,6 +117,7 @@ impl<'a> Parts<'a> {
             host_trace: None,
             excerpt: None,
             modelled: None,
+            ended: None,
             unknown_keys: BTreeMap::new(),
         };
         let Some(items) = heap.dict(top) else {
@@ -144,6 +148,12 @@ impl<'a> Parts<'a> {
                 "memlint_record" => match value {
                     Value::Text(text) if let Some(modelled) = Modelled::read(strings.get(text)) => {
                         parts.modelled = Some(modelled);
+                    }
+                    _ => *parts.unknown_keys.entry(key).or_insert(0) += 1,
+                },
+                "memlint_end" => match value {
+                    Value::Text(text) if let Some(ended) = Ended::read(strings.get(text)) => {
+                        parts.ended = Some(ended);
                     }
                     _ => *parts.unknown_keys.entry(key).or_insert(0) += 1,
                 },

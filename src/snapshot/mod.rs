@@ -8,6 +8,7 @@
 //! built; at the end `assemble` puts the tables in place.
 
 mod assemble;
+mod ended;
 mod error;
 mod excerpt;
 mod gaps;
@@ -19,6 +20,7 @@ mod stacks;
 mod words;
 mod write;
 
+pub use ended::Ended;
 pub use error::SnapshotError;
 pub use excerpt::{
     DEEPEST as DEEPEST_INHERITED, Excerpt, Inherited, InheritedPlace, MOST_FINDINGS as MOST_INHERITED,
@@ -57,6 +59,8 @@ pub struct Snapshot {
     pub excerpt: Option<Excerpt>,
     /// Whether there was a GPU: what stood in for it, where there was none.
     pub modelled: Option<Modelled>,
+    /// How the program ended, where it did not come to its own end.
+    pub ended: Option<Ended>,
     /// What is missing or does not add up.
     pub gaps: Vec<Gap>,
 }

@@ -78,6 +78,7 @@ words! {
     HostSegments = "host_segments",
     Excerpt = "memlint_slice",
     Modelled = "memlint_record",
+    Ended = "memlint_end",
     AllocConf = "PYTORCH_CUDA_ALLOC_CONF",
     MaxSplitSize = "max_split_size",
     GarbageCollectionThreshold = "garbage_collection_threshold",

@@ -93,6 +93,10 @@ impl Shared<'_> {
             self.word(out, Word::Modelled)?;
             out.text(&modelled.text())?;
         }
+        if let Some(ended) = &snapshot.ended {
+            self.word(out, Word::Ended)?;
+            out.text(&ended.text())?;
+        }
         Ok(())
     }
 

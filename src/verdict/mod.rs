@@ -8,8 +8,8 @@
 //!    share is taken of the peak as it would be if nothing else were wrong (all other claims that matter mended), so that a
 //!    large fault does not hide a small one ([`worlds`]).
 //! 2. *Levels.* One table says from which worth on a claim is a note, a warning, an error ([`materiality`]).
-//! 3. *Causes.* Where claims are about the same allocations, the one that stands first in the table has them, if it is at
-//!    least as severe; what is left of the others is told if it is most of what they claimed. Passes that no backward follows
+//! 3. *Causes.* Where claims are about the same allocations, the one that stands first in the table has them (those that give way
+//!    come last), if it is at least as severe; what is left of the others is told if it is most of what they claimed. Passes that no backward follows
 //!    are a fault by themselves, whoever keeps their results: `no_grad` mends them, and dropping the results does not.
 
 mod materiality;
@@ -69,7 +69,7 @@ pub fn settle(
         .iter()
         .filter_map(|claim| table.row(claim.rule.name).map(|(rank, row)| (rank, row, claim)))
         .collect();
-    ranked.sort_by_key(|(rank, _, _)| *rank);
+    ranked.sort_by_key(|(rank, _, claim)| (claim.gives_way, *rank));
     let judged = worth_of_all(facts, &ranked, &left);
     let causes = causes(facts, judged.into_iter().flatten().collect());
     told(facts, causes, &left)
@@ -235,6 +235,7 @@ fn tell(facts: &Facts, group: &[Settled<'_, '_>], left: &Left) -> Option<Told> {
         resident: Some(lives.saving_between(facts.timeline, facts.turns()))
             .filter(|saved| *saved > Bytes::ZERO),
         per_iteration: worth.pace,
+        at_once: Some(lives.at_once(facts.timeline)).filter(|bytes| *bytes > Bytes::ZERO),
     };
     Some(Told { finding: Finding { severity, impact, ..told }, lives, about: worth.about })
 }

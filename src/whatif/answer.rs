@@ -7,11 +7,12 @@ use super::without::{LeftOut, Mended};
 use super::{Estimate, Question, WhatIfError};
 use crate::engine::{Device, Input};
 use crate::facts::Facts;
-use crate::finding::Location;
-use crate::replay::{Change, FitOrder, Forecast, Proof, Recorded, Scenario, Script, Tuning, worth_trying};
+use crate::finding::{Finding, Location};
+use crate::replay::{
+    Change, FitOrder, Forecast, Proof, Recorded, Scenario, Script, Sought, Tuning, as_recorded, worth_trying,
+};
 use crate::snapshot::{Action, DeviceTrace};
-use crate::timeline::Allocation;
-use crate::unit::{AllocationId, Bytes, DeviceIndex, EventIndex, Index, IterationIndex};
+use crate::unit::{Bytes, DeviceIndex, EventIndex, Index, IterationIndex};
 
 /// What is known of one device.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +34,8 @@ pub struct Answer {
     pub estimate: Estimate,
     /// What is imagined to be mended.
     pub without: Vec<Mended>,
+    /// The warnings and errors that could be imagined to be mended, too.
+    pub open: Vec<Finding>,
     /// The lines whose requests were taken to grow with the batch, largest first; none where nobody asked.
     pub grown: Vec<Grown>,
     /// By what that was told; nothing where nobody asked.
@@ -124,7 +127,7 @@ impl Answer {
         let figures = RecordedFigures::of(&stage, device, trace);
         let rehearsal =
             Scenario { tuning: Tuning::recorded(&input.snapshot), order: proof.order, capacity: had }
-                .play(recorded, |_, one| one.bytes);
+                .play(recorded, as_recorded);
         let batch = question.batch_scale.map(|scale| Batch::of(device, &facts, scale));
         let terms = Terms {
             capacity: question.capacity.or(had),
@@ -140,6 +143,7 @@ impl Answer {
             scenarios: stage.play_all(question, &terms)?,
             estimate,
             without: left_out.findings,
+            open: left_out.open,
             told: batch.as_ref().map(|batch| batch.told),
             grown: batch.as_ref().map(|batch| batch.lines(input, &facts)).unwrap_or_default(),
         }))
@@ -190,8 +194,7 @@ impl Stage<'_> {
 
     fn play(&self, set: Vec<Change>, tuning: Tuning, terms: &Terms) -> Result<Played, WhatIfError> {
         let scenario = Scenario { tuning, order: self.order, capacity: terms.capacity };
-        let size =
-            |id: AllocationId, one: &Allocation| terms.batch.map_or(one.bytes, |batch| batch.size(id, one));
+        let size = |asked: Sought<'_>| terms.batch.map_or(as_recorded(asked), |batch| batch.size(asked));
         let forecast = scenario.play(self.played, size);
         if forecast.given_up {
             return Err(WhatIfError::GivenUp { device: self.facts.device.position() });

@@ -22,9 +22,11 @@ use crate::engine::{Device, Input};
 use crate::facts::Facts;
 use crate::finding::Location;
 use crate::program::Phase;
+use crate::replay::{Sought, as_recorded};
 use crate::role::Role;
+use crate::snapshot::{Action, Event};
 use crate::timeline::Allocation;
-use crate::unit::{AllocationId, Bytes, FrameId, Index};
+use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index};
 
 /// By what batches are multiplied: above 0, finite.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -86,6 +88,8 @@ pub(super) struct Batch {
     scale: Scale,
     /// The share of each that grows.
     shares: Vec<f64>,
+    /// The share of each request that got no memory.
+    of_refused: BTreeMap<EventIndex, f64>,
     pub(super) told: ToldBy,
 }
 
@@ -106,6 +110,7 @@ impl Batch {
             }
         };
         let sizes = Sizes::of(device, facts);
+        let of_refused = refused(device, facts, &sizes);
         let (mut measured, mut all) = (0_u128, 0_u128);
         let shares = device.timeline.iter().map(|(id, one)| {
             let stack = one.alloc.and_then(|event| facts.trace.event(event)).and_then(|event| event.stack);
@@ -116,13 +121,16 @@ impl Batch {
         });
         let shares = shares.collect();
         let measured = if all == 0 { 0.0 } else { measured as f64 / all as f64 };
-        Batch { scale, shares, told: ToldBy { batches: sizes.batches, measured } }
+        Batch { scale, shares, of_refused, told: ToldBy { batches: sizes.batches, measured } }
     }
 
     /// How large a request is with these batches.
-    pub(super) fn size(&self, id: AllocationId, one: &Allocation) -> Bytes {
-        let share = self.shares.get(id.position()).copied().unwrap_or_default();
-        self.scale.of(one.bytes, share)
+    pub(super) fn size(&self, asked: Sought<'_>) -> Bytes {
+        let share = match asked {
+            Sought::Got(id, _) => self.shares.get(id.position()),
+            Sought::Refused(event, _) => self.of_refused.get(&event),
+        };
+        self.scale.of(as_recorded(asked), share.copied().unwrap_or_default())
     }
 
     /// The lines whose requests grow, by what they hold where all of them hold most; those that hold nothing then are left
@@ -148,6 +156,21 @@ impl Batch {
         lines.sort_by_key(|one| (Reverse(one.bytes), one.location.clone()));
         lines
     }
+}
+
+/// What share of the requests grows that got no memory: nobody knows what they were for, but what the passes through the model ask for is
+/// made of the batch for the most part.
+fn refused(device: &Device, facts: &Facts, sizes: &Sizes) -> BTreeMap<EventIndex, f64> {
+    let failures = facts.trace.events.iter().enumerate().filter(|(_, one)| one.action == Action::OutOfMemory);
+    let share = |(at, one): (usize, &Event)| {
+        let at = EventIndex::at(at)?;
+        let passes = match device.program.phase(at) {
+            Phase::Input | Phase::Forward | Phase::Recomputation | Phase::Evaluation | Phase::Backward => 1.0,
+            _ => 0.0,
+        };
+        Some((at, sizes.share(one.stack).unwrap_or(passes)))
+    };
+    failures.filter_map(share).collect()
 }
 
 #[cfg(test)]

@@ -25,6 +25,11 @@ pub struct Estimate {
 }
 
 impl Estimate {
+    /// Whether the program trains anything: of another the textbooks say no more than its parameters.
+    pub fn trains(&self) -> bool {
+        self.gradients + self.optimizer_state > Bytes::ZERO
+    }
+
     /// Adds up the recording of a device.
     pub(super) fn of(device: &Device) -> Estimate {
         let of_role = |role| {

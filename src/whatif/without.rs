@@ -1,7 +1,7 @@
 //! What a program would need without some of its faults.
 //!
 //! In: what was asked for, a rule or the beginning of a fingerprint, and the findings of each device with the changes that
-//! mend them. Out: the findings that are meant, and the changes of them all. Always: what is asked for is there, and one thing
+//! mend them. Out: the findings that are meant, the changes of them all, and what else could be asked for. Always: what is asked for is there, and one thing
 //! or all of a rule; a finding that no other lifetimes mend cannot be left out.
 
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use super::WhatIfError;
 use crate::engine::{Input, remedies};
-use crate::finding::{Finding, Fingerprint};
+use crate::finding::{Finding, Fingerprint, Severity};
 use crate::lives::{Change, Changes};
 use crate::replay::End;
 use crate::rules;
@@ -83,6 +83,8 @@ pub struct Mended {
 #[derive(Debug, Default)]
 pub(super) struct LeftOut {
     pub(super) findings: Vec<Mended>,
+    /// Warnings and errors that could be left out, too.
+    pub(super) open: Vec<Finding>,
     lives: Changes,
 }
 
@@ -101,21 +103,26 @@ impl LeftOut {
         self.lives = std::mem::take(&mut self.lives).and(&told.lives);
         self.findings.push(Mended { finding: told.finding, allocations });
     }
+
+    fn leave_open(&mut self, told: Told) {
+        if told.finding.severity > Severity::Info {
+            self.open.push(told.finding);
+        }
+    }
 }
 
 /// What is asked to be left out, device by device.
 pub(super) fn left_out(input: &Input, asked: &[Without]) -> Result<Vec<LeftOut>, WhatIfError> {
     let mut all: Vec<LeftOut> = input.devices.iter().map(|_| LeftOut::default()).collect();
-    if asked.is_empty() {
-        return Ok(all);
-    }
     let found: Vec<Vec<Told>> = input.devices.iter().map(|device| remedies(input, device)).collect();
     for one in asked {
         check(one, &found)?;
     }
     for (device, told) in all.iter_mut().zip(found) {
-        let mends = |one: &Told| !one.lives.is_empty() && asked.iter().any(|asked| asked.means(&one.finding));
-        told.into_iter().filter(mends).for_each(|one| device.add(one));
+        for one in told.into_iter().filter(|one| !one.lives.is_empty()) {
+            let is_meant = asked.iter().any(|asked| asked.means(&one.finding));
+            if is_meant { device.add(one) } else { device.leave_open(one) }
+        }
     }
     Ok(all)
 }

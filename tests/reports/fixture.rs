@@ -69,6 +69,7 @@ pub(crate) fn recording() -> Recording {
                 (Role::Unknown, mib(1)),
             ],
             growing_at_peak: Vec::new(),
+            garbage_at_peak: Vec::new(),
             peak_phase: Phase::Backward,
             peak_iteration: IterationIndex::at(1),
             lines_at_peak: vec![line(16, 1559, 310), line(17, 975, 161)],

@@ -62,6 +62,14 @@ def is_data_loader_worker() -> bool:
     return data is not None and data.get_worker_info() is not None
 
 
+def uncaught() -> Optional[str]:
+    """The class of the exception that ends this process, where it is at its end. A person who stops it is none."""
+    raised = getattr(sys, "last_value", None)
+    if raised is None or isinstance(raised, KeyboardInterrupt) or hasattr(sys, "ps1"):
+        return None
+    return type(raised).__name__
+
+
 def _free_memory() -> Optional[int]:
     """Bytes of host memory that are left, by the machine and by the container; nothing where neither tells."""
     found = []

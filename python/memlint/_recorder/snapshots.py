@@ -6,6 +6,7 @@ file it is told of, and gives it the name that is told beside.
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from typing import Any, Optional
@@ -69,6 +70,10 @@ class Snapshots:
             snapshot = self._history.read()
             if dump.is_empty(snapshot):
                 return
+            exception = process.uncaught() if reason == "end" else None
+            if exception is not None:
+                # `src/snapshot/ended.rs`
+                snapshot["memlint_end"] = json.dumps({"version": 1, "exception": exception, "steps": steps})
             name = self._own_name() + moment
             # Never the name of one that memlint is compressing.
             self._written += 1

@@ -75,7 +75,16 @@ fn lone(facts: &Facts, run: &LoopRun, caller: FrameId, turns: &Turns) -> Option<
         .collect();
     kept.sort_unstable();
     let (passes, others) = (keeping.len(), turns.len() - keeping.len());
-    Some(KeptGraph { caller, passes, others, kept, along: Vec::new(), growth: None, comes_to_numbers: false })
+    Some(KeptGraph {
+        caller,
+        passes,
+        others,
+        kept,
+        along: Vec::new(),
+        growth: None,
+        retaining: false,
+        comes_to_numbers: false,
+    })
 }
 
 /// The places at which passes of several turns save something for a backward pass and let go of it before the next turn is over.

@@ -80,6 +80,8 @@ struct Measure {
     reserved_bytes: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     resident_bytes: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bytes_at_once: Option<u64>,
 }
 
 pub(super) fn read(text: &str) -> Result<Baseline, BaselineError> {
@@ -146,6 +148,7 @@ fn entry(read: EntryDocument, line: usize) -> Result<Entry, &'static str> {
             reserved: bytes(measure.reserved_bytes),
             resident: bytes(measure.resident_bytes),
             per_iteration: bytes(measure.bytes_per_iteration),
+            at_once: bytes(measure.bytes_at_once),
         },
         fingerprint: fingerprint.parse()?,
         reason: reason.map(Cow::into_owned),
@@ -190,6 +193,7 @@ fn written(entry: &Entry) -> EntryDocument<'_> {
             peak_bytes: bytes(entry.measure.peak),
             reserved_bytes: bytes(entry.measure.reserved),
             resident_bytes: bytes(entry.measure.resident),
+            bytes_at_once: bytes(entry.measure.at_once),
         },
         fingerprint: entry.fingerprint.to_string(),
         reason: entry.reason.as_deref().map(Into::into),

@@ -50,7 +50,15 @@ pub(super) fn verdict(comparison: &Comparison) -> String {
     let within = cut.map(|device| format!("{}: ", iterations(device))).unwrap_or_default();
     parts.push(match worst.map(|device| (device, &device.peak)) {
         None => "no device is in both recordings".to_owned(),
-        Some((_, peak)) if peak.direction() == Direction::Same => format!("peak unchanged at {}", peak.head),
+        Some((_, peak)) if peak.is_negligible() => {
+            format!("peak unchanged at {}", peak.head)
+        }
+        Some((_, peak)) if peak.direction() == Direction::Same => format!(
+            "peak {} -> {} ({}: no more than iterations of one recording differ by)",
+            peak.base,
+            peak.head,
+            signed(peak)
+        ),
         Some((_, peak)) => format!("peak {} -> {} ({})", peak.base, peak.head, signed(peak)),
     });
     if let Some(device) = worst.filter(|_| comparison.devices.len() > 1) {

@@ -131,6 +131,8 @@ struct Impact {
     resident_bytes: Option<u64>,
     /// By which every iteration grows.
     bytes_per_iteration: Option<u64>,
+    /// The most that stands at any one moment because of it, whatever else stands beside: comparisons and baselines go by it.
+    bytes_at_once: Option<u64>,
 }
 
 /// A frame of a recorded stack.
@@ -224,6 +226,7 @@ impl Impact {
             reserved_bytes: bytes(impact.reserved),
             resident_bytes: bytes(impact.resident),
             bytes_per_iteration: bytes(impact.per_iteration),
+            bytes_at_once: bytes(impact.at_once),
         }
     }
 }

@@ -6,8 +6,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Gap, Loop, SCHEMA, TOOL, Tool, check};
-use crate::engine::{Device, Input, RecordedDevice};
+use crate::engine::{self, Device, Input, RecordedDevice};
 use crate::replay::Proof;
+use crate::report::place::Place;
 use crate::report::replayed;
 use crate::snapshot;
 use crate::source::SourceMap;
@@ -75,10 +76,36 @@ struct DeviceStats {
     peak_phase: &'static str,
     peak_iteration: Option<usize>,
     roles_at_peak: BTreeMap<&'static str, u64>,
+    /// The user's lines that allocated what is alive at the peak, largest first; memory whose stack shows none of them is left out.
+    lines_at_peak: Vec<LineStats>,
     /// Whether a model of the allocator does all that the recorded one did; null where there is no history.
     replay_exact: Option<bool>,
     /// Where it first does not.
     replay_first_difference: Option<String>,
+}
+
+/// A line of the user's and what it has alive at the peak.
+#[derive(Serialize, JsonSchema)]
+struct LineStats {
+    /// The local file, or the recorded one where that is not at hand.
+    file: String,
+    line: u32,
+    function: Option<String>,
+    bytes: u64,
+    allocations: usize,
+}
+
+impl LineStats {
+    fn of(line: &engine::Line, sources: &SourceMap) -> LineStats {
+        let place = Place::of(&line.location, sources);
+        LineStats {
+            file: place.name().to_owned(),
+            line: place.number,
+            function: Some(line.location.function.clone()).filter(|name| !name.is_empty()),
+            bytes: line.bytes.get(),
+            allocations: line.allocations,
+        }
+    }
 }
 
 /// An iteration of the program: its events from `start_event` up to `end_event`, which is no longer its own.
@@ -192,6 +219,7 @@ impl DeviceStats {
             peak_phase: profile.peak_phase.name(),
             peak_iteration: profile.peak_iteration.map(Index::position),
             roles_at_peak: check::by_role(recorded),
+            lines_at_peak: profile.lines_at_peak.iter().map(|line| LineStats::of(line, sources)).collect(),
             replay_exact: proof.map(|proof| proof.is_exact()),
             replay_first_difference: proof
                 .and_then(|proof| proof.difference)

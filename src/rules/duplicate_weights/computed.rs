@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::source::Source;
 use super::{Copied, Kind};
 use crate::facts::Facts;
+use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, FunctionId, Index, IterationIndex, StackId};
 
 /// Leaves out what is computed.
@@ -53,6 +54,8 @@ fn temporaries(facts: &Facts, copies: &[Copied]) -> BTreeSet<(StackId, Bytes)> {
     let tensors = tensors.filter_map(|id| facts.timeline.allocation(*id));
     let sought: BTreeSet<(StackId, Bytes)> =
         tensors.filter_map(|one| Some((one.stack?, one.bytes))).collect();
-    let dies = facts.timeline.iter().filter(|(_, one)| one.alloc.is_some() && facts.ends_held(one) == 0);
+    // What the last iteration leaves to the recording's end does not die.
+    let is_brief = |one: &Allocation| one.alloc.is_some() && one.free.is_some() && facts.ends_held(one) == 0;
+    let dies = facts.timeline.iter().filter(|(_, one)| is_brief(one));
     dies.filter_map(|(_, one)| Some((one.stack?, one.bytes))).filter(|one| sought.contains(one)).collect()
 }

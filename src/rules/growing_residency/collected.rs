@@ -34,6 +34,7 @@ fn claim<'f>(facts: &'f Facts<'f>, collection: &'f Collection) -> Claim<'f> {
     claim.pace = Some(slope).filter(|_| never_ends);
     // A framework's validation holds its predictions until it ends: what goes in time is no more than a temporary.
     claim.held = Some(held).filter(|_| never_ends || outstays(facts, collection));
+    claim.gives_way = !never_ends;
     claim.at_most = if never_ends { Severity::Error } else { Severity::Warning };
     claim.sure(if collection.runs.len() >= 2 { Confidence::Medium } else { Confidence::Low })
 }

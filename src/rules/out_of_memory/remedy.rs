@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Cause, Standing};
+use super::{Cause, Standing, met_own_limit};
 use crate::facts::{Facts, Failure, Trial};
+use crate::finding::{Absent, Silence};
 use crate::frames::PhaseSign;
 use crate::program::Phase;
 use crate::role::Role;
@@ -22,10 +23,26 @@ pub(super) fn remedy(
     standing: &Standing,
     fitting: Option<&Trial>,
 ) -> String {
-    piled_up(facts, failure)
-        .or_else(|| fitting.map(let_it_fit))
+    if let Some(piled) = piled_up(facts, failure) {
+        return piled;
+    }
+    let smaller = fitting
+        .map(let_it_fit)
         .or_else(|| kept_by_a_line(facts, failure))
-        .unwrap_or_else(|| by_cause(failure, cause, phase, standing).to_owned())
+        .unwrap_or_else(|| by_cause(facts, failure, (cause, phase), standing).to_owned());
+    if cause == Cause::Capacity && met_own_limit(facts, failure) {
+        raise_the_limit(&smaller)
+    } else {
+        smaller
+    }
+}
+
+/// The device had what was wanted: the program, or who started it, allows itself less.
+fn raise_the_limit(otherwise: &str) -> String {
+    format!(
+        "raise the limit that the process has (`torch.cuda.set_per_process_memory_fraction`, or `per_process_memory_fraction` in \
+         PYTORCH_CUDA_ALLOC_CONF); or {otherwise}"
+    )
 }
 
 /// Where the request would have fitted without what had piled up, or most of what was in use had, more memory, a setting or a smaller batch only
@@ -80,8 +97,19 @@ fn kept_by_a_line(facts: &Facts, failure: &Failure) -> Option<String> {
     })
 }
 
+/// Whether the program has gone through whole iterations without a backward pass or a step: nothing that it makes waits for one.
+fn only_infers(facts: &Facts) -> bool {
+    let trains = facts.evidence.steps() != Err(Silence::NotApplicable(Absent::Training));
+    !trains && facts.program.iterations.iter().any(|one| one.complete)
+}
+
 /// By what stood there, largest first.
-fn by_cause(failure: &Failure, cause: Cause, phase: Phase, standing: &Standing) -> &'static str {
+fn by_cause(
+    facts: &Facts,
+    failure: &Failure,
+    (cause, phase): (Cause, Phase),
+    standing: &Standing,
+) -> &'static str {
     // What a step makes for all parameters at once; one that goes tensor by tensor makes no such thing.
     let temporaries = standing.iter().find(|(role, ..)| *role == Role::Temporary).map(|(_, bytes, _)| *bytes);
     let at_once = temporaries.is_some_and(|bytes| bytes >= failure.wanted);
@@ -95,6 +123,10 @@ fn by_cause(failure: &Failure, cause: Cause, phase: Phase, standing: &Standing) 
         Cause::Capacity => match (standing.first().map(|(role, ..)| *role), phase) {
             (Some(Role::Activation), Phase::Evaluation) => {
                 "run the evaluation without autograd, `with torch.inference_mode():`; if it is, give it smaller batches"
+            }
+            (Some(Role::Activation), _) if only_infers(facts) => {
+                "give the model smaller batches or shorter inputs, or use an operator that makes no tensor of that size (for attention \
+                 `torch.nn.functional.scaled_dot_product_attention`); without autograd, `with torch.inference_mode():`, if it is not"
             }
             (Some(Role::Activation), _) => {
                 "keep fewer activations: a smaller batch, or `torch.utils.checkpoint.checkpoint(block, x, \

@@ -2,8 +2,8 @@
 //!
 //! In: the facts of a device. Out: for an allocation whether it is large and lives for a moment, and the [`Place`] that chose to
 //! make it. Brief is what lives for a small part of an iteration, or, of a computation (a function of the program's own that runs no model and
-//! is in none), what is gone before anything but this one call makes memory, however many events that are: where an
-//! iteration has twenty events, a tenth of it is less than one operator.
+//! is in none) or of a package's function that the program calls, what is gone before anything but this one call makes memory, however many
+//! events that are: where an iteration has twenty events, a tenth of it is less than one operator.
 
 use std::collections::BTreeSet;
 
@@ -81,7 +81,7 @@ fn functions_at_work(facts: &Facts) -> BTreeSet<FunctionId> {
     for stack in facts.snapshot.stacks.ids() {
         let python = facts.frames.python(stack);
         let Some(last) = python.iter().rposition(runs) else { continue };
-        let above = python.iter().take(last).filter(|frame| facts.frames.is_own(**frame));
+        let above = python.iter().take(last);
         at_work.extend(above.filter_map(|frame| facts.frames.function(*frame)));
     }
     at_work
@@ -121,7 +121,9 @@ impl<'f, 'a> Scene<'f, 'a> {
         }
         let place = self.place(one, line.filter(|_| !scratch)?);
         let longest = if matches!(place, Place::Call { .. }) { self.short_in_call } else { self.short };
-        (lives <= longest).then_some(Brief { place, chosen: true })
+        let called = line.and_then(|line| self.called_at(one, line));
+        let in_the_call = || called.is_some_and(|function| self.within(one, function));
+        (lives <= longest || in_the_call()).then_some(Brief { place, chosen: true })
     }
 
     /// Whether the autograd engine made it, where it lives for a moment.
@@ -171,6 +173,15 @@ impl<'f, 'a> Scene<'f, 'a> {
         let functions = called.iter().map_while(|frame| self.facts.frames.function(*frame));
         let computes = |one: &FunctionId| Some(*one) != self.looping() && !self.at_work.contains(one);
         functions.take_while(computes).last()
+    }
+
+    /// The function of a package that a line of the user's calls, and that makes an allocation without a model: a search, a metric.
+    fn called_at(&self, one: &Allocation, line: FrameId) -> Option<FunctionId> {
+        let frames = &self.facts.frames;
+        let python = frames.python(one.stack?);
+        let at = python.iter().rposition(|frame| *frame == line)?;
+        let function = python.get(at + 1).and_then(|frame| frames.function(*frame))?;
+        (!self.at_work.contains(&function)).then_some(function)
     }
 
     /// The lines that may stand for an allocation of a place, innermost first: its own, and those that call for it.
