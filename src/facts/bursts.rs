@@ -3,13 +3,15 @@
 //! In: lifetimes and iterations. Out: the frees between one allocation and the next, where they let go of the tensors of
 //! at least three iterations, two of them past, that came one after the other or at even distances (every second
 //! iteration takes the path that leaves a cycle): everything that one line left behind since the last such moment. That
-//! is how Python's garbage collector frees a reference cycle.
+//! is how Python's garbage collector frees a reference cycle. Where C++ frames show the collector itself, neither distances nor shares matter.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::facts::Facts;
+use crate::frames::MemorySign;
+use crate::snapshot::Action;
 use crate::threshold::Threshold;
-use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index, IterationIndex, Ranks};
+use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index, IterationIndex, Ranks, StackId};
 
 /// Iterations whose tensors have to go together.
 static ITERATIONS: Threshold<usize> = Threshold::new("facts::bursts::ITERATIONS", 3);
@@ -31,12 +33,15 @@ pub struct Burst {
     pub past: Vec<AllocationId>,
     /// Their bytes.
     pub bytes: Bytes,
+    /// Whether C++ frames show the garbage collector at that moment.
+    pub seen: bool,
 }
 
 /// The bursts of a device, by line, then by time.
 pub(super) fn bursts(facts: &Facts) -> Vec<Burst> {
     // Allocations stand in the order of their birth.
     let births = Ranks::of(facts.timeline.iter().filter_map(|(_, one)| Some(one.alloc?.position())));
+    let collections = collections(facts, &births);
     let loop_end = births.before(facts.iteration_ends().last().copied().unwrap_or(0));
     let mut groups: BTreeMap<(FrameId, usize), Vec<(AllocationId, usize)>> = BTreeMap::new();
     for (id, one) in facts.timeline.iter() {
@@ -55,11 +60,33 @@ pub(super) fn bursts(facts: &Facts) -> Vec<Burst> {
             groups.entry((site, moment)).or_default().push((id, born.position()));
         }
     }
-    groups.into_iter().filter_map(|((site, _), group)| burst(facts, site, &group)).collect()
+    let of_group = |((site, moment), group): ((FrameId, usize), Vec<_>)| {
+        burst(facts, site, &group, collections.contains(&moment))
+    };
+    groups.into_iter().filter_map(of_group).collect()
+}
+
+/// The moments at which C++ frames show the garbage collector at work.
+fn collections(facts: &Facts, births: &Ranks) -> BTreeSet<usize> {
+    if !facts.timeline.frees_have_stacks() {
+        return BTreeSet::new();
+    }
+    let stacks = &facts.snapshot.stacks;
+    let signs = |stack: StackId| stacks.get(stack).iter().map(|frame| facts.frames.memory(*frame));
+    let collects: Vec<bool> = stacks.ids().map(|stack| MemorySign::collects(signs(stack))).collect();
+    if !collects.contains(&true) {
+        return BTreeSet::new();
+    }
+    let frees =
+        facts.trace.events.iter().enumerate().filter(|(_, event)| event.action == Action::FreeRequested);
+    let seen = frees.filter(|(_, event)| {
+        event.stack.and_then(|stack| collects.get(stack.position())).is_some_and(|collects| *collects)
+    });
+    seen.map(|(at, _)| births.before(at)).collect()
 }
 
 /// A group of tensors that one line made and that go at one moment, if it is a burst.
-fn burst(facts: &Facts, site: FrameId, group: &[(AllocationId, usize)]) -> Option<Burst> {
+fn burst(facts: &Facts, site: FrameId, group: &[(AllocationId, usize)], seen: bool) -> Option<Burst> {
     let freed = |id: AllocationId| {
         let one = facts.timeline.allocation(id)?;
         one.given_back()
@@ -71,16 +98,21 @@ fn burst(facts: &Facts, site: FrameId, group: &[(AllocationId, usize)]) -> Optio
     for (id, born) in group {
         *shares.entry(*born).or_default() += bytes(*id);
     }
-    let last = *shares.keys().next_back()?;
-    let stride = stride(&shares.keys().copied().collect::<Vec<_>>());
-    let (smallest, most) = (shares.values().min()?, shares.values().max()?);
-    let stride = stride.filter(|_| shares.len() >= ITERATIONS.get())?;
-    if smallest.share_of(*most) < EVEN.get() || last + 1 + stride < iteration.position() {
+    if shares.len() < ITERATIONS.get() || !seen && !is_collected(&shares, iteration) {
         return None;
     }
     let past: Vec<AllocationId> = group.iter().map(|(id, _)| *id).collect();
     let total = past.iter().map(|id| bytes(*id)).sum();
-    Some(Burst { site, event, iteration, iterations: shares.len(), past, bytes: total })
+    Some(Burst { site, event, iteration, iterations: shares.len(), past, bytes: total, seen })
+}
+
+/// Whether what goes at once, by iterations, looks like garbage: the same of each, at even distances, up to the last.
+fn is_collected(shares: &BTreeMap<usize, Bytes>, now: IterationIndex) -> bool {
+    let (smallest, most) = (shares.values().min(), shares.values().max());
+    let even = smallest.zip(most).is_some_and(|(smallest, most)| smallest.share_of(*most) >= EVEN.get());
+    let stride = stride(&shares.keys().copied().collect::<Vec<_>>());
+    let last = shares.keys().next_back().copied().unwrap_or_default();
+    even && stride.is_some_and(|stride| last + 1 + stride >= now.position())
 }
 
 /// The even distance between iterations. Before the first and the last a smaller one will do: a younger generation's collection has taken what

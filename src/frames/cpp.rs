@@ -7,11 +7,15 @@ use super::signs::{GraphSign, MemorySign};
 
 /// What asks for memory.
 #[rustfmt::skip]
-const MEMORY: [(&str, MemorySign); 26] = [
+const MEMORY: [(&str, MemorySign); 30] = [
     ("CachingAllocator", MemorySign::Allocator),
     ("torch::unwind", MemorySign::Allocator),
     ("CapturedTraceback", MemorySign::Allocator),
     ("gather_with_cpp", MemorySign::Allocator),
+    ("THPVariable_clear", MemorySign::Empties),
+    ("THPVariable_subclass_clear", MemorySign::Empties),
+    ("THPVariable_dealloc", MemorySign::Dies),
+    ("THPVariable_subclass_dealloc", MemorySign::Dies),
     ("c10d::", MemorySign::Collective),
     ("nccl", MemorySign::Collective),
     ("NCCL", MemorySign::Collective),

@@ -79,6 +79,10 @@ pub enum MemorySign {
     Storage,
     /// C++: cuDNN, cuBLAS and the like.
     Vendor,
+    /// C++: a tensor's Python object lets go of its tensor.
+    Empties,
+    /// C++: a tensor's Python object dies, since nothing refers to it.
+    Dies,
     /// C++: device-wide algorithms that need scratch memory (reductions, sorts, scans).
     Algorithm,
     /// C++: collectives.
@@ -120,6 +124,15 @@ pub enum MemorySign {
     /// Nothing in particular.
     #[default]
     Nothing,
+}
+
+impl MemorySign {
+    /// Whether frames with these signs, innermost first, are Python's garbage collector at work: it alone empties an object that something
+    /// refers to (`tp_clear`); any other is emptied where it dies (`torch/csrc/autograd/python_variable.cpp`).
+    pub fn collects(mut signs: impl Iterator<Item = MemorySign>) -> bool {
+        signs.any(|sign| sign == MemorySign::Empties)
+            && signs.next().is_some_and(|next| next != MemorySign::Dies)
+    }
 }
 
 /// What a frame says about the autograd graph.
@@ -195,5 +208,19 @@ impl Method {
             _ if name.contains("zero_grad") => Method::ZeroGrad,
             _ => Method::Other,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MemorySign::{self, Allocator, Dies, Empties, Nothing};
+
+    #[test]
+    fn the_collector_empties_what_does_not_die() {
+        let collects = |signs: &[MemorySign]| MemorySign::collects(signs.iter().copied());
+        assert!(collects(&[Allocator, Nothing, Empties, Nothing]));
+        assert!(!collects(&[Allocator, Empties, Dies, Nothing]));
+        assert!(!collects(&[Allocator, Empties]), "who called it is not seen");
+        assert!(!collects(&[Allocator, Nothing]));
     }
 }

@@ -18,6 +18,9 @@ declare_rule! {
     summary: "tensors of several past iterations stay until they are freed in one burst",
 }
 
+/// The rule's name: its findings are about garbage.
+pub const GARBAGE: &str = DelayedFreeCycle::META.name;
+
 impl DelayedFreeCycle {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let bursts = cycles(facts);
@@ -29,17 +32,18 @@ impl DelayedFreeCycle {
         let alike = like(facts, &past);
         let mut mended = Changes::default();
         facts.free_with_their_iteration(&mut mended, &alike);
-        let sure = if moments.len() > 1 { Confidence::High } else { Confidence::Medium };
+        let seen = bursts.iter().any(|burst| burst.seen);
+        let sure = if seen || moments.len() > 1 { Confidence::High } else { Confidence::Medium };
         let told = move |worth: &Worth| tell(facts, &bursts, (&past, held), worth);
         let claim = Claim::new(&Self::META, alike, Mending::lives(mended), told);
         vec![claim.holding(held).sure(sure)]
     }
 }
 
-/// The bursts that strike inside the loop's body. What goes when the body has been left (a list made anew for every
+/// The bursts in which the collector is seen, and those that strike inside the loop's body. What goes when the body has been left (a list made anew for every
 /// epoch, a function's locals) was kept on purpose, unless it comes from several turns of a loop around it.
 fn cycles<'a>(facts: &'a Facts) -> Vec<&'a Burst> {
-    let strikes = |burst: &&Burst| strikes_inside(facts, burst) || strikes_around(facts, burst);
+    let strikes = |burst: &&Burst| burst.seen || strikes_inside(facts, burst) || strikes_around(facts, burst);
     facts.bursts().iter().filter(strikes).collect()
 }
 
@@ -97,7 +101,8 @@ fn tell(facts: &Facts, bursts: &[&Burst], (past, held): (&[AllocationId], Bytes)
     let place = Place::responsible(facts, past, true);
     let telling = Telling {
         message: format!("{held} of {iterations} past iterations wait for the garbage collector"),
-        help: "break the reference cycle: hold the back reference in weakref.ref(owner), or del it when the step ends"
+        help: "break the reference cycle: hold the back reference weakly (weakref.ref(owner), for a bound method \
+               weakref.WeakMethod), or set it to None when the step ends"
             .to_owned(),
         label: "made here, unreachable soon, and freed iterations later".to_owned(),
         related: struck(facts, bursts, &place),
@@ -108,17 +113,21 @@ fn tell(facts: &Facts, bursts: &[&Burst], (past, held): (&[AllocationId], Bytes)
                 Value::Count(iterations as u64),
                 format!("the tensors of {} go at once", count(iterations, "iteration")),
             ),
-            measure("bursts", Value::Count(moments as u64), format!("{} in the recording", count(moments, "burst"))),
-            measure(
-                "held-by",
-                Value::Text("reference cycle".to_owned()),
-                "held by a reference cycle, as the garbage collector's burst shows; which objects is not recorded"
-                    .to_owned(),
-            ),
+            measure("bursts", Value::Count(moments as u64), format!("{} in the recording let it go again", count(moments, "burst"))),
+            measure("held-by", Value::Text("reference cycle".to_owned()), held_by(bursts)),
         ],
         place,
     };
     telling.told(facts, &DelayedFreeCycle::META, worth)
+}
+
+fn held_by(bursts: &[&Burst]) -> String {
+    let sign = if bursts.iter().any(|burst| burst.seen) {
+        "the C++ frames of the garbage collector show"
+    } else {
+        "the garbage collector's burst shows"
+    };
+    format!("held by a reference cycle, as {sign}; which objects is not recorded")
 }
 
 /// Where the bursts strike.

@@ -25,10 +25,20 @@ impl RetainedGraph {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let unused = facts.unused_graphs().iter().filter(|unused| unused.sure);
         let unused: FxHashSet<AllocationId> = unused.flat_map(|unused| &unused.kept).copied().collect();
-        let graphs = facts.kept_graphs().iter();
+        let seen = facts.bursts().iter().filter(|burst| burst.seen);
+        let garbage: FxHashSet<AllocationId> = seen.flat_map(|burst| &burst.past).copied().collect();
+        let graphs = facts.kept_graphs().iter().filter(|graph| !is_collected(facts, graph, &garbage));
         let kept = graphs.filter(|graph| !is_recorded_for_nothing(facts, graph, &unused));
         kept.map(|graph| claim(facts, graph)).collect()
     }
+}
+
+/// Whether most of what goes of it goes with the garbage collector: nobody keeps that, as `delayed-free-cycle` says.
+fn is_collected(facts: &Facts, graph: &KeptGraph, garbage: &FxHashSet<AllocationId>) -> bool {
+    let goes =
+        |id: &&AllocationId| facts.timeline.allocation(**id).is_some_and(|one| one.given_back().is_some());
+    let gone = graph.kept.iter().filter(goes).count();
+    gone > 0 && graph.kept.iter().filter(|id| garbage.contains(id)).count() * 2 > gone
 }
 
 /// Whether these passes are recorded for nothing, go with their iteration, and come to results that the program goes on with (the state of a
