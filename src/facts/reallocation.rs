@@ -1,7 +1,8 @@
 //! Buffers that are replaced by ever larger ones.
 //!
 //! In: lifetimes and stacks. Out: chains of allocations of one path, each larger than the one before, which is alive when
-//! its successor is made and goes soon after: `buffer = torch.cat([buffer, new])`. What the autograd engine's thread makes
+//! its successor is made and goes soon after: `buffer = torch.cat([buffer, new])`. Between two versions there may be copies of the same size on
+//! another path: what a beam search or a particle filter keeps is put in another order in each step, and then joined. What the autograd engine's thread makes
 //! has the path under which the backward pass was entered; there a successor is one of a later iteration (sparse
 //! gradients that are added up instead of cleared). Where the sizes of a whole program grow
 //! (a curriculum), outputs that are overwritten late look alike; then everything else grows in proportion, and
@@ -22,6 +23,8 @@ use crate::unit::{AllocationId, Bytes, FrameId, FunctionId, Index, StackId};
 static LINKS: Threshold<usize> = Threshold::new("facts::reallocation::LINKS", 3);
 /// Successors that still wait for what they replace: a bound on the work in a file of leaks.
 const WAITING: usize = 64;
+/// What is smaller than this part of the peak is no copy worth looking for: the rule is silent below it.
+const SMALL_PART: u64 = 100;
 /// How much of the buffer's growth the rest of the program may show.
 static ALONE: Threshold<f64> = Threshold::new("facts::reallocation::ALONE", 0.5);
 /// The share of versions that go in the first half of their successor's life: a buffer that is copied into the next lets go
@@ -38,8 +41,10 @@ static EVEN_STEPS: Threshold<f64> = Threshold::new("facts::reallocation::EVEN_ST
 pub struct Reallocation {
     /// The user's line that makes most of them.
     pub site: FrameId,
-    /// Each buffer's versions, oldest first.
+    /// Each buffer's versions, oldest first, with the copies that were made of them on the way.
     pub chains: Vec<Vec<AllocationId>>,
+    /// The most versions of a buffer, its copies left out.
+    pub versions: usize,
     /// The bytes of all last versions that exist at once.
     pub last: Bytes,
     /// Whether C++ frames name an operator that joins tensors.
@@ -92,7 +97,8 @@ pub(super) fn reallocations(facts: &Facts) -> Vec<Reallocation> {
         let own = |id: &AllocationId| facts.timeline.allocation(*id)?.stack;
         let by_engine = |id| own(id).is_some_and(|stack| facts.frames.python(stack).is_empty());
         let by_engine = chains.iter().filter_map(|chain| chain.last()).any(by_engine);
-        Some(Reallocation { site, last: at_once(facts, &chains), chains, joins, by_engine })
+        let versions = chains.iter().map(|chain| versions(facts, chain).len()).max()?;
+        Some(Reallocation { site, last: at_once(facts, &chains), chains, versions, joins, by_engine })
     };
     functions.into_values().filter_map(of_function).collect()
 }
@@ -100,60 +106,177 @@ pub(super) fn reallocations(facts: &Facts) -> Vec<Reallocation> {
 /// A possible successor: with its bytes, and the position of its birth.
 type Waiting = (AllocationId, Bytes, usize);
 
+/// Where something is made: the path, and whether it is the one under which the engine's thread ran.
+type Path = (usize, bool);
+
+/// The numbers of the paths of all stacks.
+struct Paths<'f> {
+    facts: &'f Facts<'f>,
+    of_stack: Vec<Option<usize>>,
+}
+
+impl<'f> Paths<'f> {
+    fn of(facts: &'f Facts<'f>) -> Paths<'f> {
+        let mut ids: FxHashMap<&[FrameId], usize> = FxHashMap::default();
+        let mut path_of = |stack: StackId| {
+            let path = facts.frames.python(stack);
+            let next = ids.len();
+            (!path.is_empty()).then(|| *ids.entry(path).or_insert(next))
+        };
+        let of_stack = facts.snapshot.stacks.ids().map(&mut path_of).collect();
+        Paths { facts, of_stack }
+    }
+
+    fn path(&self, one: &Allocation) -> Option<Path> {
+        let known = |stack: StackId| self.of_stack.get(stack.position()).copied().flatten();
+        match known(one.stack?) {
+            Some(own) => Some((own, false)),
+            None => Some((known(self.facts.seen_stack(one.alloc?)?)?, true)),
+        }
+    }
+}
+
+/// What is alive and may replace what goes.
+struct Search<'f> {
+    paths: Paths<'f>,
+    /// By path.
+    waiting: FxHashMap<Path, Vec<Waiting>>,
+    /// What is large enough to count, by size: a copy in another order has the size of what it was made of.
+    copies: FxHashMap<Bytes, Vec<(AllocationId, usize)>>,
+    least: Bytes,
+    before: BTreeMap<AllocationId, AllocationId>,
+}
+
+impl<'f> Search<'f> {
+    fn born(&mut self, id: AllocationId, one: &Allocation, at: usize) {
+        let Some(path) = self.paths.path(one) else { return };
+        let here = self.waiting.entry(path).or_default();
+        if here.len() == WAITING {
+            here.remove(0);
+        }
+        here.push((id, one.bytes, at));
+        if one.bytes >= self.least {
+            self.copies.entry(one.bytes).or_default().push((id, at));
+        }
+    }
+
+    fn dies(&mut self, id: AllocationId, one: &Allocation) {
+        let Some(path) = self.paths.path(one) else { return };
+        if let Some(here) = self.waiting.get_mut(&path) {
+            here.retain(|(other, _, _)| *other != id);
+        }
+        let copies = self.copies.get_mut(&one.bytes);
+        if let Some(copies) = copies {
+            copies.retain(|(other, _)| *other != id);
+        }
+        let next = self.larger(path, one).or_else(|| self.larger_than_original(id, one));
+        if let Some(next) = next.or_else(|| self.copy(path, one)) {
+            self.before.insert(next, id);
+        }
+    }
+
+    /// The smallest larger one of a path that was made after.
+    fn larger(&mut self, path: Path, one: &Allocation) -> Option<AllocationId> {
+        let facts = self.paths.facts;
+        let born = one.alloc.map_or(0, Index::position);
+        let own_iteration = facts.born_in(one);
+        let later = |at: usize| facts.event(at).and_then(|event| facts.iteration_of(event)) > own_iteration;
+        let here = self.waiting.get_mut(&path)?;
+        let larger = here
+            .iter()
+            .enumerate()
+            .filter(|(_, (_, bytes, at))| *bytes > one.bytes && *at > born && (!path.1 || later(*at)));
+        let next = larger.min_by_key(|(place, (_, bytes, _))| (*bytes, *place)).map(|(place, _)| place);
+        next.map(|next| here.remove(next).0)
+    }
+
+    /// Of a copy, the larger one that is made where its original was.
+    fn larger_than_original(&mut self, id: AllocationId, one: &Allocation) -> Option<AllocationId> {
+        let facts = self.paths.facts;
+        let original = facts.timeline.allocation(*self.before.get(&id)?)?;
+        let path = self.paths.path(original).filter(|_| original.bytes == one.bytes)?;
+        self.larger(path, one)
+    }
+
+    /// What was copied of it on another path before it went: `cache = [k.index_select(0, beams) for k in cache]`.
+    fn copy(&self, path: Path, one: &Allocation) -> Option<AllocationId> {
+        let born = one.alloc.map_or(0, Index::position);
+        let is_copy = |(id, at): &&(AllocationId, usize)| {
+            let path_of = |id: AllocationId| self.paths.path(self.paths.facts.timeline.allocation(id)?);
+            *at > born && !self.before.contains_key(id) && path_of(*id) != Some(path)
+        };
+        // The last: another buffer of that size, as a cache's values beside its keys, was made before the copies.
+        self.copies.get(&one.bytes)?.iter().rfind(is_copy).map(|(id, _)| *id)
+    }
+}
+
 /// The chains of all paths.
 fn chains(facts: &Facts) -> Vec<Vec<AllocationId>> {
-    let mut ids: FxHashMap<&[FrameId], usize> = FxHashMap::default();
-    let mut path_of = |stack: StackId| {
-        let path = facts.frames.python(stack);
-        let next = ids.len();
-        (!path.is_empty()).then(|| *ids.entry(path).or_insert(next))
+    let mut search = Search {
+        paths: Paths::of(facts),
+        waiting: FxHashMap::default(),
+        copies: FxHashMap::default(),
+        least: Bytes(facts.peak().get() / SMALL_PART),
+        before: BTreeMap::new(),
     };
-    let paths: Vec<Option<usize>> = facts.snapshot.stacks.ids().map(&mut path_of).collect();
-    let known = |stack: StackId| paths.get(stack.position()).copied().flatten();
-    // The path, and whether it is the one under which the engine's thread ran.
-    let path = |one: &Allocation| match known(one.stack?) {
-        Some(own) => Some((own, false)),
-        None => Some((known(facts.seen_stack(one.alloc?)?)?, true)),
-    };
-    let mut waiting: FxHashMap<(usize, bool), Vec<Waiting>> = FxHashMap::default();
-    let mut before: BTreeMap<AllocationId, AllocationId> = BTreeMap::new();
     for (at, event) in facts.trace.events.iter().enumerate() {
         let known = facts.timeline.allocation_of.get(at).copied().flatten();
         let Some((id, one)) = known.and_then(|id| Some((id, facts.timeline.allocation(id)?))) else {
             continue;
         };
-        let Some(path) = path(one) else { continue };
-        let here = waiting.entry(path).or_default();
         if event.action == Action::Alloc {
-            if here.len() == WAITING {
-                here.remove(0);
-            }
-            here.push((id, one.bytes, at));
+            search.born(id, one, at);
         } else if one.given_back().is_some_and(|freed| freed.position() == at) {
-            here.retain(|(other, _, _)| *other != id);
-            let born = one.alloc.map_or(0, Index::position);
-            let own_iteration = facts.born_in(one);
-            let later =
-                |at: usize| facts.event(at).and_then(|event| facts.iteration_of(event)) > own_iteration;
-            let larger = here
-                .iter()
-                .enumerate()
-                .filter(|(_, (_, bytes, at))| *bytes > one.bytes && *at > born && (!path.1 || later(*at)));
-            let next = larger.min_by_key(|(place, (_, bytes, _))| (*bytes, *place)).map(|(place, _)| place);
-            if let Some(next) = next {
-                before.insert(here.remove(next).0, id);
-            }
+            search.dies(id, one);
         }
     }
+    let before = search.before;
     let replaced: BTreeSet<AllocationId> = before.values().copied().collect();
     let last = before.keys().filter(|id| !replaced.contains(id));
     let chain = |id: &AllocationId| {
         let mut chain: Vec<AllocationId> =
             std::iter::successors(Some(*id), |id| before.get(id).copied()).collect();
         chain.reverse();
-        (chain.len() > LINKS.get() && goes_soon(facts, &chain)).then_some(chain)
+        let chain = from_growth_to_growth(facts, &chain).to_vec();
+        let versions = versions(facts, &chain);
+        let is_one_buffer = versions.len() == chain.len() || by_iterations(facts, &versions);
+        (versions.len() > LINKS.get() && is_one_buffer && goes_soon(facts, &chain)).then_some(chain)
     };
     last.filter_map(chain).collect()
+}
+
+/// A chain without the copies before its first growth and after its last.
+fn from_growth_to_growth<'c>(facts: &Facts, chain: &'c [AllocationId]) -> &'c [AllocationId] {
+    let size = |id: &AllocationId| facts.timeline.allocation(*id).map(|one| one.bytes);
+    let grows = |pair: &[AllocationId]| pair.first().map(size) < pair.last().map(size);
+    let mut grown = chain.windows(2).enumerate().filter(|(_, pair)| grows(pair)).map(|(at, _)| at);
+    let first = grown.next().unwrap_or(0);
+    let last = grown.next_back().unwrap_or(first);
+    chain.get(first..(last + 2).min(chain.len())).unwrap_or_default()
+}
+
+/// What is larger than all before it: the chain without copies.
+fn versions(facts: &Facts, chain: &[AllocationId]) -> Vec<AllocationId> {
+    let mut largest = Bytes::ZERO;
+    let mut versions = Vec::new();
+    for (id, one) in chain.iter().filter_map(|id| Some((*id, facts.timeline.allocation(*id)?))) {
+        if one.bytes > largest {
+            largest = one.bytes;
+            versions.push(id);
+        }
+    }
+    versions
+}
+
+/// Whether each is of a later iteration than the one before: layers of one pass, each larger than the last, are no buffer that was copied.
+fn by_iterations(facts: &Facts, versions: &[AllocationId]) -> bool {
+    let born = |id: &AllocationId| facts.born_in(facts.timeline.allocation(*id)?);
+    let later = |pair: &[AllocationId]| {
+        let (old, new) = (pair.first().and_then(born), pair.last().and_then(born));
+        old.zip(new).is_some_and(|(old, new)| old < new)
+    };
+    // The first may be a copy: it is of the iteration in which it is joined.
+    versions.get(1..).unwrap_or_default().windows(2).all(later)
 }
 
 /// Whether most versions go in the first half of their successor's life.
@@ -172,7 +295,7 @@ fn goes_soon(facts: &Facts, chain: &[AllocationId]) -> bool {
 /// Whether a buffer grows in even steps, often enough to be no chance; or the sides of a square one do.
 fn is_even(facts: &Facts, chain: &[AllocationId]) -> bool {
     let size = |id: &AllocationId| facts.timeline.allocation(*id).map_or(0.0, |one| one.bytes.get() as f64);
-    let sizes: Vec<f64> = chain.iter().map(size).collect();
+    let sizes: Vec<f64> = versions(facts, chain).iter().map(size).collect();
     let sides: Vec<f64> = sizes.iter().map(|size| size.sqrt()).collect();
     rises_evenly(&sizes) || rises_evenly(&sides)
 }
@@ -220,8 +343,9 @@ impl Rest {
 
     /// Whether what is allocated between two versions grows by less than half as much as the versions do.
     fn stands_still(&self, facts: &Facts, chain: &[AllocationId]) -> bool {
+        let versions = versions(facts, chain);
         let versions: Vec<&Allocation> =
-            chain.iter().filter_map(|id| facts.timeline.allocation(*id)).collect();
+            versions.iter().filter_map(|id| facts.timeline.allocation(*id)).collect();
         let sum =
             |one: &Allocation| one.alloc.and_then(|born| self.0.get(born.position())).copied().unwrap_or(0);
         let work: Vec<f64> = versions

@@ -44,7 +44,6 @@ fn holes(facts: &Facts, one: &Reallocation) -> Option<Bytes> {
 }
 
 fn tell(facts: &Facts, one: &Reallocation, worth: &Worth) -> Finding {
-    let longest = one.chains.iter().map(Vec::len).max().unwrap_or(0);
     let buffers = if one.chains.len() == 1 {
         "a buffer is".to_owned()
     } else {
@@ -62,11 +61,11 @@ fn tell(facts: &Facts, one: &Reallocation, worth: &Worth) -> Finding {
     let born = sample.and_then(|id| facts.timeline.allocation(*id)?.alloc);
     let place = Place::At(one.site, sample.and_then(stack_of), born);
     let telling = Telling {
-        message: format!("{buffers} re-allocated ever larger, {longest} times, up to {}", one.last),
+        message: format!("{buffers} re-allocated ever larger, {} times, up to {}", one.versions, one.last),
         help: help.to_owned(),
         label: "each copy is larger than the one it replaces".to_owned(),
         related: old_copies_go(facts, one, &place).into_iter().collect(),
-        evidence: evidence(facts, one, longest),
+        evidence: evidence(facts, one),
         place,
     };
     telling.told(facts, &GrowingReallocation::META, worth)
@@ -91,16 +90,21 @@ fn pace(facts: &Facts, one: &Reallocation) -> Option<Bytes> {
 
 /// The median growth from one version to the next.
 fn step(facts: &Facts, one: &Reallocation) -> Bytes {
-    let mut steps: Vec<Bytes> = one.links().map(|(old, new)| size(facts, new) - size(facts, old)).collect();
+    let grown = one.links().map(|(old, new)| size(facts, new) - size(facts, old));
+    let mut steps: Vec<Bytes> = grown.filter(|step| *step > Bytes::ZERO).collect();
     steps.sort_unstable();
     steps.get(steps.len() / 2).copied().unwrap_or_default()
 }
 
-fn evidence(facts: &Facts, one: &Reallocation, longest: usize) -> Vec<Measure> {
+fn evidence(facts: &Facts, one: &Reallocation) -> Vec<Measure> {
     let copied: Bytes = one.links().map(|(old, _)| size(facts, old)).sum();
     let step = step(facts, one);
     let mut evidence = vec![
-        measure("versions", Value::Count(longest as u64), format!("{longest} sizes in a row, each larger")),
+        measure(
+            "versions",
+            Value::Count(one.versions as u64),
+            format!("{} sizes in a row, each larger", one.versions),
+        ),
         measure("step", Value::Bytes(step), format!("{step} more each time")),
         measure("final", Value::Bytes(one.last), String::new()),
         measure("copied", Value::Bytes(copied), format!("{copied} copied from old to new")),
