@@ -105,6 +105,13 @@ impl Marks {
         backwards.len() - before > before
     }
 
+    /// Where the annotated step that holds an event is over.
+    pub(super) fn around(&self, event: usize) -> Option<usize> {
+        let steps = if self.paced_by == PacedBy::Annotations { self.steps.as_slice() } else { &[] };
+        let last = steps.partition_point(|step| step.start <= event).checked_sub(1);
+        last.and_then(|at| steps.get(at)).map(|step| step.end).filter(|end| event < *end)
+    }
+
     /// Whether an optimizer's steps set the pace.
     pub(super) fn has_optimizer(&self) -> bool {
         matches!(self.paced_by, PacedBy::Annotations | PacedBy::Frames)

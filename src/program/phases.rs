@@ -5,7 +5,8 @@
 //! A stack with only user code on it (`x.cuda()`, `loss * scale`) says nothing; its place does: before the first module
 //! call of an iteration it brings input, between forward and backward it belongs to the loss, outside the loop it is
 //! set-up. On another thread than the main one it is a hook's that the autograd engine called (FSDP gathers and scatters
-//! there). Events without a context take the phase of the one before.
+//! there). Events without a context take the phase of the one before, but none of a marked call's that is over: what goes right after a step, as the
+//! last optimizer does where the next one is made, is no part of the step.
 //!
 //! Evaluation looks like forward. It is told by
 //! - a framework's evaluation loop on the stack,
@@ -178,11 +179,15 @@ impl Stretch<'_> {
         let is_idle = self.place == Place::NoLoop && !computes && !shows(Phase::Backward);
         let mut progress = Progress::Begun;
         let mut before = if self.place == Place::Before { Phase::Setup } else { Phase::Other };
+        let mut marked = None;
         for (at, (slot, event)) in slots.iter_mut().zip(events).enumerate() {
             let Some(sign) = self.scene.sign(event) else {
-                *slot = before;
+                let is_over = marked.is_some_and(|end| self.start + at >= end);
+                *slot = if is_over { Phase::Other } else { before };
                 continue;
             };
+            let steps = sign.phase == Some(Phase::OptimizerStep);
+            marked = if steps { self.scene.marks.around(self.start + at) } else { None };
             let evaluates = sign.evaluating || at >= tail || self.is_evaluation(event, sign);
             before = match sign.phase {
                 None | Some(Phase::Forward | Phase::Input) if evaluates => Phase::Evaluation,

@@ -4,8 +4,6 @@
 //! and answers about order: same stretch, same iteration, a forward pass in between. Stretches are maximal runs of
 //! events of one [`Side`]; they are few, so that a binary search over their starts replaces a table over the events.
 
-use std::borrow::Cow;
-
 use super::stacks::{Graph, Origin, StackTraits, TraitTable};
 use crate::frames::Frames;
 use crate::program::{Phase, Program};
@@ -150,7 +148,7 @@ impl Life<'_> {
 #[derive(Debug)]
 pub(super) struct Scene<'a> {
     pub(super) timeline: &'a Timeline,
-    phases: Cow<'a, [Phase]>,
+    phases: &'a [Phase],
     traits: TraitTable,
     /// The stack under which each allocation was given back; none where free events carry the stack of their allocation
     /// (`context="alloc"`) and say nothing of the release.
@@ -193,12 +191,8 @@ impl<'a> Scene<'a> {
         let events = snapshot.devices.get(timeline.device.position()).map_or(&[][..], |trace| &trace.events);
         let copied = timeline.free_stacks == FreeStacks::Copied;
         let freed_under = if copied { Vec::new() } else { stacks_of_frees(events, timeline) };
-        let phases = if copied {
-            Cow::Owned(phases_of_allocs(events, program))
-        } else {
-            Cow::Borrowed(&program.phases[..])
-        };
-        let stretches = stretches(events.len(), &phases);
+        let phases = &program.phases[..];
+        let stretches = stretches(events.len(), phases);
         let is_work = |phase: &Phase| is_forward(*phase) || *phase == Phase::Backward;
         let mut segments: Vec<u64> =
             snapshot.segments_of(timeline.device.position()).map(|segment| segment.address).collect();
@@ -216,8 +210,8 @@ impl<'a> Scene<'a> {
             freed_under,
             turns: Ranks::of(turns(program, &stretches)),
             steps: Ranks::of(program.steps.iter().map(|step| step.start.position())),
-            forwards: forwards(&phases),
-            first_work: phases.iter().position(is_work).unwrap_or_else(|| end_of_setup(events, &phases)),
+            forwards: forwards(phases),
+            first_work: phases.iter().position(is_work).unwrap_or_else(|| end_of_setup(events, phases)),
             last_made: events.iter().rposition(|event| event.action == Action::Alloc).unwrap_or(0),
             segments,
             cut_pass: cut_pass(events, &stretches),
@@ -324,21 +318,6 @@ fn end_of_setup(events: &[Event], phases: &[Phase]) -> usize {
     let setup = phases.iter().rposition(|&phase| phase == Phase::Setup).map(|last| last + 1);
     let release = || events.iter().position(|event| event.action == Action::FreeRequested);
     setup.or_else(release).unwrap_or(events.len())
-}
-
-/// Phases for recordings whose free events say nothing: each event takes the phase of the last allocation before it.
-fn phases_of_allocs(events: &[Event], program: &Program) -> Vec<Phase> {
-    let mut current = Phase::default();
-    events
-        .iter()
-        .zip(&program.phases)
-        .map(|(event, &phase)| {
-            if !matches!(event.action, Action::FreeRequested | Action::FreeCompleted) {
-                current = phase;
-            }
-            current
-        })
-        .collect()
 }
 
 fn cut_pass(events: &[Event], stretches: &[(usize, Side)]) -> Option<usize> {

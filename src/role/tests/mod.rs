@@ -166,20 +166,6 @@ fn a_checkpointed_activation_is_made_and_let_go_by_the_backward_pass() {
 }
 
 #[test]
-fn stacks_that_frees_borrow_from_their_allocations_are_not_believed() {
-    let clears = &[("/site-packages/torch/optim/optimizer.py", "zero_grad"), ("train.py", "main")];
-    let mut trace = Trace::default();
-    trace.alloc(Phase::Forward, 1, USER);
-    let gradient = trace.alloc(Phase::Backward, 4, TENSOR);
-    let borrowed = trace.alloc(Phase::OptimizerStep, 4, clears);
-    trace.free(Phase::Backward, gradient, TENSOR);
-    trace.free(Phase::ZeroGrad, borrowed, clears);
-    let role = trace.roles();
-    assert_eq!(role(gradient), Role::Gradient, "its release has the phase of the step before it");
-    assert_eq!(role(borrowed), Role::Temporary);
-}
-
-#[test]
 fn sharded_wrappers_make_communication_shards_and_reduced_gradients() {
     let gathers = &[
         ("/site-packages/torch/distributed/fsdp/_fully_shard/_fsdp_param.py", "alloc_storage"),
