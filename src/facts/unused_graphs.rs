@@ -28,7 +28,7 @@ use training::Training;
 
 use crate::facts::module_calls::{inner_calls, outermost};
 use crate::facts::{Facts, ModuleCall};
-use crate::frames::GraphSign;
+use crate::frames::{GraphSign, MemorySign};
 use crate::lives::{Change, Changes};
 use crate::program::Phase;
 use crate::role::Role;
@@ -212,11 +212,10 @@ fn kept_for_nothing(
     let made: Vec<AllocationId> = call.made.iter().filter(is_tensor).copied().collect();
     let outlives = |id: &AllocationId| {
         let Some(one) = facts.timeline.allocation(*id) else { return false };
-        let behind = one.free_requested.is_none_or(|freed| {
+        one.free_requested.is_none_or(|freed| {
             let phase = facts.phase(freed);
             freed.position() >= call.end && !matches!(phase, Phase::Backward | Phase::Recomputation)
-        });
-        behind && facts.ends_held(one) <= 1
+        })
     };
     let output = made.last().copied();
     let kept: Vec<AllocationId> =
@@ -320,8 +319,8 @@ fn seen_to_be_dropped(facts: &Facts, backward: &BackwardPasses) -> Vec<UnusedGra
         let stack = facts.trace.event(freed).and_then(|event| event.stack);
         let Some(stack) = stack.filter(|stack| drops.get(stack.position()) == Some(&true)) else { continue };
         let (born_at, freed_at) = (born.position(), freed.position());
-        if facts.ends_held(one) > 1 || backward.ran(born_at, freed_at) || backward.cut_off(born_at, freed_at)
-        {
+        let used = backward.ran(born_at, freed_at) || backward.cut_off(born_at, freed_at);
+        if used || facts.ends_held(one) > 1 || makes_weights(facts, one) {
             continue;
         }
         // The line that ran the model, if one did: one and the same graph may be dropped at several.
@@ -350,6 +349,13 @@ fn seen_to_be_dropped(facts: &Facts, backward: &BackwardPasses) -> Vec<UnusedGra
         }
     }
     found.into_values().collect()
+}
+
+/// Whether it is computed for a module's weights (pruning, a parametrization): the next forward pass computes them again, and what that keeps of
+/// them the module holds itself.
+fn makes_weights(facts: &Facts, one: &Allocation) -> bool {
+    let python = one.stack.map(|stack| facts.frames.python(stack)).unwrap_or_default();
+    python.iter().any(|frame| facts.frames.memory(*frame) == MemorySign::Reparametrizes)
 }
 
 /// The user's line outside the outermost module call of a stack.

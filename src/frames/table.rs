@@ -127,6 +127,8 @@ const ROWS: &[Row] = &[
     ("torch/distributed/_state_dict_utils", ANY, memory(MemorySign::Gathers)),
     ("torch/distributed/tensor/_api", &["full_tensor"], memory(MemorySign::Gathers)),
     ("torch/distributed/tensor/*", ANY, SILENT),
+    // Hooks by which DDP reduces gradients: what they keep is theirs.
+    ("torch/distributed/algorithms/ddp_comm_hooks/*", ANY, memory(MemorySign::Replicated)),
     ("torch/distributed/*", ANY, memory(MemorySign::Sharded)),
     ("deepspeed/*", ANY, memory(MemorySign::Sharded)),
     // Batches and evaluation.
@@ -213,6 +215,8 @@ mod tests {
         assert_eq!(said("torch/nn/modules/linear", "reset_parameters").memory, MemorySign::Build);
         assert_eq!(said("torch/distributed/tensor/_dispatch", "dispatch"), SILENT);
         assert_eq!(said("torch/distributed/fsdp/_fully_shard/_fsdp_param", "to").memory, MemorySign::Sharded);
+        let hook = said("torch/distributed/algorithms/ddp_comm_hooks/powerSGD_hook", "powerSGD_hook");
+        assert_eq!(hook.memory, MemorySign::Replicated);
         assert_eq!(said("torch/xpu/memory", "empty_cache").memory, MemorySign::EmptyCache);
         assert_eq!(said("torch/cuda/graphs", "__enter__").memory, MemorySign::Captures);
         assert_eq!(said("timm/utils/model_ema", "__init__").memory, MemorySign::Average);

@@ -1,10 +1,12 @@
 //! Forward passes that keep activations for a backward pass that never comes.
 
+use rustc_hash::FxHashSet;
+
 use super::claim::{Claim, Mending, Place, Telling, Worth};
 use super::{declare_rule, measure, place};
 use crate::facts::{Facts, Trained, UnusedGraph};
 use crate::finding::{Finding, Severity, Value};
-use crate::unit::{Confidence, count, percent, shown_name};
+use crate::unit::{AllocationId, Confidence, count, percent, shown_name};
 
 declare_rule! {
     /// Autograd keeps activations although no backward pass follows.
@@ -15,8 +17,18 @@ declare_rule! {
 
 impl ActivationsWithoutBackward {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
-        facts.unused_graphs().iter().map(|graph| claim(facts, graph)).collect()
+        let kept = facts.kept_graphs().iter().flat_map(|graph| &graph.kept);
+        let kept: FxHashSet<AllocationId> = kept.copied().collect();
+        let unused = facts.unused_graphs().iter();
+        unused.filter(|graph| !is_retained(facts, graph, &kept)).map(|graph| claim(facts, graph)).collect()
     }
+}
+
+/// Whether most of it is kept over iterations, and is among what kept graphs hold: `retained-graph` says so, and what to do.
+fn is_retained(facts: &Facts, graph: &UnusedGraph, kept: &FxHashSet<AllocationId>) -> bool {
+    let stays =
+        |id: &&AllocationId| facts.timeline.allocation(**id).is_some_and(|one| facts.ends_held(one) > 1);
+    graph.kept.iter().filter(|id| kept.contains(id)).filter(stays).count() * 2 > graph.kept.len()
 }
 
 fn claim<'f>(facts: &'f Facts<'f>, graph: &'f UnusedGraph) -> Claim<'f> {

@@ -42,9 +42,12 @@ fn temporaries(facts: &Facts) -> Vec<AllocationId> {
     made.map(|(id, _)| id).collect()
 }
 
-/// What an optimizer of the program's own makes and gives back: tensors of the gradients' sizes, made where parameters are updated.
+/// What an optimizer of the program's own makes and gives back: tensors of the gradients' sizes, made where parameters are updated. A gradient for
+/// each sample is as large as no parameter, and what is computed with it is no update yet.
 fn of_own_updates(facts: &Facts) -> Vec<AllocationId> {
-    let gradients: FxHashSet<Bytes> = facts.with_role(Role::Gradient).map(|(_, one)| one.bytes).collect();
+    let sizes = |role| -> FxHashSet<Bytes> { facts.with_role(role).map(|(_, one)| one.bytes).collect() };
+    let (mut gradients, parameters) = (sizes(Role::Gradient), sizes(Role::Parameter));
+    gradients.retain(|bytes| parameters.is_empty() || parameters.contains(bytes));
     let updates = facts.updates();
     let updates_at = |event: EventIndex| {
         let last = updates.partition_point(|update| update.start <= event).checked_sub(1);
