@@ -89,6 +89,8 @@ fn a_leak_is_seen_from_the_timeline_down_to_its_line() {
     golden("view-without", &after(&mut view, "w", (80, 24)));
     let mut view = View::of(&report, &sources, &UNICODE).unwrap();
     golden("view-wide", &after(&mut view, "f\tx", (120, 40)));
+    golden("view-account", &after(&mut view, "e", (80, 24)));
+    assert_eq!(after(&mut view, " ", (120, 40)), after(&mut view, "", (120, 40)), "any key goes back");
     golden("view-help", &after(&mut view, "?", (80, 24)));
 }
 
@@ -98,6 +100,25 @@ fn what_is_searched_for_is_opened_and_chosen() {
     let mut view = View::of(&report, &nowhere(), &PLAIN).unwrap();
     let found = after(&mut view, "/OBSERVE\n", (100, 30));
     assert!(found.lines().any(|line| line.contains("in observe")), "{found}");
+    // By roles a line's name stands below its file's; it is found as reports name it.
+    let line = |found: &str| found.lines().find(|line| line.contains("in observe")).map(str::to_owned);
+    let grouped = after(
+        &mut view,
+        "		/observe
+",
+        (100, 30),
+    );
+    let number = line(&grouped).unwrap().split("line ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+    let mut view = View::of(&report, &nowhere(), &PLAIN).unwrap();
+    let found = after(
+        &mut view,
+        &format!(
+            "		/train.py:{number}
+"
+        ),
+        (100, 30),
+    );
+    assert!(line(&found).is_some(), "{found}");
     let typing = after(&mut view, "/abc", (100, 30));
     assert_eq!(typing.lines().last(), Some("/abc_"));
     let missed = after(&mut view, "\n", (100, 30));

@@ -62,6 +62,9 @@ pub(super) struct Name {
     pub(super) own: bool,
 }
 
+/// What stands before the number of a line below its file.
+const LINE: &str = "line ";
+
 impl Grove {
     /// The tree of a picture.
     pub(super) fn of(picture: &Picture, grouping: Grouping) -> Grove {
@@ -131,6 +134,15 @@ impl Grove {
 
     pub(super) fn name(&self, node: u32) -> Option<&Name> {
         self.names.get(node as usize)
+    }
+
+    /// Whether a name holds some text in small letters; a line is named as in reports, too, `train.py:36 in step`, however it is grouped.
+    pub(super) fn says(&self, node: u32, text: &str) -> bool {
+        let Some(name) = self.name(node) else { return false };
+        let file = self.name(self.parent(node)).map_or("", |file| file.text.as_str());
+        let line = name.text.strip_prefix(LINE).map(|line| format!("{file}:{line}"));
+        let says = |name: &str| name.to_lowercase().contains(text);
+        says(&name.text) || line.is_some_and(|line| says(&line))
     }
 
     pub(super) fn parent(&self, node: u32) -> u32 {
@@ -224,7 +236,7 @@ impl Names {
         match nearest {
             Some((file, rest)) => vec![
                 Name { text: file.clone(), own: rest.own },
-                Name { text: format!("line {}", rest.text), own: rest.own },
+                Name { text: format!("{LINE}{}", rest.text), own: rest.own },
             ],
             None => vec![self.whole(tree.called.get(node as usize).copied().unwrap_or(0))],
         }

@@ -6,13 +6,14 @@ use super::pen::{Ink, Pen, letter};
 use crate::program::Phase;
 
 /// Keys and what they do; what is empty stands between groups.
-const KEYS: [(&str, &str); 16] = [
+const KEYS: [(&str, &str); 17] = [
     ("left right, h l", "one column of the timeline; with , and . one moment"),
     ("+ - 0", "closer, further, the whole recording"),
     ("home end", "the beginning, the end"),
     ("[ ]", "the end of the iteration before, of the next: what stays"),
     ("p  o", "the peak; the next request that got no memory"),
     ("f F", "the next finding, the one before: where it holds most"),
+    ("e", "the chosen finding in full: its evidence, and what to write"),
     ("w", "the timeline without the chosen finding, and with it again"),
     ("up down, k j", "a row of the tree; page up, page down"),
     ("enter, space", "open or close it"),

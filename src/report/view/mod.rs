@@ -4,6 +4,7 @@
 //! from these alone, and no terminal is read or written here; whoever runs it does that. Text out of a recording commands
 //! nothing: it is put into cells.
 
+mod account;
 mod grove;
 mod help;
 mod key;
@@ -33,7 +34,7 @@ use crate::source::SourceMap;
 /// The smallest screen on which there is something to see.
 const LEAST: (u16, u16) = (40, 14);
 /// The keys that a newcomer needs, as many as there is room for.
-const HINT: &str = "q quit  ? help  arrows  [ ] iteration  p peak  f finding  enter open  / search";
+const HINT: &str = "q quit  ? help  arrows  [ ] iteration  p peak  f finding  e in full  / search";
 
 /// What is on the screen.
 pub struct View<'a> {
@@ -59,6 +60,7 @@ enum Mode {
     Looking,
     Searching,
     Helping,
+    Reading,
 }
 
 /// The device with the gravest finding, the first of such.
@@ -97,7 +99,7 @@ impl<'a> View<'a> {
         }
         self.said.clear();
         match self.mode {
-            Mode::Helping => self.mode = Mode::Looking,
+            Mode::Helping | Mode::Reading => self.mode = Mode::Looking,
             Mode::Searching => self.spell(key),
             Mode::Looking => return self.look(key),
         }
@@ -112,6 +114,7 @@ impl<'a> View<'a> {
                 self.mode = Mode::Searching;
                 self.wanted.clear();
             }
+            Key::Letter('e') => self.read(),
             Key::Letter('n') => self.search(true),
             Key::Letter('N') => self.search(false),
             Key::Letter('d') => self.at = (self.at + 1) % self.strips.len(),
@@ -128,6 +131,19 @@ impl<'a> View<'a> {
             }
         }
         Next::Stay
+    }
+
+    /// Shows the chosen finding in full, the first where none is chosen.
+    fn read(&mut self) {
+        let Some(strip) = self.strips.get_mut(self.at) else { return };
+        if strip.card().is_none() {
+            strip.choose(true);
+        }
+        if strip.card().is_some() {
+            self.mode = Mode::Reading;
+        } else {
+            "nothing was found on this device".clone_into(&mut self.said);
+        }
     }
 
     /// A letter of what is searched for.
@@ -167,6 +183,10 @@ impl<'a> View<'a> {
         }
         if self.mode == Mode::Helping {
             help::draw(screen, self.pen);
+            return;
+        }
+        if let (Mode::Reading, Some(card)) = (self.mode, self.strips.get(self.at).and_then(Strip::card)) {
+            account::draw(screen, self.pen, card);
             return;
         }
         let curve = (area.height / 3).clamp(5, 20);

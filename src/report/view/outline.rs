@@ -89,8 +89,7 @@ impl Outline {
     pub(super) fn search(&mut self, grove: &Grove, held: &[u64], text: &str, forward: bool) -> bool {
         let all = walked(grove, held, |_| true);
         let text = text.to_lowercase();
-        let matches =
-            |row: &Row| grove.name(row.node).is_some_and(|one| one.text.to_lowercase().contains(&text));
+        let matches = |row: &Row| grove.says(row.node, &text);
         let from = self.chosen.and_then(|node| all.iter().position(|row| row.node == node));
         let count = all.len();
         let nth = |step: usize| match (from, forward) {

@@ -13,7 +13,7 @@ use crate::report::paths::Root;
 use crate::report::place::Place;
 use crate::report::{closing, words};
 use crate::source::SourceMap;
-use crate::unit::{Bytes, shown_line, shown_name};
+use crate::unit::{Bytes, shown_line, shown_name, shown_source};
 
 /// A device, and what somebody looks at.
 pub(super) struct Strip<'a> {
@@ -55,6 +55,8 @@ pub(super) struct Card<'a> {
     pub(super) message: String,
     pub(super) place: String,
     pub(super) impact: String,
+    pub(super) evidence: String,
+    pub(super) help: String,
     guilty: &'a Guilty,
     /// Where to look at one that is about no lifetimes.
     moment: usize,
@@ -81,6 +83,8 @@ impl<'a> Strip<'a> {
                 message: shown_line(&finding.message),
                 place: place.unwrap_or_else(|| "no line of its own is known".to_owned()),
                 impact: shown_line(&words::impact(report, finding)),
+                evidence: shown_line(&words::evidence(finding)),
+                help: shown_source(&finding.help).into_owned(),
                 guilty,
                 moment: worth_a_look(picture, finding.group),
             })
