@@ -21,8 +21,13 @@ impl<F: Fold> Machine<'_, F> {
     }
 
     pub(super) fn push_tuple(&mut self, base: usize) -> Step<()> {
-        let items = self.stack.split_off(base);
-        let slot = self.keep(items)?;
+        let items = self.stack.get(base..).unwrap_or_default();
+        let slot = match self.heap.same_tuple(items) {
+            Some(slot) => slot,
+            None => self.keep(items.to_vec())?,
+        };
+        self.heap.last_tuple = Some(slot);
+        self.stack.truncate(base);
         self.push_new(Content::Tuple(slot))
     }
 
@@ -50,7 +55,10 @@ impl<F: Fold> Machine<'_, F> {
         let next = match content {
             Some(Content::NewDict) if items.is_empty() => Content::NewDict,
             Some(Content::NewDict) => match self.fold.dict(items, &self.heap) {
-                Ok(Some(row)) => Content::Folded(row),
+                Ok(Some(row)) => {
+                    self.remember_keys(base);
+                    Content::Folded(row)
+                }
                 Ok(None) => Content::Dict(self.keep(items.to_vec())?),
                 Err(what) => return Err(Self::damaged(what)),
             },
@@ -106,16 +114,16 @@ impl<F: Fold> Machine<'_, F> {
     /// one step; and without a look at its items where one was written with the same bytes before.
     #[inline]
     pub(super) fn mark_or_list(&mut self, cursor: &mut Cursor<'_>) -> Step<()> {
-        let Some((node, written)) = self.empty_list().zip(cursor.written_list()) else { return self.mark() };
-        if written.is_empty() {
-            return self.mark();
-        }
-        if let Some(row) = self.lists.find(written) {
-            cursor.pass(written.len() as u64 + 1);
+        let Some(node) = self.empty_list() else { return self.mark() };
+        if let Some((row, rest)) = self.lists.take(cursor.rest()) {
+            cursor.go_to(rest);
             self.settle(node, Content::Folded(row), self.stack.len());
             return Ok(());
         }
-        self.write_list(node, written, cursor)
+        match cursor.written_list() {
+            Some(written @ [_, ..]) => self.write_list(node, written, cursor),
+            _ => self.mark(),
+        }
     }
 
     /// The list on top of the stack, if it is new.
@@ -173,7 +181,8 @@ impl<F: Fold> Machine<'_, F> {
 }
 
 /// The memo's entry that the first GET asks for, and what follows it.
-fn get(gets: &[u8]) -> Option<(usize, &[u8])> {
+#[inline]
+pub(super) fn get(gets: &[u8]) -> Option<(usize, &[u8])> {
     match *gets {
         [opcode::BINGET, position, ref rest @ ..] => Some((usize::from(position), rest)),
         [opcode::LONG_BINGET, a, b, c, d, ref rest @ ..] => {

@@ -1,5 +1,7 @@
 //! A position in a window of the stream; every read is checked.
 
+use std::num::NonZeroU8;
+
 use super::error::PickleError;
 use super::opcode;
 
@@ -8,6 +10,9 @@ const LONGEST_LINE: usize = 4096;
 
 /// What reading costs when it fails: a pointer, so that success is returned in registers.
 pub(super) type Step<T> = Result<T, Box<PickleError>>;
+
+/// Bytes of each opcode with its operands, where they do not depend on these.
+pub(super) type Lengths = [Option<NonZeroU8>; 256];
 
 /// Reads little-endian numbers and runs of bytes. A read beyond the window fails as [`PickleError::Truncated`], which
 /// means that the file is at its end only if the window is.
@@ -64,6 +69,34 @@ impl<'a> Cursor<'a> {
             }
             None => Err(self.starved()),
         }
+    }
+
+    /// Passes over the opcodes that come next, as far as the table knows how long they are with their operands and all of them
+    /// are in the window; how many there were.
+    #[inline]
+    pub(super) fn pass_opcodes(&mut self, lengths: &Lengths) -> u64 {
+        let (mut at, mut passed) = (0, 0);
+        while let Some(&code) = self.rest.get(at)
+            && let Some(length) = lengths[usize::from(code)]
+            && at + usize::from(length.get()) <= self.rest.len()
+        {
+            at += usize::from(length.get());
+            passed += 1;
+        }
+        self.rest = self.rest.get(at..).unwrap_or_default();
+        passed
+    }
+
+    /// What the window still holds.
+    #[inline]
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// Goes to what is the end of [`Self::rest`].
+    #[inline]
+    pub(super) fn go_to(&mut self, rest: &'a [u8]) {
+        self.rest = rest;
     }
 
     /// The GETs that come next, where they are the whole of a list: APPENDS follows, and all of it is in the window.

@@ -59,7 +59,7 @@ impl Row {
 }
 
 /// The state of a container.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
     /// A dict without items.
     NewDict,
@@ -76,10 +76,12 @@ pub(super) enum Content {
 }
 
 /// The containers of a pickle, addressed by [`Node`].
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Heap {
     pub(super) contents: Vec<Content>,
     pub(super) kept: Vec<Vec<Value>>,
+    /// The slot of the last tuple that was kept.
+    pub(super) last_tuple: Option<u32>,
 }
 
 impl Heap {
@@ -115,6 +117,13 @@ impl Heap {
             (Value::Row(row), _) | (_, Some(Content::Folded(row))) => Some(row),
             _ => None,
         }
+    }
+
+    /// The slot of the last tuple, if it has these items and all of them are integers: a pool is written out for each event.
+    pub(super) fn same_tuple(&self, items: &[Value]) -> Option<u32> {
+        let slot = self.last_tuple?;
+        let same = self.slot(slot)? == items && items.iter().all(|item| matches!(item, Value::Int(_)));
+        same.then_some(slot)
     }
 
     fn content(&self, value: Value) -> Option<Content> {

@@ -1,6 +1,7 @@
 //! The machine's state: a stack of values with marks, a memo, and the containers. What the opcodes do with it stands in
 //! `steps`, `scalars` and `containers`.
 
+use super::alike::{Alike, MOST_KEYS};
 use super::cursor::{Cursor, Step};
 use super::error::PickleError;
 use super::heap::{Heap, Value};
@@ -10,7 +11,7 @@ use super::stream::Consumer;
 use super::{Fold, Limits, opcode};
 use crate::unit::{StringId, StringInterner};
 
-pub(super) struct Machine<'a, F> {
+pub(super) struct Machine<'a, F: Fold> {
     /// Whether the protocol's mark has been seen.
     pub(super) begun: bool,
     pub(super) fold: &'a mut F,
@@ -18,10 +19,13 @@ pub(super) struct Machine<'a, F> {
     pub(super) strings: StringInterner,
     pub(super) stack: Vec<Value>,
     /// Heights of the stack at the open marks.
-    marks: Vec<u32>,
-    memo: Vec<Memoised>,
+    pub(super) marks: Vec<u32>,
+    pub(super) memo: Vec<Memoised>,
     pub(super) heap: Heap,
     pub(super) lists: WrittenLists,
+    /// The keys of dicts that came before, and room for the values of one that is like them.
+    pub(super) alike: Vec<Alike<F::Keys>>,
+    pub(super) values: [Value; MOST_KEYS],
     pub(super) text_bytes: u64,
     /// The text that came last: `compile_context` is written out for each event, and is nearly always the same.
     pub(super) last_text: Option<StringId>,
@@ -41,6 +45,8 @@ impl<'a, F: Fold> Machine<'a, F> {
             memo: Vec::new(),
             heap: Heap::default(),
             lists: WrittenLists::default(),
+            alike: Vec::new(),
+            values: [Value::None; MOST_KEYS],
             text_bytes: 0,
             last_text: None,
             top: Value::None,
@@ -131,6 +137,7 @@ impl<'a, F: Fold> Machine<'a, F> {
         if let Some(place) = self.memo.get_mut(position) {
             *place = entry;
             self.lists.forget();
+            self.alike.iter_mut().for_each(Alike::forget);
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use crate::unit::{Index, StringId};
 
 /// A memo entry in four bytes: nothing, text or a container. Other values are never memoised by a pickler; a file that
 /// does so anyway is refused when it asks for them.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Memoised(u32);
 
 const MEMO_BITS: u32 = 30;

@@ -10,6 +10,7 @@
 //! Python's pickler memoises a container before it fills it; that is why a container is a [`Node`] whose content
 //! changes, and not a value.
 
+mod alike;
 mod containers;
 mod cursor;
 mod error;
@@ -65,6 +66,16 @@ pub trait Fold: Send {
     /// keep its items. A folded dict must not change afterwards.
     fn dict(&mut self, items: &[Value], heap: &Heap) -> Result<Option<Row>, &'static str>;
 
+    /// What it knows of the keys of dicts of one kind.
+    type Keys: Send;
+
+    /// What it makes of a dict's keys, where it wants to see only the values of more dicts with them: [`Self::dict`] gives a
+    /// row to each of them, and [`Self::dict_alike`] must do the same. All keys are text.
+    fn keys(&self, items: &[Value]) -> Option<Self::Keys>;
+
+    /// As [`Self::dict`], of a dict with known keys and these values.
+    fn dict_alike(&mut self, keys: &Self::Keys, values: &[Value], heap: &Heap) -> Result<Row, &'static str>;
+
     /// A list gets more items: `list` is the row that stands for it (`None` while it is empty). The row that stands
     /// for it now, or `None` to keep the items.
     fn extend(
@@ -103,8 +114,20 @@ pub fn load(
     limits: &Limits,
 ) -> Result<Loaded, PickleError> {
     let mut machine = Machine::new(strings, fold, limits);
-    match stream::feed(source, &mut machine) {
-        Ok(()) => Ok(Loaded { top: machine.top, heap: machine.heap, strings: machine.strings }),
-        Err(error) => Err(*error),
-    }
+    stream::feed(source, &mut machine).map_err(|error| *error)?;
+    Ok(Loaded { top: machine.top, heap: machine.heap, strings: machine.strings })
+}
+
+/// Reads a pickle that comes in windows of these lengths.
+#[cfg(test)]
+pub(crate) fn load_in_pieces(
+    bytes: &[u8],
+    lengths: &[usize],
+    strings: StringInterner,
+    fold: &mut impl Fold,
+    limits: &Limits,
+) -> Result<Loaded, PickleError> {
+    let mut machine = Machine::new(strings, fold, limits);
+    stream::feed_in_pieces(bytes, lengths, &mut machine).map_err(|error| *error)?;
+    Ok(Loaded { top: machine.top, heap: machine.heap, strings: machine.strings })
 }

@@ -59,7 +59,7 @@ impl<F: Fold> Machine<'_, F> {
                 self.push_text(length, cursor)
             }
             opcode::MARK => self.mark_or_list(cursor),
-            opcode::EMPTY_DICT => self.push_new(Content::NewDict),
+            opcode::EMPTY_DICT => self.new_dict(cursor),
             opcode::EMPTY_LIST => self.push_new(Content::NewList),
             opcode::SETITEMS => {
                 let base = self.pop_mark()?;

@@ -21,8 +21,8 @@ const AHEAD: usize = 2;
 
 /// What takes the opcodes of a stream.
 pub(super) trait Consumer: Send {
-    /// Takes one opcode with its operands; whether it was the last. All operands are read before anything changes, so that
-    /// an opcode cut in two by the window's end can be taken again.
+    /// Takes one opcode with its operands, or several that are whole in the window; whether the last was among them. All
+    /// operands are read before anything changes, so that an opcode cut in two by the window's end can be taken again.
     fn take(&mut self, cursor: &mut Cursor<'_>) -> Step<bool>;
 }
 
@@ -56,10 +56,18 @@ impl Windows for Ahead {
 }
 
 fn read(source: &mut impl Read, mut window: Vec<u8>) -> io::Result<Vec<u8>> {
-    window.clear();
-    window.reserve(HEADROOM + WINDOW);
-    window.resize(HEADROOM, 0);
-    source.by_ref().take(WINDOW as u64).read_to_end(&mut window)?;
+    // A window that was full before has nothing to be zeroed.
+    window.resize(HEADROOM + WINDOW, 0);
+    let mut end = HEADROOM;
+    while let Some(room @ [_, ..]) = window.get_mut(end..) {
+        match source.read(room) {
+            Ok(0) => break,
+            Ok(count) => end += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    window.truncate(end);
     Ok(window)
 }
 
@@ -101,6 +109,37 @@ fn feed_ahead<C: Consumer>(
         drop(sender);
         Ok(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
+}
+
+/// Windows of chosen lengths, the last of them as often as it takes.
+#[cfg(test)]
+struct Pieces<'a> {
+    bytes: &'a [u8],
+    lengths: &'a [usize],
+}
+
+#[cfg(test)]
+impl Windows for Pieces<'_> {
+    fn next(&mut self, _: Vec<u8>) -> io::Result<Vec<u8>> {
+        let length = match *self.lengths {
+            [length, ref rest @ ..] => {
+                self.lengths = if rest.is_empty() { self.lengths } else { rest };
+                length
+            }
+            [] => WINDOW,
+        };
+        let (piece, rest) = self.bytes.split_at(length.min(self.bytes.len()));
+        self.bytes = rest;
+        Ok([&[0; HEADROOM], piece].concat())
+    }
+}
+
+/// Runs a consumer over bytes that come in windows of these lengths.
+#[cfg(test)]
+pub(super) fn feed_in_pieces<C: Consumer>(bytes: &[u8], lengths: &[usize], consumer: &mut C) -> Step<()> {
+    let mut pieces = Pieces { bytes, lengths };
+    let first = pieces.next(Vec::new()).map_err(|error| unreadable(&error, 0))?;
+    consume(first, pieces, consumer)
 }
 
 /// Gives a consumer one window after the other.

@@ -11,6 +11,16 @@ use serde_pickle::{HashableValue, SerOptions, Value as Tree};
 struct KeepAll;
 
 impl Fold for KeepAll {
+    type Keys = ();
+
+    fn keys(&self, _: &[Value]) -> Option<()> {
+        None
+    }
+
+    fn dict_alike(&mut self, (): &(), _: &[Value], _: &Heap) -> Result<Row, &'static str> {
+        Err("nothing was folded")
+    }
+
     fn dict(&mut self, _: &[Value], _: &Heap) -> Result<Option<Row>, &'static str> {
         Ok(None)
     }

@@ -8,9 +8,12 @@ mod annotations;
 mod events;
 mod frames;
 mod segments;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
+use events::Places;
 use rustc_hash::FxHashMap;
 
 use super::words::{Word, word};
@@ -52,6 +55,13 @@ struct Occupant {
     stack: Option<StackId>,
 }
 
+/// The keys of an event, with the places of its values where there are no others, or of a block.
+#[derive(Debug)]
+pub(super) enum Keys {
+    Event(Vec<StringId>, Option<Places>),
+    Block(Vec<StringId>),
+}
+
 type Folded<T> = Result<T, &'static str>;
 
 /// All tables.
@@ -83,15 +93,39 @@ pub(super) struct Records {
 }
 
 impl Fold for Records {
+    type Keys = Keys;
+
     fn dict(&mut self, items: &[Value], heap: &Heap) -> Folded<Option<Row>> {
         match kind(items) {
-            Some(table::EVENT) => self.event(items, heap).map(Some),
+            Some(table::EVENT) => self.event(keys(items), heap).map(Some),
             Some(table::FRAME) => self.frame(items).map(Some),
-            Some(table::BLOCK) => self.block(items, heap).map(Some),
+            Some(table::BLOCK) => self.block(keys(items), heap).map(Some),
             Some(table::SEGMENT) => self.segment(items, heap).map(Some),
             Some(table::ANNOTATION) => self.annotation(items).map(Some),
             Some(table::HISTORY) => self.occupant(items, heap).map(Some),
             _ => Ok(None),
+        }
+    }
+
+    fn keys(&self, items: &[Value]) -> Option<Keys> {
+        let names = keys(items).map(|(key, _)| key).collect();
+        match kind(items)? {
+            table::EVENT => Some(Keys::Event(names, Places::of(items))),
+            table::BLOCK => Some(Keys::Block(names)),
+            _ => None,
+        }
+    }
+
+    fn dict_alike(&mut self, keys: &Keys, values: &[Value], heap: &Heap) -> Folded<Row> {
+        let (Keys::Event(names, _) | Keys::Block(names)) = keys;
+        let items = || names.iter().copied().zip(values.iter().copied());
+        match keys {
+            Keys::Event(_, Some(places)) => match self.plain_event(places, values, heap) {
+                Some(row) => row,
+                None => self.event(items(), heap),
+            },
+            Keys::Event(_, None) => self.event(items(), heap),
+            Keys::Block(_) => self.block(items(), heap),
         }
     }
 
@@ -275,19 +309,5 @@ fn pool(value: Value, heap: &Heap) -> Folded<(u64, u64)> {
     match heap.tuple(value).or_else(|| heap.list(value)) {
         Some(&[first, second]) => Ok((address(first, WHAT)?, address(second, WHAT)?)),
         _ => Err(WHAT),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_table_that_is_full_is_named() {
-        let most = usize::try_from(Row::MOST).unwrap();
-        assert!(row(table::EVENT, most - 1).is_ok() && row(table::EVENT, most).is_err());
-        assert_eq!(overfull(&[("events", most), ("blocks", most + 1)]), Some("blocks"));
-        assert_eq!(overfull(&[("events", most)]), None);
-        assert_eq!(Records::default().overfull(), None);
     }
 }

@@ -4,10 +4,14 @@ use super::{Folded, Occupant, Records, SegmentRow, address, bytes, keys, pool, r
 use crate::pickle::{Heap, Row, Value};
 use crate::snapshot::words::{Word, word};
 use crate::snapshot::{Block, BlockState, Segment};
-use crate::unit::Bytes;
+use crate::unit::{Bytes, StringId};
 
 impl Records {
-    pub(super) fn block(&mut self, items: &[Value], heap: &Heap) -> Folded<Row> {
+    pub(super) fn block(
+        &mut self,
+        items: impl Iterator<Item = (StringId, Value)>,
+        heap: &Heap,
+    ) -> Folded<Row> {
         let mut block = Block {
             address: 0,
             size: Bytes::ZERO,
@@ -16,7 +20,7 @@ impl Records {
             state: BlockState::Inactive,
         };
         let (mut sized, mut requested, mut occupant) = (false, false, None);
-        for (key, value) in keys(items) {
+        for (key, value) in items {
             match word(key) {
                 Some(Word::BlockAddress | Word::Address) => {
                     block.address = address(value, "a block's `address` that is no address")?;
