@@ -147,7 +147,7 @@ struct Search<'f> {
     before: BTreeMap<AllocationId, AllocationId>,
 }
 
-impl<'f> Search<'f> {
+impl Search<'_> {
     fn born(&mut self, id: AllocationId, one: &Allocation, at: usize) {
         let Some(path) = self.paths.path(one) else { return };
         let here = self.waiting.entry(path).or_default();

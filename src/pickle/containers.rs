@@ -4,7 +4,7 @@ use super::Fold;
 use super::cursor::{Cursor, Step};
 use super::heap::{Content, Node, Value};
 use super::machine::Machine;
-use super::opcode;
+use super::memo::get;
 
 impl<F: Fold> Machine<'_, F> {
     #[inline]
@@ -177,17 +177,5 @@ impl<F: Fold> Machine<'_, F> {
         let slot = u32::try_from(self.heap.kept.len()).unwrap_or(u32::MAX);
         self.heap.kept.push(items);
         Ok(slot)
-    }
-}
-
-/// The memo's entry that the first GET asks for, and what follows it.
-#[inline]
-pub(super) fn get(gets: &[u8]) -> Option<(usize, &[u8])> {
-    match *gets {
-        [opcode::BINGET, position, ref rest @ ..] => Some((usize::from(position), rest)),
-        [opcode::LONG_BINGET, a, b, c, d, ref rest @ ..] => {
-            Some((u32::from_le_bytes([a, b, c, d]) as usize, rest))
-        }
-        _ => None,
     }
 }

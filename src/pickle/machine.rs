@@ -1,10 +1,10 @@
 //! The machine's state: a stack of values with marks, a memo, and the containers. What the opcodes do with it stands in
 //! `steps`, `scalars` and `containers`.
 
-use super::alike::{Alike, MOST_KEYS};
 use super::cursor::{Cursor, Step};
 use super::error::PickleError;
 use super::heap::{Heap, Value};
+use super::keys::{Alike, MOST_KEYS};
 use super::lists::WrittenLists;
 use super::memo::Memoised;
 use super::stream::Consumer;

@@ -1,6 +1,7 @@
 //! The memo's entries: what MEMOIZE and PUT keep, and GET brings back.
 
 use super::heap::{Node, Value};
+use super::opcode;
 use crate::unit::{Index, StringId};
 
 /// A memo entry in four bytes: nothing, text or a container. Other values are never memoised by a pickler; a file that
@@ -32,5 +33,17 @@ impl Memoised {
             MEMO_NODE => Some(Value::Container(Node(position))),
             _ => None,
         }
+    }
+}
+
+/// The memo's entry that the first GET asks for, and what follows it.
+#[inline]
+pub(super) fn get(gets: &[u8]) -> Option<(usize, &[u8])> {
+    match *gets {
+        [opcode::BINGET, position, ref rest @ ..] => Some((usize::from(position), rest)),
+        [opcode::LONG_BINGET, a, b, c, d, ref rest @ ..] => {
+            Some((u32::from_le_bytes([a, b, c, d]) as usize, rest))
+        }
+        _ => None,
     }
 }

@@ -15,6 +15,7 @@ mod containers;
 mod cursor;
 mod error;
 mod heap;
+mod keys;
 mod lists;
 mod machine;
 mod memo;

@@ -89,7 +89,8 @@ fn tell(facts: &Facts, graph: &KeptGraph, worth: &Worth) -> Finding {
             "keep what outlives the step without its graph: self.first = loss.detach() (or loss.item())"
         }
         (true, true) if graph.retaining => {
-            "drop retain_graph=True, and keep numbers or detached tensors: log.append(loss.item()); h = h.detach()"
+            "drop retain_graph=True where it is set, and keep numbers or detached tensors: log.append(loss.item()); \
+             h = h.detach()"
         }
         (true, true) => {
             "keep what outlives the step without its graph: store x.detach(), log loss.item(); run a pass that no backward pass \
@@ -160,7 +161,8 @@ fn evidence(
             nodes.join(", ")
         )
     } else if backward && graph.retaining {
-        "held by the autograd graph: backward passes let go of nothing (retain_graph=True)".to_owned()
+        "held by the autograd graph, or by what else holds its tensors: backward passes let go of nothing"
+            .to_owned()
     } else {
         "held by the autograd graph: no backward pass lets go of them".to_owned()
     };

@@ -32,7 +32,10 @@ pub(super) fn draw(screen: &mut Buffer, pen: Pen, card: &Card) {
 fn write(screen: &mut Buffer, pen: Pen, (x, mut y): (u16, u16), text: &str, ink: Ink) -> u16 {
     let area = screen.area;
     let width = area.width.saturating_sub(x - area.x);
-    for line in text.lines().flat_map(|line| textwrap::wrap(line, usize::from(width))) {
+    let options =
+        textwrap::Options::new(usize::from(width)).word_splitter(textwrap::WordSplitter::NoHyphenation);
+    let options = options.word_separator(textwrap::WordSeparator::AsciiSpace);
+    for line in text.lines().flat_map(|line| textwrap::wrap(line, &options)) {
         if y < area.bottom() {
             pen.write(screen, (x, y), width, &line, ink);
         }
