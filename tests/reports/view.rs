@@ -102,22 +102,10 @@ fn what_is_searched_for_is_opened_and_chosen() {
     assert!(found.lines().any(|line| line.contains("in observe")), "{found}");
     // By roles a line's name stands below its file's; it is found as reports name it.
     let line = |found: &str| found.lines().find(|line| line.contains("in observe")).map(str::to_owned);
-    let grouped = after(
-        &mut view,
-        "		/observe
-",
-        (100, 30),
-    );
+    let grouped = after(&mut view, "\t\t/OBSERVE\n", (100, 30));
     let number = line(&grouped).unwrap().split("line ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
     let mut view = View::of(&report, &nowhere(), &PLAIN).unwrap();
-    let found = after(
-        &mut view,
-        &format!(
-            "		/train.py:{number}
-"
-        ),
-        (100, 30),
-    );
+    let found = after(&mut view, &format!("\t\t/train.py:{number}\n"), (100, 30));
     assert!(line(&found).is_some(), "{found}");
     let typing = after(&mut view, "/abc", (100, 30));
     assert_eq!(typing.lines().last(), Some("/abc_"));
