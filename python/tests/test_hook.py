@@ -52,6 +52,14 @@ def test_says_with_which_exception_the_program_ended(program: Program, ends: str
     assert (told and json.loads(told)) == (expected if exception else None)
 
 
+@pytest.mark.parametrize("asked", [3, 4])
+def test_says_that_fewer_steps_were_made_than_were_asked_for(program: Program, asked: int) -> None:
+    program.run(trains(3), iterations=asked)
+    told = Ran.read(program.folder / "out" / "snapshot.1.pickle").get("memlint_end")
+    expected = {"version": 1, "exception": "", "steps": 3, "asked": 4}
+    assert (told and json.loads(told)) == (expected if asked == 4 else None)
+
+
 def test_records_before_the_first_allocation_and_not_before_cuda(program: Program) -> None:
     ran = program.run("import torch\nassert torch.cuda.memory.recording is None\ntorch.cuda.allocate(7)")
     assert ran.snapshots == {"snapshot.1.pickle": [7]}

@@ -1,6 +1,6 @@
 //! Programs that did not come to their own end.
 //!
-//! In: recordings. Out: a notice for each way in which programs ended with an exception, with the recordings that tell of it. Always: what such
+//! In: recordings. Out: a notice for each way in which programs ended before their end, with the recordings that tell of it. Always: what such
 //! a recording lacks is not taken for mended.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use super::Recording;
 use crate::finding::{Matter, Notice, Severity};
 use crate::unit::{count, shown_name};
 
-/// Says which programs ended with an exception that nobody caught.
+/// Says which programs ended with an exception that nobody caught, or earlier than was asked for.
 pub(super) fn early(recordings: &[&Recording]) -> Vec<Notice> {
     let mut ends: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for recording in recordings {
@@ -30,7 +30,7 @@ fn notice(end: &str, names: &[&str], all: usize) -> Notice {
         kind: Matter::EndedEarly,
         severity: Severity::Warning,
         message: format!("{end}{place}: what it would have gone on to do is not judged"),
-        help: "mend the program first, and record again".to_owned(),
+        help: "mend the program first, or ask for fewer iterations, and record again".to_owned(),
         location: None,
     }
 }

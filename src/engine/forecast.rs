@@ -2,13 +2,15 @@
 //!
 //! In: findings with a growth, their recordings, the device's capacity, if somebody named it. Out: one more measure a finding.
 //! Where the device ran out of memory already, and nobody says how large it is, that says nothing. All growths of a
-//! device count together, and reserved memory is what fills it; what PyTorch does not manage is not known, so the true
-//! moment comes no later.
+//! device count together, and reserved memory is what fills it, at the pace at which it grew in the second half, if that is faster; what PyTorch does
+//! not manage is not known, so the true moment comes no later. Where more than that was held already, `does-not-fit` says so.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Recording;
 use crate::finding::{Finding, Impact, Measure, Severity, Value};
+use crate::rules;
+use crate::snapshot::Modelled;
 use crate::unit::{Bytes, DeviceIndex, grouped};
 use crate::verdict::USUAL_DEVICE;
 
@@ -24,18 +26,24 @@ pub(super) fn forecast(findings: &mut [Finding], recordings: &[Recording], named
             *growth.entry(place).or_default() += each;
         }
     }
-    let failed: BTreeSet<(usize, Option<DeviceIndex>)> =
-        findings.iter().filter(|one| one.rule == FAILED).map(|one| (one.input, one.device)).collect();
-    let capacity = named.unwrap_or(USUAL_DEVICE);
+    let failed: BTreeSet<(usize, Option<DeviceIndex>)> = findings
+        .iter()
+        .filter(|one| one.rule == rules::OUT_OF_MEMORY)
+        .map(|one| (one.input, one.device))
+        .collect();
     for finding in findings {
         let Some((place, _)) = growing(finding) else { continue };
         if named.is_none() && failed.contains(&(place.0, Some(place.1))) {
             continue;
         }
-        let each = growth.get(&place).copied().unwrap_or_default();
-        let device = recordings.get(place.0).and_then(|recording| recording.device(place.1));
+        let recording = recordings.get(place.0);
+        let modelled = recording.and_then(|recording| recording.modelled.as_ref()).map(Modelled::memory);
+        let capacity = named.or(modelled).unwrap_or(USUAL_DEVICE);
+        let device = recording.and_then(|recording| recording.device(place.1));
         let Some(device) = device.filter(|device| device.iterations > 0) else { continue };
-        let Some(reserved) = device.peak_reserved else { continue };
+        let Some(reserved) = device.peak_reserved.filter(|reserved| *reserved < capacity) else { continue };
+        // Holes grow along with what is kept.
+        let each = growth.get(&place).copied().unwrap_or_default().max(device.profile.reserved_growth);
         let left = capacity - reserved;
         let more = left.get().checked_div(each.get()).unwrap_or_default();
         let iteration = device.iterations as u64 + more + 1;
@@ -47,9 +55,6 @@ pub(super) fn forecast(findings: &mut [Finding], recordings: &[Recording], named
         });
     }
 }
-
-/// The rule of requests that failed.
-const FAILED: &str = "oom";
 
 /// The device on which a finding grows, and by how much in each iteration.
 fn growing(finding: &Finding) -> Option<((usize, DeviceIndex), Bytes)> {
@@ -96,8 +101,10 @@ mod tests {
         forecast(&mut findings, &recordings, Some(Bytes::GIB.times(80)));
         assert_eq!(last(&findings[0]), Some(Value::Count(315)));
         // Where memory ran out, a size that nobody named says nothing.
-        let failed =
-            Finding { device: Some(device), ..Finding::of(FAILED, Group::Allocator, Severity::Error) };
+        let failed = Finding {
+            device: Some(device),
+            ..Finding::of(rules::OUT_OF_MEMORY, Group::Allocator, Severity::Error)
+        };
         let mut findings = [grows(64), failed];
         forecast(&mut findings, &recordings, None);
         assert_eq!(last(&findings[0]), None);

@@ -11,7 +11,7 @@ use crate::frames::Frames;
 use crate::program::{Phase, Program};
 use crate::role::{Role, Roles};
 use crate::rules;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Event, Snapshot};
 use crate::timeline::{Allocation, Timeline};
 use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index, IterationIndex};
 use crate::verdict::Told;
@@ -34,6 +34,8 @@ pub struct Profile {
     pub lines_at_peak: Vec<Line>,
     /// What each iteration of the program needed, in their order.
     pub iterations: Vec<IterationMemory>,
+    /// By how much what is held from the driver grows in each iteration, taken over their second half: warm-up is no growth.
+    pub reserved_growth: Bytes,
     /// The highest requested bytes of equal parts of the recording, by events.
     pub curve: Vec<Bytes>,
 }
@@ -93,9 +95,21 @@ impl Profile {
             peak_iteration: peak_event.and_then(|event| program.iteration_of(event)),
             lines_at_peak: lines_at_peak(snapshot, frames, timeline),
             iterations,
+            reserved_growth: reserved_growth(snapshot, timeline, program),
             curve: curve(timeline),
         }
     }
+}
+
+fn reserved_growth(snapshot: &Snapshot, timeline: &Timeline, program: &Program) -> Bytes {
+    let events = snapshot.devices.get(timeline.device.position()).map_or(&[][..], |trace| &trace.events);
+    let ends: Vec<usize> = program.iterations.iter().map(|one| one.end.position()).collect();
+    let (Some(half), Some(last)) = (ends.get(ends.len() / 2), ends.last()) else { return Bytes::ZERO };
+    let second = events.get(*half..*last).unwrap_or_default();
+    let grown: i128 = second.iter().filter_map(Event::reserves).sum();
+    let turns = i128::try_from(ends.len() - 1 - ends.len() / 2).unwrap_or(i128::MAX);
+    let each = grown.checked_div(turns).unwrap_or_default();
+    Bytes(u64::try_from(each).unwrap_or_default())
 }
 
 /// What of the peak of a device findings that count are about, by role, largest first.

@@ -201,7 +201,8 @@ impl Report {
         }
     }
 
-    /// Adds to every finding that grows in which iteration a device of this capacity is full; where nobody named it, one of
+    /// Adds to every finding that grows in which iteration a device of this capacity is full; where nobody named it, of what was
+    /// modelled, or of
     /// [`USUAL_DEVICE`](crate::verdict::USUAL_DEVICE). Of a named one also, whether what was recorded fits.
     pub fn forecast(&mut self, capacity: Option<Bytes>) {
         forecast(&mut self.findings, &self.recordings, capacity);

@@ -23,6 +23,19 @@ pub(super) struct Case<'a> {
 
 /// Where a finding stands, if that is certain.
 pub(super) fn spot(finding: &Finding, sources: &SourceMap) -> Result<Spot, Reason> {
+    let spot = seen(finding, sources)?;
+    if !spot.sure {
+        let name = finding.location.as_ref().map(|at| shown_name(&at.file)).unwrap_or_default();
+        return Err(format!(
+            "{} may be another file than the recorded {name}: name its folder with --source-root",
+            shown_name(spot.file.name())
+        ));
+    }
+    Ok(spot)
+}
+
+/// Where a finding seems to stand, as excerpts show it: in a file of the recorded one's name.
+pub(super) fn seen(finding: &Finding, sources: &SourceMap) -> Result<Spot, Reason> {
     let location = finding.location.as_ref().ok_or("the recording names no line")?;
     let cell = location.file.contains("ipykernel") || location.file.starts_with('<');
     if cell {
@@ -36,16 +49,9 @@ pub(super) fn spot(finding: &Finding, sources: &SourceMap) -> Result<Spot, Reaso
         return Err(changed.words(&location.file));
     }
     let name = shown_name(&location.file);
-    let spot = sources
+    sources
         .find(location)
-        .ok_or_else(|| format!("{name} is not here, or is no UTF-8: name its folder with --source-root"))?;
-    if !spot.sure {
-        return Err(format!(
-            "{} may be another file than the recorded {name}: name its folder with --source-root",
-            shown_name(spot.file.name())
-        ));
-    }
-    Ok(spot)
+        .ok_or_else(|| format!("{name} is not here, or is no UTF-8: name its folder with --source-root"))
 }
 
 impl<'a> Case<'a> {

@@ -140,7 +140,7 @@ pub fn tell_keepers(report: &mut Report, sources: &SourceMap) {
 
 /// The lines of statements that keep what a finding's line makes, but for that line.
 fn kept_at(finding: &Finding, what: Kept, sources: &SourceMap) -> Result<Vec<Related>, Reason> {
-    let spot = case::spot(finding, sources)?;
+    let spot = case::seen(finding, sources)?;
     let case = Case::of(finding, None, &spot, sources)?;
     let own = finding.location.as_ref().ok_or("the recording names no line")?;
     let related = |keeper: &keeper::Keeper<'_>| Related {

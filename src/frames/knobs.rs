@@ -63,7 +63,7 @@ const KNOBS: &[Knob] = &[
         rules: LEAK,
         modules: "transformers/cache_utils",
         names: &["*"],
-        help: "let go of past_key_values when its sequence ends, or bound it: StaticCache(config, max_cache_len=n), cache.crop(n)",
+        help: "let go of past_key_values, and of what generate() returned with it, when a sequence ends; or use one StaticCache for all: StaticCache(config, max_cache_len=n), cache.reset()",
         source: ("transformers 5.17, cache_utils.py", Some("grow-session-cache-bug")),
     },
     Knob {

@@ -65,6 +65,9 @@ pub(super) fn assign(scene: &Scene<'_>) -> Vec<Phase> {
         None => stretch(Place::NoLoop, 0, scene.events.len()),
     }
     scene.overlay(&mut phases);
+    for phase in phases.iter_mut().skip(scene.teardown()) {
+        *phase = Phase::Other;
+    }
     phases
 }
 
@@ -131,6 +134,17 @@ impl Scene<'_> {
         let all = self.cut.starts.len();
         let rare = iterations.iter().zip(&trained);
         rare.map(|(&count, &trained)| all >= 3 && count > 0 && count * 2 <= all && !trained).collect()
+    }
+
+    /// Where the program goes down: at the end, when no Python code is left (`sys.exit()` out of the loop takes all frames along), what it held is let
+    /// go of without a stack, as by the engine's thread. A backward pass makes something, too, and comes before its step.
+    fn teardown(&self) -> usize {
+        let is_unseen = |event: &Event| self.sign(event).is_some_and(|sign| sign.unseen);
+        let start = self.events.iter().rposition(|event| !is_unseen(event)).map_or(0, |last| last + 1);
+        let start = start.max(self.marks.steps.last().map_or(0, |step| step.end));
+        let last = self.events.get(start..).unwrap_or_default();
+        let makes = last.iter().any(|event| event.action == Action::Alloc);
+        if makes { self.events.len() } else { start }
     }
 
     /// Where events carry no stack, the marked calls still say what happened in them.

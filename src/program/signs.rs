@@ -26,6 +26,8 @@ pub(super) struct Sign {
     pub(super) phase: Option<Phase>,
     /// Whether a framework's evaluation loop is on the stack.
     pub(super) evaluating: bool,
+    /// Whether nothing shows who it was: no Python frame, and none of the engine.
+    pub(super) unseen: bool,
 }
 
 /// The sign of every distinct stack, by its position.
@@ -80,7 +82,7 @@ impl Reading<'_> {
         for (outer, frame) in python.iter().enumerate().rev() {
             let Some(meaning) = frames.get(*frame) else { continue };
             if let Some(phase) = walk.decide(*meaning, callee, outer == 0) {
-                return Sign { phase: Some(phase), evaluating: walk.evaluating };
+                return Sign { phase: Some(phase), evaluating: walk.evaluating, unseen: false };
             }
             walk.calls_module |= self.closures.contains(&meaning.function);
             if meaning.phase == PhaseSign::Wrapper || meaning.owner == Owner::Python {
@@ -94,9 +96,10 @@ impl Reading<'_> {
         }
         let all = snapshot.stacks.get(stack);
         let engine = all.iter().any(|&frame| frames.graph(frame) == GraphSign::Engine);
-        let engine = engine || (python.is_empty() && empty_is_engine);
+        let unseen = python.is_empty() && !engine;
+        let engine = engine || (unseen && empty_is_engine);
         let phase = if engine { Some(Phase::Backward) } else { walk.tentative };
-        Sign { phase, evaluating: walk.evaluating }
+        Sign { phase, evaluating: walk.evaluating, unseen }
     }
 }
 

@@ -460,6 +460,23 @@ fn what_goes_right_after_an_annotated_step_is_no_part_of_it() {
 }
 
 #[test]
+fn what_a_program_lets_go_of_when_no_python_is_left_is_no_backward_pass() {
+    let trained = |behind: &[Action]| {
+        let mut tape = Tape::default();
+        let made = tape.alloc("main:5 @module");
+        tape.alloc("");
+        let freed = tape.free("main:9 @hook @adam");
+        tape.events[freed].address = tape.events[made].address;
+        let last: Vec<usize> = behind.iter().map(|action| tape.event(*action, "", 4096)).collect();
+        let program = tape.program();
+        last.into_iter().map(|at| program.phases[at]).collect::<Vec<_>>()
+    };
+    assert_eq!(trained(&[Action::FreeRequested; 2]), [Phase::Other; 2]);
+    let engine = trained(&[Action::Alloc, Action::FreeRequested]);
+    assert_eq!(engine, [Phase::Backward; 2], "a pass makes gradients");
+}
+
+#[test]
 fn annotations_alone_give_iterations_and_steps() {
     let mut tape = Tape::default();
     for _ in 0..4 {

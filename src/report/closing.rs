@@ -13,6 +13,7 @@ use crate::engine::{Fit, Outcome, RecordedDevice, Recording, Report};
 use crate::finding::{Finding, Severity};
 use crate::program::{FoundBy, Phase};
 use crate::role::Role;
+use crate::rules;
 use crate::source::{SourceMap, ZeroGrad};
 use crate::unit::{Bytes, Confidence, Index, count, shown_line, shown_name};
 
@@ -29,8 +30,11 @@ pub(super) fn render(out: &mut String, report: &Report, sources: &SourceMap, loo
     }
     if let Some(fit) = report.fit.as_ref().filter(|fit| fit.fits()) {
         let Fit { capacity, most, .. } = fit;
-        let line =
-            format!("device memory: at most {most} of {capacity} were held, so what was recorded fits");
+        let failed = report.findings.iter().any(|one| one.rule == rules::OUT_OF_MEMORY);
+        let until = if failed { ", up to where memory ran out" } else { "" };
+        let line = format!(
+            "device memory: at most {most} of {capacity} were held, so what was recorded fits{until}"
+        );
         let _ = writeln!(out, "{}", look.wrap(&line, 2));
     }
     let _ = writeln!(out, "{}", look.wrap(&verdict(report, look), 2));
@@ -305,7 +309,11 @@ fn gate(report: &Report) -> Option<String> {
             Some(format!("failed: {} at or above {}", count(verdict.failing, "finding"), least.name()))
         }
         _ if verdict.outcome() != Outcome::Open || tally.errors + tally.warnings == 0 => None,
-        Some(least) => Some(format!("passed: nothing at or above {}", least.name())),
+        Some(least) => {
+            let ended = report.recordings.iter().any(|recording| recording.ended.is_some());
+            let part = if ended { ", as far as it was recorded" } else { "" };
+            Some(format!("passed: nothing at or above {}{part}", least.name()))
+        }
         None => Some("passed: by `--fail-on never` nothing fails".to_owned()),
     }
 }

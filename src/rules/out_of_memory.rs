@@ -10,7 +10,7 @@ use crate::facts::{Facts, Failure, Trial};
 use crate::finding::{Finding, Location, Measure, Related, Severity, Stood, Value};
 use crate::program::Phase;
 use crate::role::Role;
-use crate::snapshot::Action;
+use crate::snapshot::{Action, Event};
 use crate::threshold::Threshold;
 use crate::unit::{AllocationId, Bytes, Confidence, Index, StackId, count};
 
@@ -64,6 +64,9 @@ impl Cause {
 
 /// The bytes of a role that stood at the moment of the failure, largest first.
 type Standing = Vec<(Role, Bytes, Vec<AllocationId>)>;
+
+/// The rule's name: a recording that ends so shows no more than led there.
+pub const OUT_OF_MEMORY: &str = OutOfMemory::META.name;
 
 impl OutOfMemory {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
@@ -208,12 +211,28 @@ fn heaviest(facts: &Facts, standing: &Standing) -> Vec<Related> {
     standing.iter().take(ROLES_LISTED).filter_map(one).collect()
 }
 
-/// The most that the request's stack had asked for until then.
-fn wanted_before(facts: &Facts, failure: &Failure) -> Bytes {
-    let Some(stack) = facts.seen_stack(failure.event) else { return Bytes::ZERO };
-    let before = facts.trace.events.iter().take(failure.event.position());
-    let same = before.filter(|event| event.action == Action::Alloc && event.stack == Some(stack));
-    same.map(|event| event.size).max().unwrap_or_default()
+/// The most that the request's stack had asked for until then; where no stack is its own, as on the autograd engine's thread, the most that was
+/// asked for without one in the same phase. With the words for it.
+fn wanted_before(facts: &Facts, failure: &Failure) -> (Bytes, &'static str) {
+    let python = |stack: Option<StackId>| stack.is_some_and(|stack| !facts.frames.python(stack).is_empty());
+    let own =
+        facts.trace.event(failure.event).and_then(|event| event.stack).filter(|stack| python(Some(*stack)));
+    let phase = facts.phase(failure.event);
+    let before = facts.trace.events.iter().enumerate().take(failure.event.position());
+    let alike = |(at, event): &(usize, &Event)| match own {
+        Some(own) => event.stack == Some(own),
+        None => !python(event.stack) && facts.event(*at).is_some_and(|at| facts.phase(at) == phase),
+    };
+    let requests = before.filter(|(_, event)| event.action == Action::Alloc).filter(alike);
+    let most = requests.map(|(_, event)| event.size).max().unwrap_or_default();
+    (
+        most,
+        if own.is_some() {
+            "the same call asked"
+        } else {
+            "requests like it, without a stack of their own, were"
+        },
+    )
 }
 
 fn evidence(facts: &Facts, failure: &Failure, cause: Cause, standing: &Standing) -> Vec<Measure> {
@@ -230,7 +249,7 @@ fn evidence(facts: &Facts, failure: &Failure, cause: Cause, standing: &Standing)
         format!("{left} left on the device")
     };
     let failures = facts.trace.events.iter().filter(|event| event.action == Action::OutOfMemory).count();
-    let before = wanted_before(facts, failure);
+    let (before, asked) = wanted_before(facts, failure);
     let caught = facts.goes_on_after(failure.event);
     let text = |is: bool, text: String| if is { text } else { String::new() };
     vec![
@@ -239,10 +258,7 @@ fn evidence(facts: &Facts, failure: &Failure, cause: Cause, standing: &Standing)
         measure(
             "wanted-before",
             Value::Bytes(before),
-            text(
-                Bytes::ZERO < before && before < wanted,
-                format!("the same call asked for {before} at most before"),
-            ),
+            text(Bytes::ZERO < before && before < wanted, format!("{asked} for {before} at most before")),
         ),
         measure("reserved", Value::Bytes(reserved), format!("{reserved} reserved")),
         measure(

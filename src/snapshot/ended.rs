@@ -1,4 +1,4 @@
-//! What a recording says of how its program ended (`memlint record`): by an exception that nobody caught.
+//! What a recording says of how its program ended (`memlint record`): by an exception that nobody caught, or after fewer steps than were asked for.
 //!
 //! In and out: the text of the key `memlint_end`, JSON with a version. Always: bounded and validated on reading; a text that is not all as it
 //! should be is a key that memlint does not know.
@@ -25,6 +25,9 @@ pub struct Ended {
     exception: String,
     /// How many steps the optimizers had made.
     steps: u64,
+    /// How many were to be recorded, where it came to its end before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    asked: Option<u64>,
 }
 
 impl Ended {
@@ -54,9 +57,10 @@ impl Ended {
 impl fmt::Display for Ended {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let steps = count(usize::try_from(self.steps).unwrap_or(usize::MAX), "optimizer step");
-        match self.exception.as_str() {
-            "" => write!(out, "the program ended with an exception after {steps}"),
-            name => write!(out, "the program ended with {name} after {steps}"),
+        match (self.asked, self.exception.as_str()) {
+            (Some(asked), _) => write!(out, "the program ended after {steps}, and {asked} were asked for"),
+            (None, "") => write!(out, "the program ended with an exception after {steps}"),
+            (None, name) => write!(out, "the program ended with {name} after {steps}"),
         }
     }
 }
@@ -75,6 +79,10 @@ mod tests {
             ended.unnamed().to_string(),
             "the program ended with an exception after 5 optimizer steps"
         );
+        let fewer = r#"{"version":1,"exception":"","steps":8,"asked":10}"#;
+        let ended = Ended::read(fewer).unwrap();
+        assert_eq!(ended.text(), fewer);
+        assert_eq!(ended.to_string(), "the program ended after 8 optimizer steps, and 10 were asked for");
         for other in [
             text.replace("\"version\":1", "\"version\":2"),
             text.replace("TypeError", "Type\\u001bError"),

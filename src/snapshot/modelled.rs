@@ -72,6 +72,11 @@ impl Modelled {
         (modelled.version == VERSION && names.all(is_name) && are_branches).then_some(modelled)
     }
 
+    /// The memory of each device.
+    pub const fn memory(&self) -> Bytes {
+        Bytes(self.bytes)
+    }
+
     /// The text of the key.
     pub(super) fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()

@@ -91,8 +91,11 @@ impl Left {
     }
 }
 
-/// The memory that the device has for this process, as a failure shows it: what was reserved then and what was left.
+/// The memory that the device has for this process: what was modelled, or, as a failure shows it, what was reserved then and what was left.
 fn recorded_capacity(facts: &Facts) -> Option<Bytes> {
+    if let Some(modelled) = &facts.snapshot.modelled {
+        return Some(modelled.memory());
+    }
     let failed = facts.trace.events.iter().find(|event| event.action == Action::OutOfMemory)?;
     // Such an event holds the device's free bytes where others hold an address.
     Some(facts.timeline.peak_reserved.bytes + Bytes(failed.address))

@@ -70,6 +70,7 @@ pub(crate) fn recording() -> Recording {
             ],
             growing_at_peak: Vec::new(),
             garbage_at_peak: Vec::new(),
+            reserved_growth: Bytes::ZERO,
             peak_phase: Phase::Backward,
             peak_iteration: IterationIndex::at(1),
             lines_at_peak: vec![line(16, 1559, 310), line(17, 975, 161)],

@@ -64,16 +64,24 @@ class Snapshots:
                 signal, self._signal = self._signal, None
                 os.kill(os.getpid(), signal)
 
+    def _early(self, steps: int) -> Optional[dict[str, Any]]:
+        """That the program did not come to its end, or to as many steps as were asked for (`src/snapshot/ended.rs`)."""
+        exception, asked = process.uncaught(), self._order.iterations
+        if exception is not None:
+            return {"version": 1, "exception": exception, "steps": steps}
+        if asked is not None and 0 < steps < asked:
+            return {"version": 1, "exception": "", "steps": steps, "asked": asked}
+        return None
+
     def _write(self, reason: str, steps: int, moment: str) -> None:
         begun = time.perf_counter()
         with dump.no_collection():
             snapshot = self._history.read()
             if dump.is_empty(snapshot):
                 return
-            exception = process.uncaught() if reason == "end" else None
-            if exception is not None:
-                # `src/snapshot/ended.rs`
-                snapshot["memlint_end"] = json.dumps({"version": 1, "exception": exception, "steps": steps})
+            early = self._early(steps) if reason == "end" else None
+            if early is not None:
+                snapshot["memlint_end"] = json.dumps(early)
             name = self._own_name() + moment
             # Never the name of one that memlint is compressing.
             self._written += 1
