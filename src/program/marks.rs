@@ -105,11 +105,11 @@ impl Marks {
         backwards.len() - before > before
     }
 
-    /// Where the annotated step that holds an event is over.
-    pub(super) fn around(&self, event: usize) -> Option<usize> {
+    /// Whether an annotated step came to its end after an event, and before or at another.
+    pub(super) fn stepped(&self, after: usize, until: usize) -> bool {
         let steps = if self.paced_by == PacedBy::Annotations { self.steps.as_slice() } else { &[] };
-        let last = steps.partition_point(|step| step.start <= event).checked_sub(1);
-        last.and_then(|at| steps.get(at)).map(|step| step.end).filter(|end| event < *end)
+        let next = steps.partition_point(|step| step.end <= after);
+        steps.get(next).is_some_and(|step| step.end <= until)
     }
 
     /// Whether an optimizer's steps set the pace.

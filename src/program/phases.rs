@@ -5,8 +5,8 @@
 //! A stack with only user code on it (`x.cuda()`, `loss * scale`) says nothing; its place does: before the first module
 //! call of an iteration it brings input, between forward and backward it belongs to the loss, outside the loop it is
 //! set-up. On another thread than the main one it is a hook's that the autograd engine called (FSDP gathers and scatters
-//! there). Events without a context take the phase of the one before, but none of a marked call's that is over: what goes right after a step, as the
-//! last optimizer does where the next one is made, is no part of the step.
+//! there). Events without a context take the phase of the one before, as long as no marked step lies in between: what goes right after one, as the last
+//! optimizer does where the next one is made, or all that a loop held, is no part of it or of the backward pass before.
 //!
 //! Evaluation looks like forward. It is told by
 //! - a framework's evaluation loop on the stack,
@@ -147,7 +147,7 @@ impl Scene<'_> {
         if makes { self.events.len() } else { start }
     }
 
-    /// Where events carry no stack, the marked calls still say what happened in them.
+    /// Where events carry no stack of their own, the marked calls still say what happened in them.
     fn overlay(&self, phases: &mut [Phase]) {
         let marked = [(&self.marks.steps, Phase::OptimizerStep), (&self.marks.zero_grads, Phase::ZeroGrad)];
         if self.marks.steps.is_empty() {
@@ -157,7 +157,7 @@ impl Scene<'_> {
             for span in spans {
                 let slots = phases.get_mut(span.start..span.end.max(span.start)).unwrap_or_default();
                 for (slot, event) in slots.iter_mut().zip(self.events.iter().skip(span.start)) {
-                    if event.stack.is_none() {
+                    if self.sign(event).is_none() {
                         *slot = phase;
                     }
                 }
@@ -193,15 +193,15 @@ impl Stretch<'_> {
         let is_idle = self.place == Place::NoLoop && !computes && !shows(Phase::Backward);
         let mut progress = Progress::Begun;
         let mut before = if self.place == Place::Before { Phase::Setup } else { Phase::Other };
-        let mut marked = None;
+        let mut last = 0;
         for (at, (slot, event)) in slots.iter_mut().zip(events).enumerate() {
+            let here = self.start + at;
             let Some(sign) = self.scene.sign(event) else {
-                let is_over = marked.is_some_and(|end| self.start + at >= end);
-                *slot = if is_over { Phase::Other } else { before };
+                let stepped = before != Phase::Setup && self.scene.marks.stepped(last, here);
+                *slot = if stepped { Phase::Other } else { before };
                 continue;
             };
-            let steps = sign.phase == Some(Phase::OptimizerStep);
-            marked = if steps { self.scene.marks.around(self.start + at) } else { None };
+            last = here;
             let evaluates = sign.evaluating || at >= tail || self.is_evaluation(event, sign);
             before = match sign.phase {
                 None | Some(Phase::Forward | Phase::Input) if evaluates => Phase::Evaluation,
