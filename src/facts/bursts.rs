@@ -41,7 +41,6 @@ pub struct Burst {
 pub(super) fn bursts(facts: &Facts) -> Vec<Burst> {
     // Allocations stand in the order of their birth.
     let births = Ranks::of(facts.timeline.iter().filter_map(|(_, one)| Some(one.alloc?.position())));
-    let collections = collections(facts, &births);
     let loop_end = births.before(facts.iteration_ends().last().copied().unwrap_or(0));
     let mut groups: BTreeMap<(FrameId, usize), Vec<(AllocationId, usize)>> = BTreeMap::new();
     for (id, one) in facts.timeline.iter() {
@@ -60,6 +59,7 @@ pub(super) fn bursts(facts: &Facts) -> Vec<Burst> {
             groups.entry((site, moment)).or_default().push((id, born.position()));
         }
     }
+    let collections = if groups.is_empty() { BTreeSet::new() } else { collections(facts, &births) };
     let of_group = |((site, moment), group): ((FrameId, usize), Vec<_>)| {
         burst(facts, site, &group, collections.contains(&moment))
     };

@@ -64,8 +64,8 @@ pub struct KeptGraph {
     /// Whether it grows with every iteration, and nothing of it is given back when the loop ends; in bytes an iteration. What a loop beside the
     /// main one keeps, say before training, goes on growing with none.
     pub growth: Option<Growth>,
-    /// Whether backward passes ran in these turns and let go of nothing at all: they were told to retain the graph. Where they let go of other
-    /// passes' activations, none went through these.
+    /// Whether backward passes ran in these turns and let go of nothing at all: they retain the graph, or something else holds its tensors. Where they
+    /// let go of other passes' activations, none went through these.
     pub retaining: bool,
     /// Whether the loop with these passes comes to a number (a loss, a count of what was right), and not to a result that the program goes on
     /// with: a state, a tile of a picture.

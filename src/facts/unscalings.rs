@@ -87,7 +87,8 @@ pub(super) fn passes(facts: &Facts) -> Vec<Unscaling> {
 }
 
 fn pass(facts: &Facts, iteration: usize, made: &Made) -> Option<Unscaling> {
-    let next = facts.program.steps.iter().map(|step| step.start).find(|start| *start > made.first);
+    let steps = &facts.program.steps;
+    let next = steps.get(steps.partition_point(|step| step.start <= made.first)).map(|step| step.start);
     let end = facts.iteration_ends().get(iteration).copied()?;
     let stepped = next.is_some_and(|next| next.position() < end);
     let cleared =

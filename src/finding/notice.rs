@@ -27,7 +27,7 @@ pub enum Matter {
     MissingRank,
     /// A rank has a snapshot that its job cannot have.
     UnexpectedRank,
-    /// A program ended with an exception that nobody caught.
+    /// A program ended with an exception that nobody caught, or after fewer steps than were to be recorded.
     EndedEarly,
     /// Two recordings cannot be compared in full.
     NotCompared,
@@ -118,8 +118,8 @@ impl Matter {
                  be mended long since. Move it away, or say how many ranks there are."
             }
             Matter::EndedEarly => {
-                "The program that `memlint record` ran ended with an exception that nobody caught. What it would have gone on to do nobody knows: a \
-                 finding that is not there need not be mended. Mend the program first, and record again."
+                "The program that `memlint record` ran ended with an exception that nobody caught, or after fewer steps than were asked for. What it would have gone on to do nobody knows: a \
+                 finding that is not there need not be mended. Mend the program first, or ask for fewer iterations, and record again."
             }
             Matter::NotCompared => {
                 "The two recordings that `--against` compares differ in what they show: a device that only one of them has, no iterations, rules that \

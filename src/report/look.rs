@@ -45,6 +45,13 @@ pub(super) enum Ink {
     Faint,
 }
 
+/// Wraps at blanks alone: names of rules and paths stay whole where they fit.
+pub(super) fn at_blanks<'a>(width: usize) -> textwrap::Options<'a> {
+    textwrap::Options::new(width)
+        .word_separator(textwrap::WordSeparator::AsciiSpace)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation)
+}
+
 impl Look {
     /// Where there is no terminal to ask: 80 columns, plain characters, no colour.
     pub const PLAIN: Look = Look { width: 80, unicode: false, color: false, detail: Detail::Normal };
@@ -69,11 +76,7 @@ impl Look {
     /// columns.
     pub(super) fn wrap(&self, text: &str, indent: usize) -> String {
         let hanging = " ".repeat(indent);
-        let options = textwrap::Options::new(self.width.max(indent + 20))
-            .subsequent_indent(&hanging)
-            .break_words(false)
-            .word_separator(textwrap::WordSeparator::AsciiSpace)
-            .word_splitter(textwrap::WordSplitter::NoHyphenation);
+        let options = at_blanks(self.width.max(indent + 20)).subsequent_indent(&hanging).break_words(false);
         textwrap::fill(&join_units(text), options).replace(JOINED, " ")
     }
 

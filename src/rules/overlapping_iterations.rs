@@ -107,14 +107,19 @@ fn is_replaced_in_place(facts: &Facts, made: &[AllocationId]) -> bool {
         let Some(turn) = facts.born_in(one) else { continue };
         turns.entry(turn.position()).or_default().push((born.position(), dies.position()));
     }
+    for made in turns.values_mut() {
+        made.sort_unstable();
+    }
     let (mut replaced, mut all) = (0, 0);
     for (turn, old) in &turns {
         let Some(new) = turns.get(&(turn + 1)) else { continue };
         let mut old = old.clone();
         old.sort_unstable_by_key(|(_, dies)| *dies);
         // Between two that go, a new one comes.
-        let comes =
-            |(before, after): (usize, usize)| new.iter().any(|(born, _)| before < *born && *born < after);
+        let comes = |(before, after): (usize, usize)| {
+            let next = new.partition_point(|(born, _)| *born <= before);
+            new.get(next).is_some_and(|(born, _)| *born < after)
+        };
         let gaps = old.iter().zip(old.iter().skip(1)).map(|((_, one), (_, next))| (*one, *next));
         all += old.len().saturating_sub(1);
         replaced += gaps.filter(|gap| comes(*gap)).count();

@@ -4,6 +4,7 @@ use ratatui_core::buffer::Buffer;
 
 use super::pen::{Ink, Pen};
 use super::strip::Card;
+use crate::report::look::at_blanks;
 
 /// The columns before what is said.
 const INDENT: u16 = 12;
@@ -22,7 +23,7 @@ pub(super) fn draw(screen: &mut Buffer, pen: Pen, card: &Card) {
     write(
         screen,
         pen,
-        (area.x, y + 1),
+        (area.x, y.saturating_add(1)),
         &format!("memlint explain {} says more (any key goes back)", card.rule),
         Ink::Faint,
     );
@@ -32,13 +33,8 @@ pub(super) fn draw(screen: &mut Buffer, pen: Pen, card: &Card) {
 fn write(screen: &mut Buffer, pen: Pen, (x, mut y): (u16, u16), text: &str, ink: Ink) -> u16 {
     let area = screen.area;
     let width = area.width.saturating_sub(x - area.x);
-    let options =
-        textwrap::Options::new(usize::from(width)).word_splitter(textwrap::WordSplitter::NoHyphenation);
-    let options = options.word_separator(textwrap::WordSeparator::AsciiSpace);
-    for line in text.lines().flat_map(|line| textwrap::wrap(line, &options)) {
-        if y < area.bottom() {
-            pen.write(screen, (x, y), width, &line, ink);
-        }
+    for line in text.lines().flat_map(|line| textwrap::wrap(line, at_blanks(usize::from(width)))) {
+        pen.write(screen, (x, y), width, &line, ink);
         y = y.saturating_add(1);
     }
     y

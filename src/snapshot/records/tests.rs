@@ -14,35 +14,42 @@ use super::{Event, Keys, Records, Row, overfull, row, table};
 use crate::pickle::{Fold, Heap, Limits, Loaded, PickleError, Value, load, load_in_pieces};
 use crate::snapshot::words;
 
-/// Records that say nothing of keys, and of lists only if wanted: the machine then takes every dict in single steps.
-struct Stepwise {
+/// Records that count the dicts that are taken in one step, and say of keys and lists only what is wanted: where they say nothing, the machine
+/// takes everything in single steps.
+struct Watched {
     records: Records,
+    keys: bool,
     lists: bool,
+    taken: usize,
 }
 
-impl Stepwise {
-    fn new(lists: bool) -> Stepwise {
-        Stepwise { records: Records::default(), lists }
+impl Watched {
+    fn whole() -> Watched {
+        Watched { records: Records::default(), keys: true, lists: true, taken: 0 }
+    }
+
+    fn stepwise(lists: bool) -> Watched {
+        Watched { keys: false, lists, ..Watched::whole() }
     }
 }
 
-/// Records that count the dicts that are taken in one step.
-#[derive(Default)]
-struct Counted(Records, usize);
-
-impl Fold for Stepwise {
+impl Fold for Watched {
     type Keys = Keys;
 
     fn dict(&mut self, items: &[Value], heap: &Heap) -> Result<Option<Row>, &'static str> {
         self.records.dict(items, heap)
     }
 
-    fn keys(&self, _: &[Value]) -> Option<Keys> {
-        None
+    fn keys(&self, items: &[Value]) -> Option<Keys> {
+        if self.keys { self.records.keys(items) } else { None }
     }
 
-    fn dict_alike(&mut self, _: &Keys, _: &[Value], _: &Heap) -> Result<Row, &'static str> {
-        Err("a dict in one step")
+    fn dict_alike(&mut self, keys: &Keys, values: &[Value], heap: &Heap) -> Result<Row, &'static str> {
+        if !self.keys {
+            return Err("a dict in one step");
+        }
+        self.taken += 1;
+        self.records.dict_alike(keys, values, heap)
     }
 
     fn extend(
@@ -63,40 +70,6 @@ impl Fold for Stepwise {
     }
 }
 
-impl Fold for Counted {
-    type Keys = Keys;
-
-    fn dict(&mut self, items: &[Value], heap: &Heap) -> Result<Option<Row>, &'static str> {
-        self.0.dict(items, heap)
-    }
-
-    fn keys(&self, items: &[Value]) -> Option<Keys> {
-        self.0.keys(items)
-    }
-
-    fn dict_alike(&mut self, keys: &Keys, values: &[Value], heap: &Heap) -> Result<Row, &'static str> {
-        self.1 += 1;
-        self.0.dict_alike(keys, values, heap)
-    }
-
-    fn extend(
-        &mut self,
-        list: Option<Row>,
-        items: &[Value],
-        heap: &Heap,
-    ) -> Result<Option<Row>, &'static str> {
-        self.0.extend(list, items, heap)
-    }
-
-    fn is_shared(&self, list: Row) -> bool {
-        self.0.is_shared(list)
-    }
-
-    fn unfold(&self, list: Row) -> Result<Vec<Value>, &'static str> {
-        self.0.unfold(list)
-    }
-}
-
 /// All that was read, or what is wrong: what is large as it is, and the rest in words.
 fn told(
     loaded: Result<Loaded, PickleError>,
@@ -112,14 +85,14 @@ fn told(
 /// Whether single steps, larger ones and larger ones of a pickle in pieces all make the same of it; how many dicts were taken in
 /// one step. A list in one step lies on no stack, so `lists` are in one step everywhere where the stack is limited.
 fn both(pickle: &[u8], pieces: &[usize], limits: &Limits, lists: bool) -> (bool, usize) {
-    let mut stepwise = Stepwise::new(lists);
+    let mut stepwise = Watched::stepwise(lists);
     let by_steps = load(pickle, words::interner(), &mut stepwise, limits);
     let by_steps = told(by_steps, stepwise.records);
-    let (mut whole, mut cut) = (Counted::default(), Counted::default());
+    let (mut whole, mut cut) = (Watched::whole(), Watched::whole());
     let at_once = load(pickle, words::interner(), &mut whole, limits);
     let in_pieces = load_in_pieces(pickle, pieces, words::interner(), &mut cut, limits);
-    let taken = whole.1 + cut.1;
-    (by_steps == told(at_once, whole.0) && by_steps == told(in_pieces, cut.0), taken)
+    let taken = whole.taken + cut.taken;
+    (by_steps == told(at_once, whole.records) && by_steps == told(in_pieces, cut.records), taken)
 }
 
 proptest! {
@@ -189,15 +162,15 @@ fn recordings_are_read_as_by_single_steps() {
         let Ok(file) = File::open(folder.unwrap().path().join("snapshot.pickle.zst")) else { continue };
         let pickle = zstd::decode_all(file).unwrap();
         let limits = Limits::default();
-        let mut stepwise = Stepwise::new(false);
+        let mut stepwise = Watched::stepwise(false);
         let by_steps = load(&pickle[..], words::interner(), &mut stepwise, &limits);
-        let mut counted = Counted::default();
+        let mut counted = Watched::whole();
         let at_once = load(&pickle[..], words::interner(), &mut counted, &limits);
-        events += counted.0.events.len();
-        taken += counted.1;
+        events += counted.records.events.len();
+        taken += counted.taken;
         recordings += 1;
         assert!(
-            told(by_steps, stepwise.records) == told(at_once, counted.0),
+            told(by_steps, stepwise.records) == told(at_once, counted.records),
             "recording {recordings} is read in two ways"
         );
     }
