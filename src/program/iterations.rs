@@ -23,6 +23,7 @@ use std::collections::BTreeMap;
 use super::loops::{Edge, EdgeKind, Loops};
 use super::marks::Marks;
 use super::pending::Pending;
+use crate::snapshot::{Action, Event};
 use crate::unit::FrameId;
 
 /// Where iterations begin and the last one ends.
@@ -62,6 +63,23 @@ impl Cut {
     pub(super) fn find(&self, at: usize) -> Option<usize> {
         let position = self.starts.partition_point(|&start| start <= at).checked_sub(1)?;
         (at < self.end).then_some(position)
+    }
+
+    /// Ends the last iteration where the loop's teardown begins, in which all goes that the loop held. Where frees have no stacks of their own
+    /// it follows what the iteration itself lets go of at its end without a seam: that is taken to be as many tensors at most as any other lets go of there.
+    pub(super) fn leave_out_teardown(&mut self, events: &[Event]) {
+        let last_freed = |(start, end): (usize, usize)| {
+            let inside = events.get(start..end).unwrap_or_default();
+            let is_free =
+                |event: &&Event| matches!(event.action, Action::FreeRequested | Action::FreeCompleted);
+            inside.iter().rev().take_while(is_free).count()
+        };
+        let ends: Vec<usize> = self.spans().map(last_freed).collect();
+        if let Some((&last, others)) = ends.split_last()
+            && let Some(&most) = others.iter().max()
+        {
+            self.end -= last.saturating_sub(most);
+        }
     }
 }
 
@@ -114,9 +132,32 @@ fn even(loops: &Loops, marks: &Marks, bounds: &[Edge], events: usize) -> Option<
     let outer = levels.iter().rev().skip(1).take(MOST_LEVELS).find_map(|&most| {
         let kept: Vec<Edge> = bounds.iter().filter(|edge| level(edge) <= most).copied().collect();
         let cut = tile(loops, &kept, main_node(loops, &kept)?, events);
-        (cut.starts.len() >= 2 && is_even(&cut, marks)).then_some(cut)
+        (cut.starts.len() >= 2 && is_even(&cut, marks) && holds_most(&cut, marks)).then_some(cut)
     });
-    outer.or(Some(all))
+    outer.or_else(|| Some(at_joints(all, bounds, loops, marks)))
+}
+
+/// Whether nine tenths of the steps lie in iterations. A loop over stages of the training is not the loop of the program where others follow it.
+fn holds_most(cut: &Cut, marks: &Marks) -> bool {
+    steps_in(cut, marks).iter().sum::<usize>() * 10 >= marks.paces.len() * 9
+}
+
+/// Parts each iteration in which the loop that began it is left before a further step: a step of the next loop, to which no edge leads.
+fn at_joints(mut cut: Cut, bounds: &[Edge], loops: &Loops, marks: &Marks) -> Cut {
+    let steps_between = |from: usize, to: usize| {
+        let first = marks.paces.partition_point(|step| step.end <= from);
+        marks.paces.get(first).is_some_and(|step| step.end <= to)
+    };
+    let left = |(start, end): (usize, usize)| {
+        let begins = bounds.partition_point(|edge| edge.event < start);
+        let edge = bounds.get(begins).filter(|edge| edge.event == start)?;
+        let left = loops.activations.get(edge.activation as usize)?.end?;
+        (left < end && steps_between(start, left) && steps_between(left, end)).then_some(left)
+    };
+    let joints: Vec<usize> = cut.spans().filter_map(left).collect();
+    cut.starts.extend(joints);
+    cut.starts.sort_unstable();
+    cut
 }
 
 /// The node with most of the edges; the shallower one of two that have as many.
@@ -313,3 +354,6 @@ fn accumulates(steps: &[usize], zeros: &[usize]) -> bool {
     let (cleared, stepped) = (zeros.iter().filter(|&&count| count > 0).count(), gaps.len());
     usual > 0 && first <= usual && agree * 10 >= rest.len() * 7 && cleared <= stepped + 1
 }
+
+#[cfg(test)]
+mod tests;

@@ -239,12 +239,16 @@ impl Program {
             let busiest = of(Thread::Busiest).map(|paths| search(paths, Thread::Busiest));
             found = busiest.filter(|other| other.3 != FoundBy::Nothing).unwrap_or(found);
         }
-        let (paths, loops, cut, found_by) = found;
+        let (paths, loops, mut cut, found_by) = found;
+        let complete = complete(events, &marks, &paths, &cut);
+        if !frees {
+            cut.leave_out_teardown(events);
+        }
         let scene = phases::Scene { events, signs: &signs, paths: &paths, marks: &marks, cut: &cut, frees };
         let phases = phases::assign(&scene);
         let (main_loop, library_loop) = place(frames, &loops, &cut);
         Program {
-            iterations: iterations(events, &marks, &paths, &cut),
+            iterations: iterations(events, &marks, &cut, complete),
             main_loop,
             library_loop,
             loops: turns::runs(&loops, events.len()),
@@ -354,8 +358,7 @@ fn place(frames: &Frames, loops: &loops::Loops, cut: &Cut) -> (Option<Loop>, Opt
     }
 }
 
-fn iterations(events: &[Event], marks: &Marks, paths: &Paths, cut: &Cut) -> Vec<Iteration> {
-    let complete = complete(events, marks, paths, cut);
+fn iterations(events: &[Event], marks: &Marks, cut: &Cut, complete: Vec<bool>) -> Vec<Iteration> {
     let last = events.last().map(|event| event.time).max(marks.last).unwrap_or_default();
     let time = |at: usize| events.get(at).map_or(Micros(last.0.saturating_add(1)), |event| event.time);
     let spans = cut.spans().zip(complete);
