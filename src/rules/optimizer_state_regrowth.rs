@@ -41,7 +41,7 @@ impl OptimizerStateRegrowth {
         let (Some(first), Some(last)) = (makings.first(), makings.last()) else { return Vec::new() };
         let before = makings.iter().take(makings.len() - 1);
         let all: Vec<AllocationId> = before.flat_map(|making| making.tensors.iter().copied()).collect();
-        let kept: Vec<AllocationId> = all.iter().copied().filter(|id| outlives(facts, *id, last)).collect();
+        let kept = if in_use(facts, makings).is_some() { Vec::new() } else { kept(facts, makings) };
         let mut mended = Changes::default();
         let born = last.tensors.first().and_then(|id| facts.timeline.allocation(*id)?.alloc);
         for (id, event) in kept.iter().filter_map(|id| Some((id, born?))) {
@@ -54,7 +54,7 @@ impl OptimizerStateRegrowth {
         let earlier = Earlier { all, kept };
         let told = move |worth: &Worth| tell(facts, makings, &earlier, worth);
         let claim = Claim::new(&Self::META, about, Mending::lives(mended), told);
-        let habit = makings.len() >= HABIT.get();
+        let habit = makings.len() - in_use(facts, makings).unwrap_or(0) >= HABIT.get();
         // Where the old state goes, the new one costs what it costs; that its moments are lost is worth a warning. What is made for a
         // growing set of parameters holds the one before.
         let again = makings.iter().rev().skip(1).map(|making| making.bytes).max().unwrap_or_default();
@@ -135,10 +135,9 @@ fn regrown<'a>(facts: &'a Facts) -> &'a [StateMaking] {
         [a, b] => same_line(a) == same_line(b),
         _ => true,
     });
-    // Of a recording that begins late, what is older may be state, too.
     let knows_first = facts.evidence.first_iteration().is_ok();
     let meant = new_groups(facts, makings)
-        || (knows_first && has_parameters_for_all(facts, makings))
+        || in_use(facts, makings).is_some_and(|others| others + 1 == makings.len())
         || (knows_first && is_kept_by_every_step(facts, makings));
     if makings.len() < 2 || !alike || meant || new_models.count() * 2 >= makings.len() {
         &[]
@@ -158,24 +157,37 @@ fn new_groups(facts: &Facts, makings: &[StateMaking]) -> bool {
     facts.bytes(&kept) > facts.bytes(&earlier) && gradients > Bytes::ZERO && !outgrown
 }
 
-/// Whether there are parameters for all the state that is alive: several optimizers, each of parameters of its own (adapters,
-/// heads, members of an ensemble), make theirs in the first step of each. How much a parameter needs the first step shows, by the gradients that it has.
-fn has_parameters_for_all(facts: &Facts, makings: &[StateMaking]) -> bool {
-    let (Some(first), Some(last)) = (makings.first(), makings.last()) else { return false };
-    let Some(step) = facts.updates().get(first.step) else { return false };
+/// What is still alive of the earlier makings when the last one begins.
+fn kept(facts: &Facts, makings: &[StateMaking]) -> Vec<AllocationId> {
+    let Some((last, earlier)) = makings.split_last() else { return Vec::new() };
+    let earlier = earlier.iter().flat_map(|making| making.tensors.iter().copied());
+    earlier.filter(|id| outlives(facts, *id, last)).collect()
+}
+
+/// How many of the earlier makings are alive because other optimizers use them; `None` if there are no parameters for all that is. Several
+/// optimizers, each of parameters of its own (adapters, heads, members of an ensemble), make theirs in the first step of each. How much a
+/// parameter needs the first step shows, by the gradients that it has.
+fn in_use(facts: &Facts, makings: &[StateMaking]) -> Option<usize> {
+    // Of a recording that begins late, what is older may be state, too.
+    facts.evidence.first_iteration().ok()?;
+    let (first, last) = makings.first().zip(makings.last())?;
+    let step = facts.updates().get(first.step)?;
+    let kept = kept(facts, makings);
     let ids = |role: Role| facts.with_role(role).map(|(id, _)| id).collect::<Vec<_>>();
     let before_it =
         |id: &&AllocationId| facts.timeline.allocation(**id).is_some_and(|one| one.alive_after(step.start));
     let parameters = Sizes::of(facts, &ids(Role::Parameter));
     let gradients = Sizes::of(facts, ids(Role::Gradient).iter().filter(before_it));
     let needed = Sizes::of(facts, &first.tensors);
-    let earlier = makings.iter().take(makings.len() - 1).flat_map(|making| &making.tensors);
-    let kept: Vec<AllocationId> = earlier.copied().filter(|id| outlives(facts, *id, last)).collect();
     let fits = |bytes: Bytes, alive: usize| {
         let with_gradient = gradients.count(bytes);
         with_gradient > 0 && alive * with_gradient <= needed.count(bytes) * parameters.count(bytes)
     };
-    !kept.is_empty() && Sizes::of(facts, kept.iter().chain(&last.tensors)).mostly(fits)
+    let fit = !kept.is_empty() && Sizes::of(facts, kept.iter().chain(&last.tensors)).mostly(fits);
+    fit.then(|| {
+        let is_kept = |making: &&StateMaking| making.tensors.iter().any(|id| kept.binary_search(id).is_ok());
+        makings.iter().filter(is_kept).count()
+    })
 }
 
 /// Whether a step of the program's own makes a set every time and lets go of none: something that the optimizer files away, which
