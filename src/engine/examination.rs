@@ -52,7 +52,7 @@ pub fn examine(input: &Input, plan: &Plan) -> Examination {
         // Every rule that runs by default is asked, whatever was selected: which claim is the cause of another is no matter of
         // what somebody wants to see.
         let asked = plan.asked();
-        let mut claims = Vec::new();
+        let (mut claims, mut judging) = (Vec::new(), Vec::new());
         for (rule, outcome) in asked.iter().zip(threads::each(&asked, |rule| run(*rule, &facts))) {
             let (meta, is_selected) = (rule.meta(), plan.runs(*rule));
             let (claimed, judged) = outcome;
@@ -61,7 +61,7 @@ pub fn examine(input: &Input, plan: &Plan) -> Examination {
                 Ok(()) => {
                     // Of one recording alone those between ranks say nothing: they are compared when all are there.
                     if is_selected && !meta.between_ranks {
-                        examined.judged(meta.group, meta.name);
+                        judging.push(meta);
                     }
                 }
                 Err(silence) if is_selected => examined.skip(device.device, meta.name, silence),
@@ -70,6 +70,13 @@ pub fn examine(input: &Input, plan: &Plan) -> Examination {
         }
         let settled = verdict::settle(&facts, &claims, &plan.materiality, plan.capacity);
         let shown: Vec<Told> = settled.into_iter().filter(|told| plan.shows(&told.finding)).collect();
+        for meta in judging {
+            let is_of = |told: &&Told| told.finding.rule == meta.name;
+            match shown.iter().filter(is_of).find_map(|told| told.undecided) {
+                Some(hidden) => examined.skip(device.device, meta.name, Silence::Blind(hidden)),
+                None => examined.judged(meta.group, meta.name),
+            }
+        }
         examined.faulty.push((device.device, Faulty::at_peak(&facts, &shown)));
         if let Some(room) = plan.drawn.filter(|_| device.evidence.levels().is_ok()) {
             examined.pictures.push((device.device, Picture::of(&facts, &shown, room)));

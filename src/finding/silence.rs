@@ -106,6 +106,8 @@ pub enum Hidden {
     Steps,
     /// How much memory the device has.
     Capacity,
+    /// Whether what grows goes on growing, or fills up to a bound.
+    Bound,
 }
 
 impl Hidden {
@@ -125,6 +127,7 @@ impl Hidden {
             Hidden::FirstIteration => "the recording begins after the first iteration",
             Hidden::Steps => "the program runs backward passes, and no step of an optimizer was recorded",
             Hidden::Capacity => "the memory of the device is not known",
+            Hidden::Bound => "too few iterations tell growth from what fills up to a bound",
         }
     }
 
@@ -143,6 +146,7 @@ impl Hidden {
             Hidden::FirstIteration => "record from the first iteration",
             Hidden::Steps => "step with a torch.optim.Optimizer",
             Hidden::Capacity => "name it with --device-memory",
+            Hidden::Bound => "record more iterations",
         }
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::facts::{Facts, Guilty};
-use crate::finding::{Excuse, Finding, Location, Measure, Related, Seek, Severity};
+use crate::finding::{Excuse, Finding, Hidden, Location, Measure, Related, Seek, Severity};
 use crate::lives::Changes;
 use crate::rules::{Meta, place, shown};
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, Index, StackId};
@@ -61,6 +61,8 @@ pub struct Claim<'f> {
     pub whole: Option<Bytes>,
     /// The most that it may count for, whatever it is worth: a note where no line of the user's can mend it.
     pub at_most: Severity,
+    /// What the recording hides that would decide it; `None` where it is decided. What would matter if it held is then not judged.
+    pub undecided: Option<Hidden>,
     /// Whether it is a fault whatever else is wrong with its allocations, with a remedy of its own.
     pub by_itself: bool,
     /// Whether any other rule that explains the same allocations has the cause: it says what they are, this one only that they pile up.
@@ -111,6 +113,7 @@ impl<'f> Claim<'f> {
             held: None,
             whole: None,
             at_most: Severity::Error,
+            undecided: None,
             by_itself: false,
             gives_way: false,
             together: None,

@@ -5,7 +5,7 @@ mod collected;
 use super::claim::{Claim, Mending, Place, Telling, Worth, related};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, Growing};
-use crate::finding::{Finding, Measure, Related, Severity, Value};
+use crate::finding::{Finding, Hidden, Measure, Related, Severity, Value};
 use crate::lives::Changes;
 use crate::unit::{AllocationId, Bytes, Confidence, FrameId, count};
 
@@ -42,6 +42,7 @@ fn claim<'f>(facts: &'f Facts<'f>, growing: &'f Growing) -> Claim<'f> {
     claim.held = Some(Bytes::rounded(growing.growth.steadily()));
     claim.together = Some(statement(facts, growing));
     let sure = growing.growth.confidence(facts.evidence.first_iteration().is_ok());
+    claim.undecided = (sure == Confidence::Low).then_some(Hidden::Bound);
     let sure = sure.min(facts.program.confidence);
     let sure = if waits_for_a_burst(facts, growing) { Confidence::Low } else { sure };
     // A few rises may be the first of a cache, and a loop that may be none the layers of one pass.
@@ -93,9 +94,15 @@ fn tell(facts: &Facts, growing: &Growing, worth: &Worth) -> Finding {
         ),
     });
     let tensors = count(worth.about.len(), "tensor");
-    let label = match (emptied, facts.iteration_ends().len()) {
-        (Some(_), last) => format!("{tensors} made here are still held when iteration {last} ends"),
-        (None, _) => format!("{tensors} made here are still alive at the end"),
+    // Whether or not the recording shows where.
+    let gone = worth
+        .about
+        .iter()
+        .filter(|id| facts.timeline.allocation(**id).is_some_and(|one| one.given_back().is_some()));
+    let label = if gone.count() * 2 > worth.about.len() {
+        format!("{tensors} made here are still held when iteration {} ends", facts.iteration_ends().len())
+    } else {
+        format!("{tensors} made here are still alive at the end")
     };
     let telling = Telling {
         message,

@@ -20,7 +20,7 @@ pub use materiality::{Bound, Materiality, Replacement, Row, Scale};
 use rustc_hash::FxHashMap;
 
 use crate::facts::Facts;
-use crate::finding::{Finding, Impact, Severity};
+use crate::finding::{Finding, Hidden, Impact, Severity};
 use crate::lives::Changes;
 use crate::rules::{Claim, Worth};
 use crate::snapshot::Action;
@@ -55,6 +55,8 @@ pub struct Told {
     pub lives: Changes,
     /// The allocations that it is about, ascending: what is left of them when other findings have theirs.
     pub about: Vec<AllocationId>,
+    /// What the recording hides that would make it a fault, or rule it out.
+    pub undecided: Option<Hidden>,
 }
 
 /// The findings of all claims about a device, by a table of materiality. `capacity` is its memory, where somebody said so.
@@ -161,13 +163,17 @@ fn judged<'c, 'f>(
 
 /// The level of a claim; `None` where it is not even a note.
 fn level(facts: &Facts, row: &Row<'_>, claim: &Claim<'_>, worth: &Worth) -> Option<Severity> {
+    let sure = if worth.confidence == Confidence::Low { Severity::Warning } else { Severity::Error };
+    Some(reached(facts, row, claim, worth)?.min(sure).min(claim.at_most))
+}
+
+/// The level that a claim would have if nothing about it were in doubt.
+fn reached(facts: &Facts, row: &Row<'_>, claim: &Claim<'_>, worth: &Worth) -> Option<Severity> {
     let scale = Scale {
         held: claim.whole.unwrap_or(facts.peak()),
         reserved: claim.whole.unwrap_or(facts.timeline.peak_reserved.bytes),
     };
-    let reached = row.level(worth, &scale)?;
-    let sure = if worth.confidence == Confidence::Low { Severity::Warning } else { Severity::Error };
-    Some(reached.min(sure).min(claim.at_most))
+    row.level(worth, &scale)
 }
 
 /// What is left when each allocation belongs to one cause.
@@ -240,7 +246,9 @@ fn tell(facts: &Facts, group: &[Settled<'_, '_>], left: &Left) -> Option<Told> {
         per_iteration: worth.pace,
         at_once: Some(lives.at_once(facts.timeline)).filter(|bytes| *bytes > Bytes::ZERO),
     };
-    Some(Told { finding: Finding { severity, impact, ..told }, lives, about: worth.about })
+    let matters = reached(facts, &first.row, first.claim, &worth) >= Some(Severity::Warning);
+    let undecided = first.claim.undecided.filter(|_| matters && severity == Severity::Info);
+    Some(Told { finding: Finding { severity, impact, ..told }, lives, about: worth.about, undecided })
 }
 
 /// The worth of two claims about different allocations, which stand in no order.
