@@ -7,7 +7,7 @@ use super::signs::{GraphSign, MemorySign};
 
 /// What asks for memory.
 #[rustfmt::skip]
-const MEMORY: [(&str, MemorySign); 30] = [
+const MEMORY: [(&str, MemorySign); 36] = [
     ("CachingAllocator", MemorySign::Allocator),
     ("torch::unwind", MemorySign::Allocator),
     ("CapturedTraceback", MemorySign::Allocator),
@@ -16,6 +16,14 @@ const MEMORY: [(&str, MemorySign); 30] = [
     ("THPVariable_subclass_clear", MemorySign::Empties),
     ("THPVariable_dealloc", MemorySign::Dies),
     ("THPVariable_subclass_dealloc", MemorySign::Dies),
+    // CPython's collector (`Modules/gcmodule.c`, from 3.13 on `Python/gc.c`). Where a build keeps no symbols of static functions, the nearest exported one
+    // stands for them: `PyInit_gc` and `PyObject_GC_Del` themselves let go of no tensor.
+    ("gc_collect", MemorySign::Collector),
+    ("delete_garbage", MemorySign::Collector),
+    ("PyGC_Collect", MemorySign::Collector),
+    ("_Py_RunGC", MemorySign::Collector),
+    ("PyInit_gc", MemorySign::Collector),
+    ("PyObject_GC_Del", MemorySign::Collector),
     ("c10d::", MemorySign::Collective),
     ("nccl", MemorySign::Collective),
     ("NCCL", MemorySign::Collective),

@@ -81,6 +81,8 @@ pub enum MemorySign {
     Vendor,
     /// C++: a tensor's Python object lets go of its tensor.
     Empties,
+    /// C++: Python's garbage collector.
+    Collector,
     /// C++: a tensor's Python object dies, since nothing refers to it.
     Dies,
     /// C++: device-wide algorithms that need scratch memory (reductions, sorts, scans).
@@ -127,11 +129,18 @@ pub enum MemorySign {
 }
 
 impl MemorySign {
-    /// Whether frames with these signs, innermost first, are Python's garbage collector at work: it alone empties an object that something
+    /// Whether frames with these signs, innermost first, are Python's garbage collector at work: by its own frames, or because it alone empties an object that something
     /// refers to (`tp_clear`); any other is emptied where it dies (`torch/csrc/autograd/python_variable.cpp`).
     pub fn collects(mut signs: impl Iterator<Item = MemorySign>) -> bool {
-        signs.any(|sign| sign == MemorySign::Empties)
-            && signs.next().is_some_and(|next| next != MemorySign::Dies)
+        match signs.find(|sign| matches!(sign, MemorySign::Empties | MemorySign::Collector)) {
+            Some(MemorySign::Collector) => true,
+            Some(_) => {
+                let caller = signs.next();
+                caller.is_some_and(|caller| caller != MemorySign::Dies)
+                    || signs.any(|sign| sign == MemorySign::Collector)
+            }
+            None => false,
+        }
     }
 }
 
@@ -213,7 +222,7 @@ impl Method {
 
 #[cfg(test)]
 mod tests {
-    use super::MemorySign::{self, Allocator, Dies, Empties, Nothing};
+    use super::MemorySign::{self, Allocator, Collector, Dies, Empties, Nothing};
 
     #[test]
     fn the_collector_empties_what_does_not_die() {
@@ -222,5 +231,10 @@ mod tests {
         assert!(!collects(&[Allocator, Empties, Dies, Nothing]));
         assert!(!collects(&[Allocator, Empties]), "who called it is not seen");
         assert!(!collects(&[Allocator, Nothing]));
+        assert!(
+            collects(&[Allocator, Empties, Dies, Nothing, Collector]),
+            "a dict of the cycle is cleared, and the tensor dies with it"
+        );
+        assert!(collects(&[Allocator, Nothing, Collector]));
     }
 }
