@@ -112,13 +112,19 @@ fn outermost(candidates: &[Candidate]) -> impl Iterator<Item = &Candidate> {
 }
 
 impl Stage<'_> {
-    /// All loops: the user's, or a library's where the user has none; a worker's whosever they are. By start, the outer one first.
+    /// All loops: the user's; a library's where the user has none, or none that runs a model while a library's does (an evaluation by a trainer, and
+    /// the user's own code goes through its results afterwards); a worker's whosever they are. By start, the outer one first.
     fn candidates(&self) -> Vec<Candidate> {
         let edges = without_chance_reentries(self.loops);
-        let users = |edge: &&Edge| self.thread == Thread::Busiest || self.origin_is_user(edge.node);
-        let mut found = self.gather(edges.iter().filter(users).copied());
-        if found.is_empty() {
-            found = self.gather(edges.iter().filter(|edge| !self.origin_is_user(edge.node)).copied());
+        let is_users = |edge: &Edge| self.thread == Thread::Busiest || self.origin_is_user(edge.node);
+        let (users, others): (Vec<Edge>, Vec<Edge>) = edges.into_iter().partition(is_users);
+        let runs_a_model = |found: &[Candidate]| found.iter().any(|one| one.sum.in_modules > 0);
+        let mut found = self.gather(users);
+        if !runs_a_model(&found) {
+            let packaged = self.gather(others);
+            if found.is_empty() || runs_a_model(&packaged) {
+                found = packaged;
+            }
         }
         found.sort_by_key(|one| (one.start, Reverse(one.end), one.depth));
         found
@@ -128,7 +134,7 @@ impl Stage<'_> {
         self.loops.nodes.get(node as usize).is_some_and(|one| one.owner == Owner::User)
     }
 
-    fn gather(&self, edges: impl Iterator<Item = Edge>) -> Vec<Candidate> {
+    fn gather(&self, edges: Vec<Edge>) -> Vec<Candidate> {
         let mut by_call: BTreeMap<u32, Vec<Edge>> = BTreeMap::new();
         for edge in edges {
             by_call.entry(edge.activation).or_default().push(edge);
@@ -324,3 +330,6 @@ fn without_chance_reentries(loops: &Loops) -> Vec<Edge> {
     };
     loops.edges.iter().filter(keep).copied().collect()
 }
+
+#[cfg(test)]
+mod tests;

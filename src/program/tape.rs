@@ -29,7 +29,10 @@ impl Tape {
             "@recompute" => ("/v/site-packages/torch/utils/checkpoint.py", "unpack_hook", 1100),
             _ => {
                 let (name, line) = text.split_once(':').unwrap();
-                ("/home/me/train.py", name, line.parse().unwrap())
+                let trainer = name == "@trainer";
+                let file =
+                    if trainer { "/v/site-packages/transformers/trainer.py" } else { "/home/me/train.py" };
+                (file, if trainer { "evaluation_loop" } else { name }, line.parse().unwrap())
             }
         };
         let name = self.snapshot.strings.intern(name).unwrap();
