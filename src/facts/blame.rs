@@ -13,6 +13,7 @@
 //! tensors are such, the caller is responsible, not the line inside the model ([`Blame::past_forwards`]). What a forward
 //! makes with an operator of its own, before its end, it keeps itself: then the line inside is.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use petgraph::algo::{dominators::simple_fast, tarjan_scc};
@@ -58,7 +59,31 @@ impl Blame<'_> {
     /// allocations out; where that is above the loop, the heaviest line of its own.
     pub fn responsible(&self, guilty: &[Guilty], hands_out: bool) -> Option<FrameId> {
         let narrow = if hands_out { self.past_forwards(guilty) } else { self.narrowest(guilty) };
+        let narrow = narrow.map(|frame| self.called_back(frame, guilty).unwrap_or(frame));
         narrow.filter(|frame| !self.is_above_the_loop(*frame, guilty)).or_else(|| self.heaviest(guilty))
+    }
+
+    /// The heaviest line of the one function of the user's that a library calls back below a frame (a collator, a callback, a metric). Two of its lines that
+    /// share the weight meet only in the call of the library, which says nothing. The forward of a model is called for its output.
+    fn called_back(&self, frame: FrameId, guilty: &[Guilty]) -> Option<FrameId> {
+        let mut lines: BTreeMap<FrameId, u64> = BTreeMap::new();
+        for one in guilty {
+            let python = self.frames.python(one.stack);
+            let Some(at) = python.iter().rposition(|other| *other == frame) else { continue };
+            let inner = python.get(at + 1..).unwrap_or_default();
+            let own = inner.iter().position(|frame| self.frames.is_own(*frame))?;
+            let (between, line) = (inner.get(..own)?, *inner.get(own)?);
+            let packaged = between.iter().any(|frame| self.frames.owner(*frame).is_package());
+            if !packaged || between.iter().any(|frame| self.is_module_call(*frame)) {
+                return None;
+            }
+            let weight = lines.entry(line).or_default();
+            *weight = weight.saturating_add(one.weight);
+        }
+        let mut functions = lines.keys().map(|line| self.frames.function(*line));
+        let first = functions.next()?;
+        functions.all(|function| function == first).then_some(())?;
+        lines.into_iter().max_by_key(|(line, weight)| (*weight, Reverse(*line))).map(|(line, _)| line)
     }
 
     /// Whether a frame stands outside the function that holds the main loop, in every stack that shows both. A loop inside a
@@ -89,10 +114,7 @@ impl Blame<'_> {
                 *sum = sum.saturating_add(one.weight);
             }
         }
-        sites
-            .into_iter()
-            .max_by_key(|(site, weight)| (*weight, std::cmp::Reverse(*site)))
-            .map(|(site, _)| site)
+        sites.into_iter().max_by_key(|(site, weight)| (*weight, Reverse(*site))).map(|(site, _)| site)
     }
 
     /// The narrowest user frame that carries at least half of the weight, wherever it stands.
@@ -308,5 +330,47 @@ mod tests {
         let (trace, meanings) = (DeviceTrace::default(), Frames::of(&snapshot));
         let blame = Blame { snapshot: &snapshot, trace: &trace, frames: &meanings, looping: None };
         assert_eq!(blame.narrowest(&[Guilty { stack, event: None, weight: 1 }]), Some(node));
+    }
+
+    /// What is blamed for two lines of one function that make as much each, called through these frames, the innermost first.
+    fn blamed(file: &str, between: &[(&str, &str)]) -> u32 {
+        let mut snapshot = Snapshot::default();
+        let mut frame = |file: &str, name: &str, line: u32| {
+            let (name, file) =
+                (snapshot.strings.intern(name).unwrap(), snapshot.strings.intern(file).unwrap());
+            snapshot.stacks.intern_frame(Frame { name, file, line }).unwrap()
+        };
+        let outer: Vec<FrameId> = between.iter().map(|(file, name)| frame(file, name, 7)).collect();
+        let main = frame("/home/me/train.py", "main", 44);
+        let lines = [27, 30].map(|line| frame(file, "__call__", line));
+        let guilty = lines.map(|line| {
+            let path: Vec<FrameId> = [line].into_iter().chain(outer.iter().copied()).chain([main]).collect();
+            Guilty { stack: snapshot.stacks.intern(&path).unwrap(), event: None, weight: 1 }
+        });
+        let (trace, meanings) = (DeviceTrace::default(), Frames::of(&snapshot));
+        let blame = Blame { snapshot: &snapshot, trace: &trace, frames: &meanings, looping: None };
+        snapshot.stacks.frame(blame.responsible(&guilty, false).unwrap()).unwrap().line
+    }
+
+    #[test]
+    fn what_a_library_calls_back_is_to_blame_and_not_the_call_of_the_library() {
+        let trainer = ("/v/site-packages/transformers/trainer.py", "train");
+        let module = ("/v/site-packages/torch/nn/modules/module.py", "_call_impl");
+        assert_eq!(blamed("/home/me/data.py", &[trainer]), 27);
+        assert_eq!(
+            blamed("/home/me/data.py", &[]),
+            44,
+            "the caller is the user's: it keeps what the function returns"
+        );
+        assert_eq!(
+            blamed("/home/me/data.py", &[module, trainer]),
+            44,
+            "a model's forward makes what its caller asked for"
+        );
+        assert_eq!(
+            blamed("/v/site-packages/torchmetrics/metric.py", &[trainer]),
+            44,
+            "nobody edits a library"
+        );
     }
 }
