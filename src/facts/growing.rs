@@ -64,8 +64,23 @@ struct Held {
 }
 
 /// The lines that grow from iteration to iteration, what is fastest first.
+///
+/// Where nothing trains, the last iteration may be the one that lets go of what all of them collected (a metric that is computed with the last batch): if nothing grows
+/// to the end, what comes before it is judged.
 pub(super) fn growing(facts: &Facts) -> Vec<Growing> {
-    let held = Held::of(facts, facts.turns());
+    let found = growing_through(facts, facts.turns());
+    let trains = || facts.program.phases.contains(&Phase::Backward);
+    match facts.program.iterations.split_last() {
+        Some((_, before)) if found.is_empty() && !trains() => {
+            growing_through(facts, &Turns::of_iterations(before))
+        }
+        _ => found,
+    }
+}
+
+/// The lines that grow over some turns.
+fn growing_through(facts: &Facts, turns: &Turns) -> Vec<Growing> {
+    let held = Held::of(facts, turns);
     let parameters = Parameters::of(facts);
     let mut judged = Judged::default();
     for (site, members) in &held.sites {

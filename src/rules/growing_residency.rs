@@ -100,7 +100,9 @@ fn tell(facts: &Facts, growing: &Growing, worth: &Worth) -> Finding {
         .iter()
         .filter(|id| facts.timeline.allocation(**id).is_some_and(|one| one.given_back().is_some()));
     let label = if gone.count() * 2 > worth.about.len() {
-        format!("{tensors} made here are still held when iteration {} ends", facts.iteration_ends().len())
+        let held = worth.about.iter().filter_map(|id| facts.timeline.allocation(*id));
+        let last = held.map(|one| facts.turns().held(one).end).max().unwrap_or_default();
+        format!("{tensors} made here are still held when iteration {last} ends")
     } else {
         format!("{tensors} made here are still alive at the end")
     };

@@ -11,13 +11,34 @@ use crate::rules::claim::{Claim, Mending, Place, Telling, Worth};
 use crate::rules::measure;
 use crate::threshold::Threshold;
 use crate::timeline::Allocation;
-use crate::unit::{AllocationId, Bytes, Confidence, count, percent};
+use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, count, percent};
 
 /// The share of what a loop collects that has to outlive the next iteration of the main loop for it to be held too long.
 static MOST: Threshold<f64> = Threshold::new("rules::growing_residency::collected::MOST", 0.5);
 
 pub(super) fn claims<'f>(facts: &'f Facts<'f>) -> impl Iterator<Item = Claim<'f>> {
-    facts.collections().iter().map(|collection| claim(facts, collection))
+    facts.collections().iter().filter(|one| !feeds(facts, one)).map(|collection| claim(facts, collection))
+}
+
+/// Whether the main loop goes through what is collected, as far as the order shows: it begins behind the first run, and each run has iterations behind it (a rollout, and then
+/// the updates with it). A validation follows training. Where the recording begins late, what ran before the first run is not seen.
+fn feeds(facts: &Facts, collection: &Collection) -> bool {
+    let iterations = &facts.program.iterations;
+    let first = |sites: &[CollectedAt]| {
+        let born = |(id, _): &(AllocationId, EventIndex)| facts.timeline.allocation(*id)?.alloc;
+        sites.iter().flat_map(|one| &one.tensors).filter_map(born).min()
+    };
+    let beginnings: Vec<EventIndex> = collection.runs.iter().filter_map(|run| first(&run.sites)).collect();
+    let leads = |begin: &EventIndex| iterations.first().is_some_and(|one| *begin < one.start);
+    let ends = beginnings.iter().skip(1).copied().map(Some).chain([None]);
+    let is_followed = |(begin, end): (&EventIndex, Option<EventIndex>)| {
+        let next = iterations.get(iterations.partition_point(|one| one.start <= *begin));
+        next.is_some_and(|next| end.is_none_or(|end| next.start < end))
+    };
+    let begins_late = facts.evidence.first_iteration().is_err();
+    !never_ends(facts, collection)
+        && (begins_late || beginnings.first().is_some_and(leads))
+        && beginnings.iter().zip(ends).all(is_followed)
 }
 
 fn claim<'f>(facts: &'f Facts<'f>, collection: &'f Collection) -> Claim<'f> {
