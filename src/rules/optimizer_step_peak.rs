@@ -1,5 +1,7 @@
 //! Temporaries of an optimizer's step that set the peak of the run.
 
+use std::collections::BTreeSet;
+
 use rustc_hash::FxHashSet;
 
 use super::claim::{Claim, Mending, Place, Telling, Worth};
@@ -8,16 +10,22 @@ use crate::facts::{Facts, Guilty};
 use crate::finding::{Finding, Value};
 use crate::frames::PhaseSign;
 use crate::lives::Changes;
-use crate::program::Phase;
+use crate::program::{Phase, Step};
 use crate::role::Role;
+use crate::threshold::Threshold;
+use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, count, percent};
 
 declare_rule! {
     /// Temporaries of the optimizer's step set the peak.
     OptimizerStepPeak = "optimizer-step-peak", Peak, Warning,
     needs: [History, Stacks, Updates],
+    in_part: [Iterations],
     summary: "temporaries of the optimizer's step set the peak",
 }
+
+/// The share of the gradients, each size counted once, of which an update that leaves no other mark has to make temporaries. A norm or a histogram of a few layers is none.
+static MOST: Threshold<f64> = Threshold::new("rules::optimizer_step_peak::MOST", 0.5);
 
 /// Optimizers of PyTorch that have a fused kernel, by the name of their file.
 const FUSED: [&str; 4] = ["adam", "adamw", "sgd", "adagrad"];
@@ -26,6 +34,10 @@ impl OptimizerStepPeak {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let is_seen = !facts.program.steps.is_empty();
         let about = if is_seen { temporaries(facts) } else { of_own_updates(facts) };
+        // Where gradients are not seen to be cleared, only what is made of all of them shows that they are used.
+        if facts.evidence.updates().is_err() && !each_update_takes_most(facts, &about) {
+            return Vec::new();
+        }
         let mending = Mending::lives(Changes::removing(about.iter().copied()));
         let told = move |worth: &Worth| tell(facts, worth);
         let claim = Claim::new(&Self::META, about, mending, told);
@@ -55,6 +67,21 @@ fn of_own_updates(facts: &Facts) -> Vec<AllocationId> {
     };
     let made = facts.with_role(Role::Temporary).filter(|(_, one)| gradients.contains(&one.bytes));
     made.filter(|(_, one)| one.alloc.is_some_and(updates_at)).map(|(id, _)| id).collect()
+}
+
+/// Whether each update makes temporaries of most of the gradients, by their sizes.
+fn each_update_takes_most(facts: &Facts, about: &[AllocationId]) -> bool {
+    let sizes = |ids: &mut dyn Iterator<Item = &Allocation>| -> Bytes {
+        ids.map(|one| one.bytes).collect::<BTreeSet<Bytes>>().into_iter().sum()
+    };
+    let gradients = sizes(&mut facts.with_role(Role::Gradient).map(|(_, one)| one));
+    let made: Vec<&Allocation> = about.iter().filter_map(|id| facts.timeline.allocation(*id)).collect();
+    let updates = facts.updates();
+    let takes = |update: &Step| {
+        let inside = |one: &&Allocation| one.alloc.is_some_and(|at| update.start <= at && at < update.end);
+        sizes(&mut made.iter().copied().filter(inside)).share_of(gradients) >= MOST.get()
+    };
+    gradients > Bytes::ZERO && updates.len() >= 2 && updates.iter().all(takes)
 }
 
 fn tell(facts: &Facts, worth: &Worth) -> Finding {
