@@ -64,6 +64,8 @@ enum Kind {
     BuiltInLoop,
     /// Two models of equal sizes stand, nothing trains, and each turn runs one: a program may choose.
     Twice,
+    /// A part of what trains was copied from another model, and each turn runs one: an average would be of the whole.
+    Part,
     /// The members of an ensemble, beside one tensor for all of each of theirs.
     Stacked,
     /// The original of a model that was cast to another number format.
@@ -283,6 +285,7 @@ fn claim<'f>(facts: &'f Facts<'f>, copies: Vec<Copied>) -> Option<Claim<'f>> {
         | Kind::StateDict
         | Kind::Base
         | Kind::Gathered
+        | Kind::Part
         | Kind::Stacked
         | Kind::Converted
         | Kind::LoadedByTheEnd

@@ -3,13 +3,14 @@
 //! In: calls of modules in the loop. Out: whether a turn runs one model, so that of two sets of the same weights one
 //! lies idle in it. Always: where two passes could pass for one, they are taken for two.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::sizes::Scale;
+use super::sizes::{Scale, Sizes};
 use crate::facts::{Facts, ModuleCall};
+use crate::frames::PhaseSign;
 use crate::program::Phase;
 use crate::role::Role;
-use crate::unit::{Bytes, FrameId, IterationIndex};
+use crate::unit::{AllocationId, Bytes, FrameId, IterationIndex};
 
 /// Whether the program trains: a moving average of its weights is wanted, and nothing shows that it is updated.
 pub(super) fn trains(facts: &Facts) -> bool {
@@ -18,6 +19,31 @@ pub(super) fn trains(facts: &Facts) -> bool {
     backward
         || !facts.program.steps.is_empty()
         || kept.any(|role| matches!(role, Role::Gradient | Role::OptimizerState))
+}
+
+/// The sizes of what trains: of the gradients of one iteration, of that which has most.
+pub(super) fn trained(facts: &Facts) -> Sizes {
+    let mut of_turns: BTreeMap<IterationIndex, Vec<AllocationId>> = BTreeMap::new();
+    for (id, one) in facts.with_role(Role::Gradient) {
+        if let Some(turn) = facts.born_in(one) {
+            of_turns.entry(turn).or_default().push(id);
+        }
+    }
+    let most = of_turns.into_values().max_by_key(Vec::len);
+    most.map(|gradients| Sizes::of(facts, &gradients)).unwrap_or_default()
+}
+
+/// Whether the loop makes a tensor as large as the largest of some weights outside of models and of what an optimizer does: it may compute with the weights themselves, as a
+/// penalty on their distance to others does.
+pub(super) fn reads_outside(facts: &Facts, weights: &Sizes) -> bool {
+    let own = |event| !matches!(facts.phase(event), Phase::Backward | Phase::OptimizerStep | Phase::Clipping);
+    let in_module = |stack| {
+        facts.frames.python(stack).iter().any(|frame| facts.frames.phase(*frame) == PhaseSign::ModuleCall)
+    };
+    let mut others = facts.timeline.iter().filter(|(_, one)| Some(one.bytes) == weights.largest());
+    others.any(|(_, one)| {
+        facts.born_in(one).is_some() && one.alloc.is_some_and(own) && !one.stack.is_some_and(in_module)
+    })
 }
 
 /// Whether each turn makes one pass through one model at most, always for the same caller, and nothing after the loop's beginning makes
@@ -44,11 +70,11 @@ fn first_bytes(facts: &Facts, call: &ModuleCall) -> Option<Bytes> {
     Some(facts.timeline.allocation(*call.made.first()?)?.bytes)
 }
 
-/// Whether what makes a call's first tensor makes no other in it: a second pass would begin as the first does.
+/// Whether what makes a call's first tensor makes no other in it: a second pass would begin as the first does, on the same line by the same operator.
 fn begins_once(facts: &Facts, call: &ModuleCall) -> bool {
-    let place = |at: usize| -> Option<&[FrameId]> {
-        let one = facts.timeline.allocation(*call.made.get(at)?)?;
-        Some(facts.frames.python(one.stack?))
+    let place = |at: usize| -> Option<(&[FrameId], Option<&str>)> {
+        let stack = facts.timeline.allocation(*call.made.get(at)?)?.stack?;
+        Some((facts.frames.python(stack), facts.frames.operator(facts.snapshot, stack)))
     };
     let first = place(0);
     first.is_some() && (1..call.made.len()).all(|at| place(at) != first)

@@ -60,6 +60,16 @@ impl Sizes {
         self.0.len()
     }
 
+    /// How many tensors there are.
+    pub(super) fn count(&self) -> usize {
+        self.0.values().sum()
+    }
+
+    /// The largest.
+    pub(super) fn largest(&self) -> Option<Bytes> {
+        self.0.keys().next_back().copied()
+    }
+
     /// The bytes of all.
     pub(super) fn bytes(&self) -> Bytes {
         self.0.iter().map(|(bytes, count)| bytes.times(*count as u64)).sum()
@@ -90,7 +100,7 @@ impl Sizes {
 
     /// The scale of a copy by the largest tensors of both.
     pub(super) fn scale(&self, copy: &Sizes) -> Option<Scale> {
-        let (original, copy) = (self.0.keys().next_back()?, copy.0.keys().next_back()?);
+        let (original, copy) = (self.largest()?, copy.largest()?);
         Some(Scale { copy: copy.get(), original: original.get() })
     }
 }

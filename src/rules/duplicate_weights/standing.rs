@@ -31,6 +31,8 @@ pub(super) struct Set {
     built: bool,
     /// The same, and none of it is copied from others or read from a file.
     pub(super) is_model: bool,
+    /// How many of them are copied with their module.
+    copied: usize,
     /// Each is a clone by itself, or moved here by itself.
     cloned: bool,
 }
@@ -69,8 +71,11 @@ pub(super) fn sets(facts: &Facts, sources: &[Source]) -> Vec<Set> {
         };
         let built = any(|source| matches!(source.made, Made::Moved | Made::Built | Made::Copied));
         let is_model = built && !any(|source| source.made.copies());
+        let of_copies =
+            |stack: &&StackId| sources.get(stack.position()).is_some_and(|one| one.made == Made::Copied);
+        let copied = stacks.iter().filter(of_copies).count();
         let cloned = !built && !stacks.is_empty() && stacks.iter().all(clones);
-        Set { line, callers, sizes: Sizes::of(facts, &tensors), tensors, built, is_model, cloned }
+        Set { line, callers, sizes: Sizes::of(facts, &tensors), tensors, built, is_model, copied, cloned }
     };
     let mut sets: Vec<Set> =
         paths.into_iter().map(set).filter(|set| set.tensors.len() >= FEWEST.get()).collect();
@@ -95,6 +100,7 @@ pub(super) fn copies(facts: &Facts, sets: &[Set], trains: bool) -> Vec<Copied> {
             copies.extend(stacked(facts, earlier, later, scale));
             if trains {
                 copies.extend(set_aside(facts, earlier, later, scale));
+                copies.extend(part(facts, earlier, later, scale));
             } else {
                 copies.extend(converted(facts, earlier, later, scale));
                 copies.extend(twice(facts, earlier, later, scale));
@@ -126,6 +132,19 @@ fn twice(facts: &Facts, first: &Set, second: &Set, scale: Scale) -> Option<Copie
     let both = scale.is_same() && first.built && second.built;
     let covered = covers(first, second, scale, 1).filter(|_| both)?;
     passes::one_a_turn(facts, scale).then(|| copied(facts, Kind::Twice, second.apart(first), second, covered))
+}
+
+/// A model of which a copy is a part of what trains, where each turn runs one and nothing else reads as large tensors: one of the two lies idle. An average of what
+/// trains would have all of it.
+fn part(facts: &Facts, original: &Set, copy: &Set, scale: Scale) -> Option<Copied> {
+    let is_copy = scale.is_same() && original.is_model && copy.copied >= FEWEST.get();
+    let covered = covers(original, copy, scale, 1).filter(|_| is_copy)?;
+    let trained = passes::trained(facts);
+    let is_part = trained.repeated(&copy.sizes, scale, 1).original.share_of(copy.sizes.bytes())
+        >= COVERED.get()
+        && trained.count() > copy.copied;
+    let idle = is_part && passes::one_a_turn(facts, scale) && !passes::reads_outside(facts, &copy.sizes);
+    idle.then(|| copied(facts, Kind::Part, copy.apart(original), original, covered))
 }
 
 /// Clones of the weights of a program that trains.

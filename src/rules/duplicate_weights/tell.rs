@@ -19,7 +19,7 @@ pub(super) fn tell(facts: &Facts, copies: &[Copied], worth: &Worth) -> Finding {
     let made = Place::responsible(facts, tensors, false);
     let (place, related) = match (largest.kind, made) {
         // The line that makes the other set is what makes this one spare.
-        (Kind::Stacked | Kind::Converted | Kind::Renewed, made) => {
+        (Kind::Stacked | Kind::Converted | Kind::Renewed | Kind::Part, made) => {
             let place = Place::At(largest.frame, None, None);
             let other = related(facts, made.frame(), &place, "what is spare is made here");
             (place, other.into_iter().collect())
@@ -86,6 +86,11 @@ fn words(kind: Kind, bytes: Bytes) -> (String, &'static str, &'static str) {
             format!("as large a model as the first stays beside it ({bytes})"),
             "where one replaces the other, let go of the old one first, or keep it on the host: old.cpu(); where both compute, all is well",
             "built here while the one before is there",
+        ),
+        Kind::Part => (
+            format!("a model stays beside the copy of it that trains in a larger one ({bytes})"),
+            "build the larger model around the original, without a copy; or let go of the original, or keep it on the host: original.cpu()",
+            "copied here into what trains; each turn runs one model",
         ),
         Kind::Stacked => (
             format!("the members of an ensemble stay beside their stacked weights ({bytes})"),
