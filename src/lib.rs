@@ -52,6 +52,7 @@
 //! | phase | what the program was doing at an event: forward, backward, input, ... |
 //! | stretch | a run of events on one side of a step: backward, optimizer, clearing, or all else |
 //! | role | what an allocation holds: weights, gradients, ...; its ground is what the role rests on |
+//! | familiar, name | what people look for by a name: logits, attention scores, what a checkpoint computes again |
 //! | requested, allocated, reserved | bytes that the program asked for, that blocks have, that segments hold |
 //! | resident | held at the end of an iteration |
 //! | claim, finding | what a rule says, and what is left of it once it is weighed and its cause is known |

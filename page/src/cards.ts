@@ -2,12 +2,22 @@
 
 import type { Excerpt, Finding, PageDocument } from "./document";
 import { button, element } from "./element";
+import { count } from "./text";
+
+/** What the picture that is shown has of a finding. */
+export interface Drawn {
+  /** How many lifetimes it is about. */
+  about: number;
+  /** Which moment shows it, where it is about none. */
+  where: string;
+  mendable: boolean;
+}
 
 export interface CardListener {
   /** A finding is chosen, or none; `without` says whether what mending it does is shown. */
   choose(finding: number | null, without: boolean): void;
   /** What is known of a finding in the picture that is shown. */
-  drawn(finding: number): { about: number; mendable: boolean };
+  drawn(finding: number): Drawn;
 }
 
 const SIGNS = { error: "✖", warning: "▲", info: "●" } as const;
@@ -67,16 +77,13 @@ export class Cards {
   /** Says of each card what the picture that is shown has of it. */
   refresh(): void {
     this.cards.forEach((card, at) => {
-      const { about, mendable } = this.listener.drawn(at);
-      card.classList.toggle("elsewhere", about === 0);
+      const { about, where, mendable } = this.listener.drawn(at);
       this.switches[at].disabled = !mendable;
       const hint = card.querySelector(".lights");
-      if (hint) {
-        hint.textContent =
-          about > 0
-            ? `lights up ${about.toLocaleString("en-US")} lifetime${about === 1 ? "" : "s"}`
-            : "is about no lifetimes of this timeline";
-      }
+      if (!hint) return;
+      if (about > 0) hint.textContent = `lights up ${count(about)} lifetime${about === 1 ? "" : "s"}`;
+      else if (where !== "") hint.textContent = `is about no one lifetime; goes to ${where}`;
+      else hint.textContent = "is about another timeline";
     });
   }
 

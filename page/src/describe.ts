@@ -8,6 +8,7 @@ import * as text from "./text";
 /** The names that a picture's columns count by. */
 export interface Names {
   roles: string[];
+  familiars: string[];
   phases: string[];
 }
 
@@ -44,10 +45,12 @@ function spelt(label: Label): string {
 
 /** What an item is, in a word or two. */
 export function title(picture: Picture, scene: Scene, item: Item, bin: number, names: Names): string {
+  const what = (role: number, familiar: number) =>
+    text.words(names.roles[role]) + (familiar < 0 ? "" : `: ${names.familiars[familiar]}`);
   if (item < picture.lives)
-    return `${text.bytes(picture.bytes[item])} ${text.words(names.roles[picture.role[item]])}`;
+    return `${text.bytes(picture.bytes[item])} ${what(picture.role[item], picture.familiar[item])}`;
   const cloud = scene.clouds[item - picture.lives];
-  return `${text.bytes(levelAt(cloud, bin))} ${text.words(names.roles[cloud.role])}, merged`;
+  return `${text.bytes(levelAt(cloud, bin))} ${what(cloud.role, cloud.familiar)}, merged`;
 }
 
 /** When a lifetime began and ended. */

@@ -6,6 +6,8 @@ export interface PageDocument {
   headline: string;
   verdict: string;
   roles: string[];
+  /** What people know allocations by. */
+  familiars: string[];
   phases: string[];
   findings: Finding[];
   notices: { severity: Severity; message: string; help: string }[];
@@ -108,15 +110,19 @@ export interface PackedPicture {
     slack: number[];
     address: number[];
     role: number[];
+    /** -1 where there is no name that is sure. */
+    familiar: number[];
     phase: number[];
     stream: number[];
     node: number[];
   };
-  clouds: { count: number; role: number; node: number; bins: number[]; by: number[] }[];
+  clouds: { count: number; role: number; familiar: number; node: number; bins: number[]; by: number[] }[];
   guilty: {
     finding: number;
     each: number[];
     clouds: number[];
+    /** Where to look, of what is about no lifetime. */
+    moment: number | null;
     without: {
       peak: number;
       each: number[];

@@ -55,7 +55,7 @@ function weights(picture: Picture, scene: Scene, weight: Weight, bin: number): [
   return weighed;
 }
 
-/** The boxes of a node, outermost first; without the role, which stands before them. */
+/** The boxes of a node, outermost first; without the role and the name, which stand before them. */
 function levels(picture: Picture, node: number, by: By, colour: string): Box[] {
   const path = picture.path(node).map((one) => picture.labelOf(one));
   if (by === "calls") {
@@ -75,16 +75,17 @@ function levels(picture: Picture, node: number, by: By, colour: string): Box[] {
 
 function grown(picture: Picture, scene: Scene, by: By, weight: Weight, bin: number, names: Names): Box {
   const root = box("all", "all", "#8a8f98");
-  // Most items share their makers with others: the boxes of each pair of role and node are found once.
+  // Most items share their makers with others: the boxes of each node, role and name are found once.
   const ways = new Map<number, Box[]>();
   for (const [item, bytes] of weights(picture, scene, weight, bin)) {
     const cloud = item < picture.lives ? null : scene.clouds[item - picture.lives];
     const node = cloud ? cloud.node : picture.node[item];
     const role = cloud ? cloud.role : picture.role[item];
-    const key = node * names.roles.length + role;
+    const familiar = cloud ? cloud.familiar : picture.familiar[item];
+    const key = (node * names.roles.length + role) * (names.familiars.length + 1) + familiar + 1;
     let way = ways.get(key);
     if (!way) {
-      way = placed(root, picture, node, by, names.roles[role]);
+      way = placed(root, picture, node, by, names.roles[role], names.familiars[familiar]);
       ways.set(key, way);
     }
     for (const one of way) one.bytes += bytes;
@@ -93,9 +94,17 @@ function grown(picture: Picture, scene: Scene, by: By, weight: Weight, bin: numb
 }
 
 /** The boxes from the root to those of a node, made where there are none yet. */
-function placed(root: Box, picture: Picture, node: number, by: By, role: string): Box[] {
+function placed(
+  root: Box,
+  picture: Picture,
+  node: number,
+  by: By,
+  role: string,
+  familiar: string | undefined,
+): Box[] {
   const colour = roleColour(role);
   const first = by === "role" ? [box(text.words(role), role, colour)] : [];
+  if (by === "role" && familiar !== undefined) first.push(box(familiar, familiar, colour));
   const way = [root];
   let inside = root;
   for (const level of [...first, ...levels(picture, node, by, colour)].slice(0, DEEPEST)) {

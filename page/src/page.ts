@@ -1,7 +1,7 @@
 // The page as a whole: its parts, and what choosing something in one does to the others.
 
 import type { AxisKind } from "./axis";
-import { Cards } from "./cards";
+import { Cards, type Drawn } from "./cards";
 import { facts, type Names, stack, title } from "./describe";
 import type { PageDocument } from "./document";
 import { button, choice, element } from "./element";
@@ -55,7 +55,7 @@ export class Page {
   private readonly strips: Strips | null;
 
   constructor(private readonly document: PageDocument) {
-    this.names = { roles: document.roles, phases: document.phases };
+    this.names = { roles: document.roles, familiars: document.familiars, phases: document.phases };
     this.all = outliersFirst(places(document.recordings), document.recordings);
     this.base = places(document.base);
     this.place = this.all[0] ?? null;
@@ -218,12 +218,30 @@ export class Page {
     return this.place?.picture.guilty.find((one) => one.finding === this.finding) ?? null;
   }
 
-  private drawn(finding: number): { about: number; mendable: boolean } {
+  private drawn(finding: number): Drawn {
     const { place } = this;
     const one = place?.picture.guilty.find((guilty) => guilty.finding === finding);
-    if (!one || !place) return { about: 0, mendable: false };
+    if (!one || !place) return { about: 0, where: "", mendable: false };
     const merged = one.clouds.reduce((sum, at) => sum + place.picture.scene.clouds[at].count, 0);
-    return { about: one.each.length + merged, mendable: one.without !== null };
+    const where = one.moment === null ? "" : this.where(finding, one.moment);
+    return { about: one.each.length + merged, where, mendable: one.without !== null };
+  }
+
+  /** What can be seen at the moment of a finding that is about no lifetime. */
+  private where(finding: number, moment: number): string {
+    if (this.place?.picture.packed.failures.some(([at]) => at === moment)) return "where memory ran out";
+    const ofAllocator = this.document.findings[finding].group === "allocator";
+    return ofAllocator ? "where most is reserved beside what is in use" : "the peak";
+  }
+
+  /** Goes to the moment of a finding that is about no lifetime. */
+  private goTo(guilty: Guilty): void {
+    const { place } = this;
+    if (guilty.moment === null || !place) return;
+    const bin = place.picture.binOf(guilty.moment);
+    this.timeline.goTo(bin);
+    this.panels.show(place, this.scene, null, bin);
+    if (this.document.findings[guilty.finding].group === "allocator") this.panels.open("segments");
   }
 
   /** Chooses a finding: where it is of another recording, shows that. */
@@ -231,7 +249,8 @@ export class Page {
     this.finding = finding;
     this.without = without;
     const one = finding === null ? null : this.document.findings[finding];
-    const here = finding === null || this.drawn(finding).about > 0;
+    const drawn = finding === null ? null : this.drawn(finding);
+    const here = drawn === null || drawn.about > 0 || drawn.where !== "";
     const there = this.all.find((place) => {
       const device = one?.device ?? null;
       return place.recording === one?.recording && (device === null || place.device.device === device);
@@ -241,6 +260,8 @@ export class Page {
       this.refresh();
       this.panels.rescene(this.scene);
     }
+    const guilty = this.guilty();
+    if (guilty) this.goTo(guilty);
   }
 
   private lit(): Lit | null {

@@ -22,10 +22,12 @@ const TABS = [
 export class Panels {
   readonly root = element("section", { class: "panels", attributes: { "aria-label": "the chosen moment" } });
   private readonly heading = element("h2");
+  private readonly known = element("p", "known");
   private readonly chosen = element("div", "selected");
   private readonly content = element("div", "content");
   private readonly flame = new Flame();
   private readonly segments: Segments;
+  private readonly tabs: HTMLElement;
   private tab: Tab = "holders";
   private by: By = "role";
   private weight: Weight = "moment";
@@ -38,15 +40,11 @@ export class Panels {
     choose: (item: Item) => void,
   ) {
     this.segments = new Segments(choose);
-    this.root.append(
-      this.heading,
-      this.chosen,
-      choice("what is shown", TABS, this.tab, (tab) => {
-        this.tab = tab;
-        this.draw();
-      }),
-      this.content,
-    );
+    this.tabs = choice("what is shown", TABS, this.tab, (tab) => {
+      this.tab = tab;
+      this.draw();
+    });
+    this.root.append(this.heading, this.known, this.chosen, this.tabs, this.content);
     addEventListener("theme", () => this.draw());
   }
 
@@ -57,6 +55,11 @@ export class Panels {
     this.bin = bin;
     this.showItem(item);
     this.draw();
+  }
+
+  /** Turns to another tab. */
+  open(tab: Tab): void {
+    this.tabs.querySelector<HTMLElement>(`[data-value="${tab}"]`)?.click();
   }
 
   /** The same moment in another scene. */
@@ -89,6 +92,8 @@ export class Panels {
     ];
     const moment = `event ${text.count(picture.shown[bin])}${bin === picture.peakBin ? ", the peak" : ""}`;
     this.heading.textContent = `${text.bytes(scene.total[bin])} in use at ${moment} (${where.filter(Boolean).join(", ")})`;
+    const known = tables.familiars(picture, scene, bin, this.names);
+    this.known.textContent = known === "" ? "" : `Known by name: ${known}.`;
     this.content.replaceChildren(...this.tabbed(place, scene));
     // Without a finding the allocator would have placed everything elsewhere: what it held is shown as recorded.
     if (this.tab === "segments") this.segments.show(picture, picture.scene, bin, this.names);

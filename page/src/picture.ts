@@ -16,6 +16,7 @@ export interface Scene {
 export interface Cloud {
   count: number;
   role: number;
+  familiar: number;
   node: number;
   bins: Int32Array;
   level: Float64Array;
@@ -32,6 +33,7 @@ export interface Guilty {
   finding: number;
   each: Int32Array;
   clouds: number[];
+  moment: number | null;
   without: Without | null;
 }
 
@@ -91,6 +93,7 @@ export class Picture {
   readonly start: Int32Array;
   readonly bytes: Float64Array;
   readonly role: Uint8Array;
+  readonly familiar: Int8Array;
   readonly phase: Int8Array;
   readonly stream: Uint16Array;
   readonly node: Int32Array;
@@ -114,6 +117,7 @@ export class Picture {
     this.start = positions(each.start);
     this.bytes = Float64Array.from(each.bytes);
     this.role = Uint8Array.from(each.role);
+    this.familiar = Int8Array.from(each.familiar);
     this.phase = Int8Array.from(each.phase);
     this.stream = Uint16Array.from(each.stream);
     this.node = Int32Array.from(each.node);
@@ -126,6 +130,7 @@ export class Picture {
       finding: one.finding,
       each: positions(one.each),
       clouds: one.clouds,
+      moment: one.moment,
       without: one.without && { ...one.without, each: positions(one.without.each) },
     }));
     this.phaseBins = positions(packed.phases.bins);

@@ -69,6 +69,21 @@ export function roles(picture: Picture, scene: Scene, bin: number, names: Names)
   );
 }
 
+/** What of a moment people know by a name, largest first: only what is sure, and so a part of it. */
+export function familiars(picture: Picture, scene: Scene, bin: number, names: Names): string {
+  const held = new Float64Array(names.familiars.length);
+  for (let life = 0; life < picture.lives; life++) {
+    const familiar = picture.familiar[life];
+    if (familiar >= 0 && picture.start[life] <= bin && scene.end[life] > bin)
+      held[familiar] += picture.bytes[life];
+  }
+  for (const cloud of scene.clouds) if (cloud.familiar >= 0) held[cloud.familiar] += levelAt(cloud, bin);
+  const order = names.familiars.map((_, at) => at).filter((at) => held[at] > 0);
+  order.sort((a, b) => held[b] - held[a]);
+  const share = (at: number) => text.percent(held[at], scene.total[bin]);
+  return order.map((at) => `${names.familiars[at]} ${text.bytes(held[at])} (${share(at)})`).join(", ");
+}
+
 /** The largest lifetimes of a moment. */
 export function largest(picture: Picture, scene: Scene, bin: number, names: Names): HTMLElement {
   const alive: number[] = [];

@@ -156,6 +156,41 @@ test("the panels say who holds the memory, where it lies, and the same as tables
   await page.close();
 });
 
+test("what people look for at the peak is called by its name", async () => {
+  const { page, complaints } = await open(browser, written("logits", recording("overlap-lm-logits-bug")));
+  const known = page.locator(".panels .known");
+  assert.match(
+    await known.innerText(),
+    /^Known by name: logits 1\.5 GiB \(\d+ %\), backward of cross entropy 1\.5 GiB .*, inside cross entropy/,
+  );
+  const boxes = (nth) => page.locator(".flame .row").nth(nth).locator("button").allInnerTexts();
+  assert.ok(
+    (await boxes(2)).some((one) => one.startsWith("logits 1.5 GiB")),
+    "below the activations",
+  );
+  assert.match((await boxes(0)).join(), /^all 4\.\d GiB \(100 %\)/, "what has no name is there, too");
+  assert.ok((await boxes(1)).some((one) => one.startsWith("optimizer state ")));
+  await page.locator("canvas.timeline").click({ position: { x: 90, y: 300 } });
+  assert.doesNotMatch(await known.innerText(), /backward of cross entropy/, "it follows the moment");
+  assert.deepEqual(complaints, []);
+  await page.close();
+});
+
+test("a finding about no lifetime shows the moment and what the allocator held", async () => {
+  const { page, complaints } = await open(browser, written("fragmented", recording("seed-fragmentation")));
+  const card = page.locator(".card", { hasText: "fragmentation" }).first();
+  await card.locator(".head").click();
+  await drawn(page);
+  assert.match(
+    await card.locator(".lights").innerText(),
+    /^is about no one lifetime; goes to where (memory ran out|most is reserved beside what is in use)$/,
+  );
+  assert.match(await page.locator(".panels .summary").innerText(), /segments hold .* from the driver/);
+  assert.doesNotMatch(await page.locator(".panels h2").innerText(), /, the peak/);
+  assert.deepEqual(complaints, []);
+  await page.close();
+});
+
 test("dark is dark, light is light, and a press changes it", async () => {
   const light = async (page) => {
     const colour = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
@@ -178,6 +213,7 @@ test("nothing runs out of a hostile snapshot", async () => {
   for (const head of await page.locator(".head").all()) await head.click();
   assert.equal(await page.evaluate(() => window.hacked), undefined);
   assert.equal(await page.locator("img, svg, b").count(), 0);
+  await page.getByRole("button", { name: "Who holds it" }).click();
   await page.getByRole("button", { name: "By calls" }).click();
   const shown = await page.locator("body").innerText();
   assert.ok(shown.includes("<img src=x onerror='window.hacked = 1'>"), "it is there, as text");

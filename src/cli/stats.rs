@@ -10,10 +10,9 @@ use super::pages::Pages;
 use super::reading::{Shown, each_of_any, read_any, say_left_out, source_map, sources};
 use super::terminal;
 use crate::config::Settings;
-use crate::engine::{Input, Recording};
+use crate::engine::{Closer, Input, Recording};
 use crate::input::{self, Expansion, Origin, Source};
 use crate::profiler::ProfilerTimeline;
-use crate::replay::Proof;
 use crate::report::{Detail, Look, crowd, json, profiler, stats};
 use crate::source::SourceMap;
 
@@ -35,7 +34,7 @@ pub(super) fn run(arguments: &Stats, matches: &ArgMatches, color: Color) -> Resu
 
 /// What is left of a recording for its page.
 enum Kept {
-    Snapshot(Box<Recording>, Vec<Option<Proof>>),
+    Snapshot(Box<Recording>, Vec<Closer>),
     /// A timeline's page itself.
     Timeline(String),
 }
@@ -51,22 +50,22 @@ impl Showing<'_> {
     /// All of them, for people: ranks that are alike are told as one.
     fn together(mut self, sources: &[Source]) -> Result<ExitCode, CliError> {
         let look = self.look;
-        let (mut recordings, mut proofs, mut timelines) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut recordings, mut closer, mut timelines) = (Vec::new(), Vec::new(), Vec::new());
         let keep = |source: &Source, _: &Origin, shown| match shown {
-            Shown::Snapshot(input) => Kept::Snapshot(Box::new(input.recording()), proofs_of(&input)),
+            Shown::Snapshot(input) => Kept::Snapshot(Box::new(input.recording()), Closer::all(&input)),
             Shown::Timeline(timeline) => Kept::Timeline(profiler::render(&source.name(), &timeline, &look)),
         };
         for outcome in each_of_any(sources, &self.arguments.reading.limits, keep) {
             match outcome {
                 Ok(Kept::Snapshot(recording, of_devices)) => {
                     recordings.push(*recording);
-                    proofs.push(of_devices);
+                    closer.push(of_devices);
                 }
                 Ok(Kept::Timeline(page)) => timelines.push(page),
                 Err(error) => self.pages.fail(error)?,
             }
         }
-        let pages = crowd::render(recordings, &proofs, &self.files, &look);
+        let pages = crowd::render(recordings, &closer, &self.files, &look);
         for page in pages.into_iter().chain(timelines) {
             self.pages.add(|out| out.write_all(page.as_bytes()))?;
         }
@@ -87,11 +86,11 @@ impl Showing<'_> {
 
     fn snapshot(&mut self, input: &Input) -> Result<(), CliError> {
         let Showing { arguments, look, files, pages } = self;
-        let (recording, proofs) = (input.recording(), proofs_of(input));
+        let (recording, closer) = (input.recording(), Closer::all(input));
         let files = &files.seen_by([&recording]);
         pages.add(|out| match arguments.output_format {
-            PlainFormat::Text => out.write_all(stats::render(&recording, &proofs, files, look).as_bytes()),
-            PlainFormat::Json => json::stats(input, &proofs, files, arguments.allocations, out),
+            PlainFormat::Text => out.write_all(stats::render(&recording, &closer, files, look).as_bytes()),
+            PlainFormat::Json => json::stats(input, &closer, files, arguments.allocations, out),
         })
     }
 
@@ -107,8 +106,4 @@ impl Showing<'_> {
             PlainFormat::Json => json::profiler(&source.name(), origin.rank, timeline, out),
         })
     }
-}
-
-fn proofs_of(input: &Input) -> Vec<Option<Proof>> {
-    input.devices.iter().map(|device| device.proof(&input.snapshot)).collect()
 }

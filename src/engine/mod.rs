@@ -4,6 +4,7 @@
 //! equal snapshots give equal reports.
 
 mod budget;
+mod closer;
 mod ended;
 mod examination;
 mod fit;
@@ -20,6 +21,7 @@ mod threads;
 mod undecided;
 mod witness;
 
+pub use closer::Closer;
 pub use examination::{Examination, examine};
 pub use fit::Fit;
 pub use inherited::inherited;

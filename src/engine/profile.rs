@@ -158,7 +158,7 @@ fn curve(timeline: &Timeline) -> Vec<Bytes> {
 }
 
 /// What is alive just after an event, or before the first.
-fn alive_at(
+pub(super) fn alive_at(
     timeline: &Timeline,
     event: Option<EventIndex>,
 ) -> impl Iterator<Item = (AllocationId, &Allocation)> {

@@ -67,7 +67,7 @@ use crate::frames::Frames;
 use crate::lives::{Change, Changes, Turns};
 use crate::program::{Phase, Program, Step};
 use crate::replay::Replay;
-use crate::role::{Role, Roles};
+use crate::role::{Familiar, Familiars, Role, Roles};
 use crate::snapshot::{DeviceTrace, Snapshot};
 use crate::timeline::{Allocation, Timeline};
 use crate::unit::{AllocationId, Bytes, DeviceIndex, EventIndex, FrameId, Index, IterationIndex};
@@ -129,6 +129,7 @@ pub struct Facts<'a> {
     updates: OnceLock<Vec<Step>>,
     older_gradients: OnceLock<OlderGradients>,
     successors: OnceLock<Successors>,
+    familiars: OnceLock<Familiars>,
 }
 
 impl<'a> Facts<'a> {
@@ -164,12 +165,19 @@ impl<'a> Facts<'a> {
             updates: OnceLock::new(),
             older_gradients: OnceLock::new(),
             successors: OnceLock::new(),
+            familiars: OnceLock::new(),
         })
     }
 
     /// The role of an allocation.
     pub fn role(&self, id: AllocationId) -> Role {
         self.roles.get(id)
+    }
+
+    /// What people know an allocation by, where one is sure of it.
+    pub fn familiar(&self, id: AllocationId) -> Option<Familiar> {
+        let found = || Familiars::of((self.snapshot, self.frames), self.timeline, self.program, self.roles);
+        self.familiars.get_or_init(found).get(id)
     }
 
     /// The phase of an event.

@@ -8,6 +8,7 @@
 //!   frame looks like ([`files`]).
 //! - *Signs*: a table of modules and functions ([`table`]), and one of parts of C++ names ([`cpp`]). Modules are matched as they
 //!   are imported (`torch/optim/adam`), since every installation has another path in front.
+//! - *Works*: a table of what is computed ([`works`]).
 //! - *Remedies*: a table of what libraries offer against findings in them ([`knobs`]).
 //! - *Python part*: PyTorch writes Python and C++ frames into one list; their order among each other is Python's, but
 //!   their places between C++ frames are not (CPython 3.11 and later), so the Python frames are taken out.
@@ -27,8 +28,9 @@ mod standard;
 mod table;
 #[cfg(test)]
 mod tests;
+mod works;
 
-pub use signs::{GraphSign, MemorySign, Method, Owner, PhaseSign};
+pub use signs::{GraphSign, MemorySign, Method, Owner, PhaseSign, WorkSign};
 
 use std::ops::Range;
 
@@ -51,6 +53,8 @@ pub struct Meaning {
     pub memory: MemorySign,
     /// What it says about the autograd graph.
     pub graph: GraphSign,
+    /// What it says about the numbers that are computed under it.
+    pub work: WorkSign,
     /// What its bare name says; only of Python functions.
     pub method: Method,
     /// Whether it tells of a half-width number format.
@@ -264,8 +268,8 @@ fn meaning(
     let half = cpp::is_half(name) || cpp::is_half(snapshot.text(frame.file));
     if owner == Owner::Native {
         let (memory, graph) = cpp::said(name);
-        let (phase, method) = (PhaseSign::Nothing, Method::Other);
-        return Meaning { owner, phase, memory, graph, method, half, function, line };
+        let (phase, method, work) = (PhaseSign::Nothing, Method::Other, works::of_native(name));
+        return Meaning { owner, phase, memory, graph, work, method, half, function, line };
     }
     let said = table::said(&standing.module, name);
     let phase = match said.phase {
@@ -277,5 +281,6 @@ fn meaning(
         }
         phase => phase,
     };
-    Meaning { owner, phase, memory: said.memory, graph: said.graph, method, half, function, line }
+    let work = works::of_function(&standing.module, name);
+    Meaning { owner, phase, memory: said.memory, graph: said.graph, work, method, half, function, line }
 }

@@ -179,6 +179,40 @@ impl GraphSign {
     }
 }
 
+/// What a frame says about the numbers that are computed under it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum WorkSign {
+    /// A cross entropy or a log-softmax.
+    CrossEntropy,
+    /// The backward of one.
+    CrossEntropyBackward,
+    /// A softmax.
+    Softmax,
+    /// The backward of one.
+    SoftmaxBackward,
+    /// Attention: a softmax in it is that of its scores.
+    Attention,
+    /// C++: an operator that copies a tensor, or casts it.
+    Copies,
+    /// Matrices are multiplied, or a convolution.
+    Multiplies,
+    /// A step for many parameters at once, operator by operator.
+    Foreach,
+    /// A step for many parameters in one kernel.
+    Fused,
+    /// DDP makes its buckets.
+    Buckets,
+    /// FSDP puts parameters together.
+    Gathers,
+    /// FSDP reduces gradients.
+    Reduces,
+    /// C++: any other operator of PyTorch, or node of the autograd graph.
+    Other,
+    /// Nothing in particular.
+    #[default]
+    Nothing,
+}
+
 /// What a Python function's bare name says, whoever wrote it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Method {

@@ -1,14 +1,16 @@
-//! What findings are about, among what is drawn, and what would be drawn were they mended.
+//! What findings are about, among what is drawn, where to look at those that are about no lifetime, and what would be drawn were they
+//! mended.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::Bins;
 use super::lives::{Drawn, Gathered, Lives, Step, born, died, steps};
+use super::{Bins, Mark};
 use crate::facts::Facts;
-use crate::finding::Fingerprint;
+use crate::finding::{Fingerprint, Group};
 use crate::lives::Change;
 use crate::unit::{AllocationId, Bytes, Index};
 use crate::verdict::Told;
@@ -26,6 +28,8 @@ pub struct Guilty {
     pub each: Vec<u32>,
     /// The clouds that it is about.
     pub clouds: Vec<u32>,
+    /// The moment at which to look at it, where it is about no lifetime.
+    pub moment: Option<usize>,
     /// What would be drawn without it; nothing where no other lifetimes mend it.
     pub without: Option<Without>,
 }
@@ -59,11 +63,20 @@ impl Without {
     }
 }
 
-/// The findings in their order.
-pub(super) fn guilty(facts: &Facts, told: &[Told], bins: &Bins, gathered: &Gathered) -> Vec<Guilty> {
+/// The findings in their order, on a device on which some requests failed.
+pub(super) fn guilty(
+    facts: &Facts,
+    told: &[Told],
+    (bins, failures): (&Bins, &[Mark]),
+    gathered: &Gathered,
+) -> Vec<Guilty> {
+    let peak = super::peak(facts);
     let one = |told: &Told| {
         let (each, clouds) = drawn(gathered, told.about.iter().copied());
+        let is_lit = !each.is_empty() || !clouds.is_empty();
+        let moment = || worth_a_look(bins, failures, told.finding.group).unwrap_or(peak);
         Guilty {
+            moment: (!is_lit).then(moment),
             rule: told.finding.rule.to_string(),
             fingerprint: Fingerprint::of(&told.finding),
             message: told.finding.message.clone(),
@@ -73,6 +86,21 @@ pub(super) fn guilty(facts: &Facts, told: &[Told], bins: &Bins, gathered: &Gathe
         }
     };
     told.iter().map(one).collect()
+}
+
+/// The moment to look at for what is about no lifetime: where memory ran out; where most is reserved beside what is in use, for what
+/// the allocator makes of the requests.
+fn worth_a_look(bins: &Bins, failures: &[Mark], group: Group) -> Option<usize> {
+    let beside = |bin: &usize| {
+        let of = |series: &[Bytes]| series.get(*bin).copied().unwrap_or_default();
+        of(&bins.reserved) - of(&bins.requested)
+    };
+    let emptiest = || {
+        let of_allocator = (0..bins.len()).filter(|_| group == Group::Allocator);
+        let bin = of_allocator.max_by_key(|bin| (beside(bin), Reverse(*bin)))?;
+        bins.shown.get(bin).copied()
+    };
+    failures.first().map(|mark| mark.moment).or_else(emptiest)
 }
 
 /// Where some allocations are drawn: alone, and in clouds.

@@ -1,7 +1,7 @@
 //! What is drawn: lifetimes one by one, and clouds of those that are too many or too small.
 //!
 //! Which are drawn one by one is decided by what can be seen of them: first what findings are about, then by area, bytes times
-//! bins. The others are merged by the line that made them; where that are still too many steps, by role alone. Lifetimes of one
+//! bins. The others are merged by the line that made them; where that are still too many steps, by role and name alone. Lifetimes of one
 //! cloud belong to the same findings, so that a finding lights up what it is about and nothing else.
 
 use std::cmp::Reverse;
@@ -14,7 +14,7 @@ use super::tree::{Label, Planting};
 use super::{Bins, Room, Tree};
 use crate::facts::Facts;
 use crate::program::Phase;
-use crate::role::Role;
+use crate::role::{Familiar, Role};
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, Index};
 use crate::verdict::Told;
@@ -46,6 +46,8 @@ pub struct Life {
     pub address: Option<u64>,
     /// What it holds.
     pub role: Role,
+    /// What people know it by, where one is sure of it.
+    pub familiar: Option<Familiar>,
     /// What the program was doing when it was made.
     pub born: Born,
     /// Its stream.
@@ -70,6 +72,8 @@ pub struct Cloud {
     pub count: usize,
     /// What they hold.
     pub role: Role,
+    /// What people know them by, where one is sure of it.
+    pub familiar: Option<Familiar>,
     /// Who made them: the node of a line, or of what could not be told apart.
     pub node: u32,
     /// How the bytes in use change: by ascending bins, each once.
@@ -140,6 +144,7 @@ struct Seen<'a> {
 struct Common {
     node: u32,
     role: Role,
+    familiar: Option<Familiar>,
     /// The findings that they belong to.
     findings: Vec<u32>,
 }
@@ -208,6 +213,7 @@ fn life(facts: &Facts, bins: &Bins, seen: &Seen, base: u64, planting: &mut Plant
         block: facts.block_size(id),
         address: one.address.checked_sub(base).filter(|distance| *distance < FARTHEST),
         role: facts.role(id),
+        familiar: facts.familiar(id),
         born: one.alloc.map_or(Born::Before, |event| Born::In(facts.phase(event))),
         stream: one.stream,
         node: planting.place(facts, one).whole,
@@ -228,7 +234,8 @@ fn clouds(
     for one in merged {
         let node = planting.place(facts, one.one).site;
         let findings = findings.get(&one.id).cloned().unwrap_or_default();
-        by_line.entry(Common { node, role: facts.role(one.id), findings }).or_default().push(one);
+        let (role, familiar) = (facts.role(one.id), facts.familiar(one.id));
+        by_line.entry(Common { node, role, familiar, findings }).or_default().push(one);
     }
     let mut lines: Vec<(Common, Vec<Seen>)> = by_line.into_iter().collect();
     // Those of findings first, then those of few steps a byte: they cost least and tell most.
@@ -256,7 +263,8 @@ fn clouds(
             note(drawn, one.id, Drawn::Merged, at);
         }
         let spans = all.iter().map(|one| (one.bins.clone(), one.one.bytes));
-        Cloud { count: all.len(), role: common.role, node: common.node, steps: steps(spans, bins) }
+        let Common { node, role, familiar, .. } = common;
+        Cloud { count: all.len(), role, familiar, node, steps: steps(spans, bins) }
     };
     kept.into_iter().enumerate().map(cloud).collect()
 }

@@ -92,16 +92,16 @@ impl Picture {
         let bins = Bins::of(facts, room.bins);
         let base = segments::base(facts);
         let gathered = lives::gather(facts, told, &bins, (room, base));
-        let peak = facts.timeline.peak_requested.event.map_or(0, |event| event.position() + 1);
+        let (peak, failures) = (peak(facts), surroundings::failures(facts));
         Picture {
             events: facts.trace.events.len(),
-            guilty: guilty::guilty(facts, told, &bins, &gathered),
+            guilty: guilty::guilty(facts, told, (&bins, &failures), &gathered),
             tree: gathered.tree,
             lives: gathered.lives,
             peak,
             phases: surroundings::phases(facts, &bins),
             turns: surroundings::turns(facts),
-            failures: surroundings::failures(facts),
+            failures,
             annotations: surroundings::annotations(facts),
             pieces: segments::pieces(facts, &bins, base, room.lives),
             base,
@@ -119,4 +119,9 @@ impl Picture {
     pub fn without(&self, guilty: &Guilty) -> Option<Lives> {
         guilty.without.as_ref().map(|without| without.applied(&self.lives))
     }
+}
+
+/// The moment of the peak of requested bytes.
+fn peak(facts: &Facts) -> usize {
+    facts.timeline.peak_requested.event.map_or(0, |event| event.position() + 1)
 }

@@ -12,7 +12,7 @@ use super::{gap, words};
 use crate::engine::{Fit, Outcome, RecordedDevice, Recording, Report};
 use crate::finding::{Finding, Severity};
 use crate::program::{FoundBy, Phase};
-use crate::role::Role;
+use crate::role::{Familiar, Role};
 use crate::rules;
 use crate::source::{SourceMap, ZeroGrad};
 use crate::unit::{Bytes, Confidence, Index, count, shown_line, shown_name};
@@ -251,6 +251,15 @@ pub(super) fn composition(device: &RecordedDevice) -> String {
         parts.push(format!("other {rest}"));
     }
     parts.join(" + ")
+}
+
+/// `logits 785.3 MiB, inside cross entropy (upcast, log-softmax) 1.5 GiB`: what of the peak people know by a name, as far as that is more
+/// than a small share of it.
+pub(super) fn familiar(device: &RecordedDevice, parts: &[(Familiar, Bytes)]) -> String {
+    let Some(peak) = device.peak_requested else { return String::new() };
+    let large = parts.iter().filter(|(_, bytes)| bytes.share_of(peak) >= SMALL_SHARE);
+    let part = |(familiar, bytes): &(Familiar, Bytes)| format!("{} {bytes}", familiar.words());
+    large.map(part).collect::<Vec<_>>().join(", ")
 }
 
 /// `2 errors, 1 note (lazy-optimizer-init; 1 ignored, 3 in the baseline; -v shows them)`.

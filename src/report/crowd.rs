@@ -1,6 +1,6 @@
 //! `memlint stats` of several recordings: a page each, but ranks that are alike are told as one, with the page of one of them.
 //!
-//! In: recordings with their proofs, in order. Out: pages. Always: recordings of no job have a page each, and so have the ranks of
+//! In: recordings with what a closer look finds, in order. Out: pages. Always: recordings of no job have a page each, and so have the ranks of
 //! a job of which no two are alike.
 
 use std::collections::BTreeSet;
@@ -9,15 +9,14 @@ use std::fmt::Write;
 use super::alike::{self, Group, Member};
 use super::look::{Ink, Look};
 use super::{closing, stats};
-use crate::engine::{Recording, Report};
-use crate::replay::Proof;
+use crate::engine::{Closer, Recording, Report};
 use crate::source::SourceMap;
 use crate::unit::{count, shown_name, shown_page};
 
-/// Writes what is known of several recordings; `proofs` are those of their devices, in their order.
+/// Writes what is known of several recordings; `closer` is what a closer look at their devices finds, in their order.
 pub fn render(
     recordings: Vec<Recording>,
-    proofs: &[Vec<Option<Proof>>],
+    closer: &[Vec<Closer>],
     sources: &SourceMap,
     look: &Look,
 ) -> Vec<String> {
@@ -30,8 +29,8 @@ pub fn render(
         .filter_map(|group| job(&group.middle))
         .collect();
     let page = |(at, recording): (usize, &Recording)| {
-        let proofs = proofs.get(at).map(Vec::as_slice).unwrap_or_default();
-        stats::render(recording, proofs, &sources.seen_by([recording]), look)
+        let closer = closer.get(at).map(Vec::as_slice).unwrap_or_default();
+        stats::render(recording, closer, &sources.seen_by([recording]), look)
     };
     let mut pages = Vec::new();
     let mut told = BTreeSet::new();

@@ -5,8 +5,7 @@ use std::fmt::Write;
 use super::look::{Ink, Look};
 use super::place::Place;
 use super::{chart, closing, curve, gap, replayed};
-use crate::engine::{RecordedDevice, Recording};
-use crate::replay::Proof;
+use crate::engine::{Closer, RecordedDevice, Recording};
 use crate::source::SourceMap;
 use crate::unit::{Index, count, percent, shown_name, shown_page};
 
@@ -15,8 +14,8 @@ const MOST_LINES: usize = 5;
 /// The most rows that the chart of iterations may take.
 const MOST_ROWS: usize = 16;
 
-/// Writes what is known of one snapshot; `proofs` are those of its devices, in their order.
-pub fn render(recording: &Recording, proofs: &[Option<Proof>], sources: &SourceMap, look: &Look) -> String {
+/// Writes what is known of one snapshot; `closer` is what a closer look at its devices finds, in their order.
+pub fn render(recording: &Recording, closer: &[Closer], sources: &SourceMap, look: &Look) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{}", look.paint(Ink::Strong, &shown_name(&recording.name)));
     if recording.devices.is_empty() {
@@ -34,8 +33,7 @@ pub fn render(recording: &Recording, proofs: &[Option<Proof>], sources: &SourceM
         look.attribute(&mut out, "not known", &format!("lines of the source: {changed}"));
     }
     for (position, device) in recording.devices.iter().enumerate() {
-        let proof = proofs.get(position).copied().flatten();
-        render_device(&mut out, recording, device, proof, sources, look);
+        render_device(&mut out, (recording, device), closer.get(position), sources, look);
     }
     out.push('\n');
     let unmanaged =
@@ -46,9 +44,8 @@ pub fn render(recording: &Recording, proofs: &[Option<Proof>], sources: &SourceM
 
 fn render_device(
     out: &mut String,
-    recording: &Recording,
-    device: &RecordedDevice,
-    proof: Option<Proof>,
+    (recording, device): (&Recording, &RecordedDevice),
+    closer: Option<&Closer>,
     sources: &SourceMap,
     look: &Look,
 ) {
@@ -63,14 +60,16 @@ fn render_device(
     }
     look.attribute(out, "peak", &peak(device));
     look.attribute(out, "made of", &closing::composition(device));
+    let familiar = closer.map_or(&[][..], |closer| &closer.familiar_at_peak);
+    look.attribute(out, "of that", &closing::familiar(device, familiar));
     top_lines(out, device, sources, look);
     look.attribute(
         out,
         "at the end",
         &format!("{} requested, {} reserved", device.requested_at_end, device.reserved_at_end),
     );
-    if let Some(proof) = proof {
-        look.attribute(out, "replay", &replayed::proof(&proof));
+    if let Some(proof) = closer.and_then(|closer| closer.proof.as_ref()) {
+        look.attribute(out, "replay", &replayed::proof(proof));
     }
     for (_, words) in gap::disagreements(&device.agreement) {
         look.attribute(out, "not known", &words);

@@ -20,6 +20,8 @@
 //! each other by size and succession ([`ties`]): weights in plain tensors, weights that are replaced, copies of weights, optimizers
 //! that the program wrote itself.
 //!
+//! Beside its role an allocation may have a name that people look for: [`familiar`].
+//!
 //! Held against what each recorded process knew of its own tensors (parameters and buffers, gradients, states), at least
 //! 99 % of the bytes are right, in all and in the mean of the recordings; `tests/corpus/roles.rs` repeats it. It covers what
 //! was allocated in the recording, with the stacks as they were recorded; and, at 95 %, what is held at the end where all events are
@@ -36,6 +38,7 @@
 
 mod cut_short;
 mod earlier;
+mod familiar;
 mod gradients;
 mod known;
 mod rows;
@@ -46,6 +49,8 @@ mod stacks;
 mod tests;
 mod ties;
 mod workspaces;
+
+pub use familiar::{Familiar, Familiars};
 
 use serde::{Deserialize, Serialize};
 

@@ -5,6 +5,7 @@
 
 mod advice;
 mod case;
+mod familiar;
 mod findings;
 mod fixes;
 mod judged;

@@ -171,6 +171,28 @@ fn the_rows_of_the_tree_add_up() {
 }
 
 #[test]
+fn what_people_look_for_is_called_by_its_name() {
+    let report = report("overlap-lm-logits-bug");
+    let mut view = View::of(&report, &nowhere(), &PLAIN).unwrap();
+    let screen = after(&mut view, "\t\t/logits\n", (100, 40));
+    let line = screen.lines().find(|line| line.contains(" logits")).unwrap();
+    assert!(line.contains("1.5 GiB"), "{screen}");
+    assert!(screen.contains("optimizer state"), "what has no name is there, too:\n{screen}");
+}
+
+#[test]
+fn another_device_is_offered_where_there_is_one() {
+    let last = |mut report: Report| {
+        report.findings.clear();
+        let mut view = View::of(&report, &nowhere(), &PLAIN).unwrap();
+        ["f", "e"].map(|key| after(&mut view, key, (100, 30)).lines().last().unwrap().to_owned())
+    };
+    assert_eq!(last(report("seed-linear")), ["nothing was found on this device"; 2]);
+    let several = "nothing was found on this device; d shows the next";
+    assert_eq!(last(job("snapshots/ranks/fsdp-imbalance")), [several; 2]);
+}
+
+#[test]
 fn colours_are_those_of_the_terminal_and_only_where_they_are_wanted() {
     let report = report("grow-replay-bug");
     let sources = nowhere();

@@ -30,7 +30,7 @@ use super::tally::Tally;
 use super::{Failure, markdown, words};
 use crate::engine::{Recording, Report};
 use crate::program::Phase;
-use crate::role::Role;
+use crate::role::{Familiar, Role};
 use crate::source::SourceMap;
 use crate::unit::{shown_line, shown_page};
 
@@ -54,6 +54,7 @@ struct Document<'a> {
     verdict: String,
     /// The names that the columns of pictures count by.
     roles: Vec<&'static str>,
+    familiars: Vec<&'static str>,
     phases: Vec<&'static str>,
     findings: Vec<Card>,
     notices: Vec<Said>,
@@ -132,6 +133,7 @@ impl Document<'_> {
             headline: String::new(),
             verdict: String::new(),
             roles: Role::ALL.map(Role::name).to_vec(),
+            familiars: Familiar::ALL.map(Familiar::words).to_vec(),
             phases: Phase::ALL.map(Phase::name).to_vec(),
             findings: Vec::new(),
             notices: Vec::new(),

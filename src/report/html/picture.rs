@@ -9,7 +9,7 @@ use crate::engine::Report;
 use crate::picture::{Born, Cloud, Guilty, Label, Lives, Picture, Piece, Site, Step, Tree, Without};
 use crate::program::Phase;
 use crate::report::place::Place;
-use crate::role::Role;
+use crate::role::{Familiar, Role};
 use crate::source::SourceMap;
 use crate::unit::{DeviceIndex, shown_line, shown_name};
 
@@ -62,6 +62,8 @@ struct Each {
     /// -1 where it lies too far.
     address: Vec<i64>,
     role: Vec<usize>,
+    /// -1 where people know it by no name.
+    familiar: Vec<i64>,
     /// -1 where it is older than the recording.
     phase: Vec<i64>,
     stream: Vec<u16>,
@@ -73,6 +75,8 @@ struct Each {
 struct Merged {
     count: usize,
     role: usize,
+    /// -1 where people know it by no name.
+    familiar: i64,
     node: u32,
     /// Steps.
     bins: Vec<i64>,
@@ -87,6 +91,8 @@ struct Marked {
     /// Steps.
     each: Vec<i64>,
     clouds: Vec<u32>,
+    /// Where to look, if it is about no lifetime.
+    moment: Option<usize>,
     without: Option<Mended>,
 }
 
@@ -199,6 +205,10 @@ fn role(role: Role) -> usize {
     Role::ALL.iter().position(|one| *one == role).unwrap_or(0)
 }
 
+fn familiar(familiar: Option<Familiar>) -> i64 {
+    or_none(Familiar::ALL.iter().position(|one| Some(*one) == familiar))
+}
+
 fn phase(phase: Phase) -> usize {
     Phase::ALL.iter().position(|one| *one == phase).unwrap_or(0)
 }
@@ -245,6 +255,7 @@ impl Each {
                 .map(|one| one.address.and_then(|at| i64::try_from(at).ok()).unwrap_or(-1))
                 .collect(),
             role: each.iter().map(|one| role(one.role)).collect(),
+            familiar: each.iter().map(|one| familiar(one.familiar)).collect(),
             phase: each.iter().map(|one| born(one.born)).collect(),
             stream: each.iter().map(|one| one.stream).collect(),
             node: each.iter().map(|one| one.node).collect(),
@@ -260,7 +271,8 @@ fn changes(all: &[Step]) -> (Vec<i64>, Vec<i64>) {
 impl Merged {
     fn of(cloud: &Cloud) -> Merged {
         let (bins, by) = changes(&cloud.steps);
-        Merged { count: cloud.count, role: role(cloud.role), node: cloud.node, bins, by }
+        let (role, familiar) = (role(cloud.role), familiar(cloud.familiar));
+        Merged { count: cloud.count, role, familiar, node: cloud.node, bins, by }
     }
 }
 
@@ -271,6 +283,7 @@ impl Marked {
             finding: report.position_of(guilty, input, device)?,
             each: steps(guilty.each.iter().map(|at| *at as usize)),
             clouds: guilty.clouds.clone(),
+            moment: guilty.moment,
             without: guilty.without.as_ref().map(Mended::of),
         })
     }

@@ -20,9 +20,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use self::check::{Line, NoVerdict};
-use crate::engine::{Input, RecordedDevice, Recording, Report};
+use crate::engine::{Closer, Input, RecordedDevice, Recording, Report};
 use crate::profiler::ProfilerTimeline;
-use crate::replay::Proof;
 use crate::report::place::MainLoop;
 use crate::report::{Detail, Failure, gap};
 use crate::source::SourceMap;
@@ -64,19 +63,19 @@ pub fn failure_line(failure: &Failure, out: &mut dyn io::Write) -> io::Result<()
     write_line(&Line::NoVerdict(NoVerdict::of(failure)), out)
 }
 
-/// Writes what is known of one snapshot, with the proofs of its devices, in their order; with every allocation, if that is asked
+/// Writes what is known of one snapshot, with what a closer look at its devices finds, in their order; with every allocation, if that is asked
 /// for.
 ///
 /// # Errors
 /// Where the output cannot be written.
 pub fn stats(
     input: &Input,
-    proofs: &[Option<Proof>],
+    closer: &[Closer],
     sources: &SourceMap,
     allocations: bool,
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
-    write(&stats::Stats::of(input, proofs, sources, allocations), out)
+    write(&stats::Stats::of(input, closer, sources, allocations), out)
 }
 
 /// Writes what is known of one memory timeline of PyTorch's profiler.

@@ -6,8 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Gap, Loop, SCHEMA, TOOL, Tool, check};
-use crate::engine::{self, Device, Input, RecordedDevice};
-use crate::replay::Proof;
+use crate::engine::{self, Closer, Device, Input, RecordedDevice};
 use crate::report::place::Place;
 use crate::report::replayed;
 use crate::snapshot;
@@ -76,6 +75,8 @@ struct DeviceStats {
     peak_phase: &'static str,
     peak_iteration: Option<usize>,
     roles_at_peak: BTreeMap<&'static str, u64>,
+    /// What of the peak people know by a name (`logits`, `attention-scores`): only what is sure, and so a part of it.
+    names_at_peak: BTreeMap<&'static str, u64>,
     /// The user's lines that allocated what is alive at the peak, largest first; memory whose stack shows none of them is left out.
     lines_at_peak: Vec<LineStats>,
     /// Whether a model of the allocator does all that the recorded one did; null where there is no history.
@@ -145,12 +146,7 @@ struct AllocationStats {
 }
 
 impl Stats {
-    pub(super) fn of(
-        input: &Input,
-        proofs: &[Option<Proof>],
-        sources: &SourceMap,
-        allocations: bool,
-    ) -> Stats {
+    pub(super) fn of(input: &Input, closer: &[Closer], sources: &SourceMap, allocations: bool) -> Stats {
         let every = || {
             let of_device = |device| {
                 let all = Allocations::of(input, device);
@@ -160,7 +156,6 @@ impl Stats {
         };
         let recording = input.recording();
         let devices = input.devices.iter().zip(&recording.devices).enumerate();
-        let proof = |position: usize| proofs.get(position).copied().flatten();
         Stats {
             schema: SCHEMA,
             tool: TOOL,
@@ -168,7 +163,7 @@ impl Stats {
             rank: input.origin.rank,
             devices: devices
                 .map(|(position, (device, recorded))| {
-                    DeviceStats::of(device, recorded, proof(position), sources)
+                    DeviceStats::of(device, recorded, closer.get(position), sources)
                 })
                 .collect(),
             allocations: allocations.then(every),
@@ -182,12 +177,14 @@ impl DeviceStats {
     fn of(
         device: &Device,
         recorded: &RecordedDevice,
-        proof: Option<Proof>,
+        closer: Option<&Closer>,
         sources: &SourceMap,
     ) -> DeviceStats {
         let (timeline, program, profile) = (&device.timeline, &device.program, &recorded.profile);
         let memory = |index: usize| profile.iterations.get(index);
         let bytes = |bytes: Option<Bytes>| bytes.map(Bytes::get);
+        let proof = closer.and_then(|closer| closer.proof);
+        let familiar = closer.map_or(&[][..], |closer| &closer.familiar_at_peak);
         DeviceStats {
             device: device.device.position(),
             recording: recorded.kind.name(),
@@ -219,6 +216,7 @@ impl DeviceStats {
             peak_phase: profile.peak_phase.name(),
             peak_iteration: profile.peak_iteration.map(Index::position),
             roles_at_peak: check::by_role(recorded),
+            names_at_peak: familiar.iter().map(|(name, bytes)| (name.name(), bytes.get())).collect(),
             lines_at_peak: profile.lines_at_peak.iter().map(|line| LineStats::of(line, sources)).collect(),
             replay_exact: proof.map(|proof| proof.is_exact()),
             replay_first_difference: proof

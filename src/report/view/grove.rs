@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::picture::{Cloud, Label, Life, Lives, Picture, Tree};
 use crate::report::paths::{Root, package_path};
-use crate::role::Role;
+use crate::role::{Familiar, Role};
 use crate::unit::shown_name;
 
 /// By what a tree is grouped.
@@ -17,7 +17,7 @@ pub(super) enum Grouping {
     Calls,
     /// By file, line and role.
     Lines,
-    /// By role, file and line.
+    /// By role, what people know it by, file and line.
     Roles,
 }
 
@@ -27,7 +27,7 @@ impl Grouping {
         match self {
             Grouping::Calls => "calls",
             Grouping::Lines => "file, line, role",
-            Grouping::Roles => "role, file, line",
+            Grouping::Roles => "role, name, file, line",
         }
     }
 
@@ -62,6 +62,12 @@ pub(super) struct Name {
     pub(super) own: bool,
 }
 
+impl Name {
+    fn plain(text: &str) -> Name {
+        Name { text: text.to_owned(), own: false }
+    }
+}
+
 /// What stands before the number of a line below its file.
 const LINE: &str = "line ";
 
@@ -71,13 +77,14 @@ impl Grove {
         let names = Names::of(&picture.tree);
         match grouping {
             Grouping::Calls => Grove::of_calls(picture, &names),
-            Grouping::Lines => Grove::grown(picture, |node, role| {
+            Grouping::Lines => Grove::grown(picture, |node, role, _| {
                 let mut path = names.file_and_line(&picture.tree, node);
-                path.push(Name { text: role.plural().to_owned(), own: false });
+                path.push(Name::plain(role.plural()));
                 path
             }),
-            Grouping::Roles => Grove::grown(picture, |node, role| {
-                let mut path = vec![Name { text: role.plural().to_owned(), own: false }];
+            Grouping::Roles => Grove::grown(picture, |node, role, familiar| {
+                let mut path = vec![Name::plain(role.plural())];
+                path.extend(familiar.map(|one| Name::plain(one.words())));
                 path.extend(names.file_and_line(&picture.tree, node));
                 path
             }),
@@ -98,13 +105,13 @@ impl Grove {
     }
 
     /// Grows a tree out of the path of each lifetime.
-    fn grown(picture: &Picture, path: impl Fn(u32, Role) -> Vec<Name>) -> Grove {
+    fn grown(picture: &Picture, path: impl Fn(u32, Role, Option<Familiar>) -> Vec<Name>) -> Grove {
         let mut grove = Grove { parents: vec![0], names: vec![Name::default()], ..Grove::default() };
         let mut known: BTreeMap<(u32, String), u32> = BTreeMap::new();
-        let mut paths: BTreeMap<(u32, Role), u32> = BTreeMap::new();
-        let mut leaf = |node: u32, role: Role| {
-            *paths.entry((node, role)).or_insert_with(|| {
-                path(node, role).into_iter().fold(0, |parent, name| {
+        let mut paths: BTreeMap<(u32, Role, Option<Familiar>), u32> = BTreeMap::new();
+        let mut leaf = |node: u32, role: Role, familiar: Option<Familiar>| {
+            *paths.entry((node, role, familiar)).or_insert_with(|| {
+                path(node, role, familiar).into_iter().fold(0, |parent, name| {
                     let next = u32::try_from(grove.parents.len()).unwrap_or(u32::MAX);
                     let node = *known.entry((parent, name.text.clone())).or_insert(next);
                     if node == next {
@@ -116,8 +123,10 @@ impl Grove {
             })
         };
         let lives = &picture.lives;
-        let each: Vec<u32> = lives.each.iter().map(|life| leaf(life.node, life.role)).collect();
-        let clouds: Vec<u32> = lives.clouds.iter().map(|cloud| leaf(cloud.node, cloud.role)).collect();
+        let of_life = |life: &Life| leaf(life.node, life.role, life.familiar);
+        let each: Vec<u32> = lives.each.iter().map(of_life).collect();
+        let of_cloud = |cloud: &Cloud| leaf(cloud.node, cloud.role, cloud.familiar);
+        let clouds: Vec<u32> = lives.clouds.iter().map(of_cloud).collect();
         (grove.each, grove.clouds) = (each, clouds);
         grove.link();
         grove
@@ -252,7 +261,7 @@ pub(super) fn own_files(tree: &Tree) -> impl Iterator<Item = &str> {
 }
 
 fn words(label: &Label, root: &Root) -> (Option<String>, Name) {
-    let plain = |text: &str| (None, Name { text: text.to_owned(), own: false });
+    let plain = |text: &str| (None, Name::plain(text));
     match label {
         Label::All => plain("everything"),
         Label::Line(at, own) => {

@@ -18,7 +18,7 @@ const KEYS: [(&str, &str); 17] = [
     ("up down, k j", "a row of the tree; page up, page down"),
     ("enter, space", "open or close it"),
     ("x", "open the largest, down to who allocated it"),
-    ("tab", "by calls; by file, line, role; by role, file, line"),
+    ("tab", "by calls; by file, line, role; by role, name, file, line"),
     ("/  n N", "search the tree; the next match, the one before"),
     ("d D", "the next device or snapshot, the one before"),
     ("?", "this"),

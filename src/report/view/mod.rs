@@ -122,11 +122,12 @@ impl<'a> View<'a> {
             _ => {
                 let room = self.room;
                 if let Some(strip) = self.strips.get_mut(self.at) {
-                    self.said = if moment::moves(strip, key, room.0) {
-                        String::new()
+                    let said = if moment::moves(strip, key, room.0) {
+                        ""
                     } else {
-                        moment::walks(strip, key, room.1).to_owned()
+                        moment::walks(strip, key, room.1)
                     };
+                    self.say(said);
                 }
             }
         }
@@ -142,8 +143,14 @@ impl<'a> View<'a> {
         if strip.card().is_some() {
             self.mode = Mode::Reading;
         } else {
-            "nothing was found on this device".clone_into(&mut self.said);
+            self.say(moment::NOTHING_FOUND);
         }
+    }
+
+    /// Says why a key did nothing; where another device may have what this one lacks, how to get there.
+    fn say(&mut self, said: &str) {
+        let elsewhere = said == moment::NOTHING_FOUND && self.strips.len() > 1;
+        self.said = format!("{said}{}", if elsewhere { "; d shows the next" } else { "" });
     }
 
     /// A letter of what is searched for.

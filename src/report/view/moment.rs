@@ -28,6 +28,9 @@ pub(super) fn moves(strip: &mut Strip, key: Key, columns: usize) -> bool {
     true
 }
 
+/// What to say of a device without a finding.
+pub(super) const NOTHING_FOUND: &str = "nothing was found on this device";
+
 /// Goes on to an iteration, a failure, a finding, or through the tree, which has so many rows on the screen. What to say where
 /// a key does nothing.
 pub(super) fn walks(strip: &mut Strip, key: Key, rows: usize) -> &'static str {
@@ -36,9 +39,7 @@ pub(super) fn walks(strip: &mut Strip, key: Key, rows: usize) -> &'static str {
         Key::Letter('[') if !strip.turn(false) => return "no iteration ends before this",
         Key::Letter(']') if !strip.turn(true) => return "no iteration ends after this",
         Key::Letter('o') if !strip.fail() => return "no request failed in this recording",
-        Key::Letter('f' | 'F') if strip.cards.is_empty() => {
-            return "nothing was found on this device; d shows the next";
-        }
+        Key::Letter('f' | 'F') if strip.cards.is_empty() => return NOTHING_FOUND,
         Key::Letter('f') => strip.choose(true),
         Key::Letter('F') => strip.choose(false),
         Key::Letter('w') if strip.card().is_none() => return "choose a finding first: f",

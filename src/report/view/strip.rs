@@ -7,7 +7,7 @@ use super::grove::{Grouping, Grove, own_files};
 use super::outline::{Outline, Row};
 use super::window::Window;
 use crate::engine::{RecordedDevice, Recording, Report};
-use crate::finding::{Group, Severity};
+use crate::finding::Severity;
 use crate::picture::{Guilty, Lives, Picture};
 use crate::report::paths::Root;
 use crate::report::place::Place;
@@ -58,8 +58,6 @@ pub(super) struct Card<'a> {
     pub(super) evidence: String,
     pub(super) help: String,
     guilty: &'a Guilty,
-    /// Where to look at one that is about no lifetimes.
-    moment: usize,
 }
 
 impl<'a> Strip<'a> {
@@ -86,7 +84,6 @@ impl<'a> Strip<'a> {
                 evidence: shown_line(&words::evidence(finding)),
                 help: shown_source(&finding.help).into_owned(),
                 guilty,
-                moment: worth_a_look(picture, finding.group),
             })
         };
         let grouping = Grouping::Calls;
@@ -196,7 +193,7 @@ impl<'a> Strip<'a> {
         self.lit = self.card().map(|card| lit(picture, card.guilty)).unwrap_or_default();
         let highest = self.lit.iter().max().copied().unwrap_or_default();
         let fullest = self.lit.iter().position(|bytes| *bytes == highest).filter(|_| highest > Bytes::ZERO);
-        let apart = || self.card().map(|card| self.bin_of(card.moment));
+        let apart = || Some(self.bin_of(self.card()?.guilty.moment?));
         if let Some(bin) = fullest.or_else(apart) {
             self.go_to(bin);
         }
@@ -237,24 +234,6 @@ impl<'a> Strip<'a> {
 /// A sentence whose paths begin at a folder.
 fn within(root: &Root, sentence: &str) -> String {
     if root.folder().is_empty() { sentence.to_owned() } else { sentence.replace(root.folder(), "") }
-}
-
-/// The moment to look at for what is about no lifetimes: where memory ran out; where most is reserved beside what is in use, for what the
-/// allocator makes of the requests; else the peak.
-fn worth_a_look(picture: &Picture, group: Group) -> usize {
-    let failure = picture.failures.first().map(|mark| mark.moment);
-    let bins = &picture.bins;
-    let beside = |bin: &usize| {
-        let of = |series: &[Bytes]| series.get(*bin).copied().unwrap_or_default();
-        of(&bins.reserved) - of(&bins.requested)
-    };
-    let emptiest = || {
-        let of_allocator = (0..bins.len()).filter(|_| group == Group::Allocator);
-        of_allocator
-            .max_by_key(|bin| (beside(bin), Reverse(*bin)))
-            .and_then(|bin| bins.shown.get(bin).copied())
-    };
-    failure.or_else(emptiest).unwrap_or(picture.peak)
 }
 
 /// What a finding is about, in each bin.

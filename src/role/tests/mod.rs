@@ -1,5 +1,6 @@
 //! Hand-made traces: one program a test, as short as the rule allows.
 
+mod familiar;
 mod ties;
 mod trace;
 

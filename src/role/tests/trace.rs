@@ -1,11 +1,11 @@
 //! A trace that is written down event by event.
 
-use super::super::{Role, Roles};
+use super::super::{Familiar, Familiars, Role, Roles};
 use crate::frames::Frames;
 use crate::program::{Iteration, Phase, Program};
 use crate::snapshot::{Action, Block, BlockState, DeviceTrace, Event, Frame, Segment, Snapshot};
 use crate::timeline::Timeline;
-use crate::unit::{Bytes, DeviceIndex, EventIndex, FrameId, Index, Micros, StackId};
+use crate::unit::{AllocationId, Bytes, DeviceIndex, EventIndex, FrameId, Index, Micros, StackId};
 
 pub(super) const MODULE: &str = "/site-packages/torch/nn/modules/module.py";
 pub(super) const ADAM: &str = "/site-packages/torch/optim/adam.py";
@@ -127,7 +127,18 @@ impl Trace {
     }
 
     /// The roles, by address.
-    pub(super) fn roles(mut self) -> impl Fn(u64) -> Role {
+    pub(super) fn roles(self) -> impl Fn(u64) -> Role {
+        let (timeline, roles, _) = self.understood();
+        move |address| roles.get(at(&timeline, address))
+    }
+
+    /// What people know allocations by, by address.
+    pub(super) fn familiars(self) -> impl Fn(u64) -> Option<Familiar> {
+        let (timeline, _, familiars) = self.understood();
+        move |address| familiars.get(at(&timeline, address))
+    }
+
+    fn understood(mut self) -> (Timeline, Roles, Familiars) {
         let index = |at: usize| EventIndex::at(at).unwrap();
         let ends: Vec<usize> = self.iterations.iter().skip(1).copied().chain([self.events.len()]).collect();
         let iterations = self.iterations.iter().zip(ends).map(|(&start, end)| Iteration {
@@ -140,10 +151,13 @@ impl Trace {
         let program = Program { iterations: iterations.collect(), phases: self.phases, ..Program::default() };
         self.snapshot.devices = vec![DeviceTrace { events: self.events }];
         let timeline = Timeline::of(&self.snapshot, DeviceIndex::at(0).unwrap());
-        let roles = Roles::infer(&self.snapshot, &timeline, &program, &Frames::of(&self.snapshot));
-        move |address| {
-            let found = timeline.iter().find(|(_, allocation)| allocation.address == address);
-            found.map(|(id, _)| roles.get(id)).unwrap()
-        }
+        let frames = Frames::of(&self.snapshot);
+        let roles = Roles::infer(&self.snapshot, &timeline, &program, &frames);
+        let familiars = Familiars::of((&self.snapshot, &frames), &timeline, &program, &roles);
+        (timeline, roles, familiars)
     }
+}
+
+fn at(timeline: &Timeline, address: u64) -> AllocationId {
+    timeline.iter().find(|(_, allocation)| allocation.address == address).map(|(id, _)| id).unwrap()
 }
