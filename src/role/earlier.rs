@@ -10,6 +10,7 @@ use super::scene::{Life, Scene};
 use super::sizes::Sizes;
 use super::workspaces::is_handle_workspace;
 use super::{Evidence, Ground, Role, Verdict, Verdicts};
+use crate::program::Phase;
 use crate::unit::Bytes;
 
 const SAVED: Ground =
@@ -83,10 +84,11 @@ fn let_go(life: &Life<'_>) -> Verdict {
     }
 }
 
-/// Whether a block goes before the first backward pass, outside any model: where the program drops its old gradients.
+/// Whether a block goes before the first backward pass, outside any model: where the program drops its old gradients. What a step lets go of that was running when the
+/// recording began are its temporaries.
 fn makes_way(scene: &Scene<'_>, life: &Life<'_>) -> bool {
     let before = life.died().zip(scene.first_backward).is_some_and(|(died, pass)| died < pass);
-    before && !life.ends_in_backward() && !life.was_saved()
+    before && life.died_phase() != Some(Phase::OptimizerStep) && !life.ends_in_backward() && !life.was_saved()
 }
 
 /// Whether a block is there to stay: held to the end, or at least through a whole turn and not let go by a backward pass. One

@@ -100,7 +100,7 @@ pub(super) const LEFT_BEHIND: &[Row] = &[
     row(Role::Temporary, Evidence::Sizes, "memory ran out in the backward pass that made it, and no parameter has its size",
         |life, known| left_behind(life) && life.pass_was_cut() && !known.model.has(life.bytes())),
     row(Role::Gradient, Evidence::Lifetime, "the backward pass made it and left it behind",
-        |life, _| left_behind(life)),
+        |life, _| left_behind(life) && !life.is_of_a_recomputation()),
 ];
 
 /// Everything else that was born during the recording.

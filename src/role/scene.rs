@@ -138,6 +138,11 @@ impl Life<'_> {
         self.freed().graph == Graph::Releases
     }
 
+    /// Whether a forward pass made it that runs again for the backward pass (a checkpoint): it makes no gradients.
+    pub(super) fn is_of_a_recomputation(&self) -> bool {
+        self.born_phase() == Some(Phase::Recomputation) && self.made().in_forward
+    }
+
     /// Whether it was a gradient that was added to one that was there.
     pub(super) fn was_added(&self) -> bool {
         self.freed().graph == Graph::Accumulates

@@ -28,7 +28,7 @@ const HANDLE: Ground = Ground {
 
 /// A handle belongs to a thread and a stream, is made at the first matrix product there and released by nobody but a framework that clears
 /// up when all is done (Lightning). So only the first block of such a size that is kept for good can be one (the first two, where no stack tells the threads apart).
-/// In the backward pass the same may hold of a gradient: there must be one block more than the gradients of that size.
+/// In the backward pass the same may hold of a gradient: there must be one block more than the gradients of that size. A forward pass that runs again in it makes none.
 pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
     let threads = if scene.has_stacks { 1 } else { 2 };
     let mut found: FxHashMap<(Bytes, bool, u16), usize> = FxHashMap::default();
@@ -36,11 +36,12 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
     verdicts.settle_by(scene, |life| {
         let born = life.born().filter(|_| life.is_for_good() && BLAS_WORKSPACES.contains(&life.bytes()))?;
         let in_backward = scene.side(born) == Side::Backward;
+        let may_be_gradient = in_backward && !life.is_of_a_recomputation();
         let computing = !matches!(life.born_phase()?, Phase::Setup | Phase::Input);
         if life.made().native || (scene.has_stacks && !computing) {
             return None;
         }
-        if in_backward && !gradients.leave_one_over(scene.stretch(born), (life.bytes(), life.stream())) {
+        if may_be_gradient && !gradients.leave_one_over(scene.stretch(born), (life.bytes(), life.stream())) {
             return None;
         }
         let count = found.entry((life.bytes(), in_backward, life.stream())).or_default();
@@ -63,6 +64,7 @@ impl GradientCounts {
         for (life, role) in verdicts.lives(scene).filter(|(life, _)| BLAS_WORKSPACES.contains(&life.bytes()))
         {
             let by_backward = life.born().filter(|&born| scene.side(born) == Side::Backward);
+            let by_backward = by_backward.filter(|_| !life.is_of_a_recomputation());
             match (by_backward, role) {
                 (Some(born), None | Some(Role::Gradient)) => {
                     counts.add(scene.stretch(born), (life.bytes(), life.stream()));

@@ -167,6 +167,55 @@ fn a_checkpointed_activation_is_made_and_let_go_by_the_backward_pass() {
 }
 
 #[test]
+fn a_workspace_that_a_recomputed_forward_pass_asks_for_is_no_gradient() {
+    let linear = &[
+        ("/site-packages/torch/nn/modules/linear.py", "forward"),
+        (MODULE, "_call_impl"),
+        ("/site-packages/torch/utils/checkpoint.py", "recompute_fn"),
+    ];
+    let mut trace = Trace::default();
+    let weight = trace.alloc(Phase::Setup, 1, MOVE);
+    let (mut workspace, mut gradients) = (0, Vec::new());
+    for turn in 0..3 {
+        trace.iteration();
+        let out = trace.alloc(Phase::Forward, 12, &[(MODULE, "_call_impl"), USER[0]]);
+        // A hook steps as soon as a gradient is there, and the backward pass goes on.
+        let gradient = trace.alloc(Phase::Backward, 1, ENGINE);
+        let temporary = trace.alloc(Phase::OptimizerStep, 3, &[(ADAM, "_single_tensor_adam"), USER[0]]);
+        trace.free(Phase::OptimizerStep, temporary, &[(ADAM, "_single_tensor_adam"), USER[0]]);
+        trace.free(Phase::ZeroGrad, gradient, USER);
+        if turn == 0 {
+            workspace = trace.alloc(Phase::Recomputation, 1, linear);
+        }
+        trace.free(Phase::Backward, out, ENGINE);
+        gradients.push(gradient);
+    }
+    let role = trace.roles();
+    assert_eq!((role(weight), role(workspace)), (Role::Parameter, Role::Workspace));
+    assert!(gradients.into_iter().all(|gradient| role(gradient) == Role::Gradient));
+}
+
+#[test]
+fn what_a_step_lets_go_of_that_was_running_already_is_no_old_gradient() {
+    let of_first = |phase: Phase, frames: &[(&str, &str)]| {
+        let mut trace = Trace::default();
+        let older = 7 << 40;
+        trace.free(phase, older, frames);
+        for _ in 0..3 {
+            trace.iteration();
+            let out = trace.alloc(Phase::Forward, 12, &[(MODULE, "_call_impl"), USER[0]]);
+            let gradient = trace.alloc(Phase::Backward, 1, ENGINE);
+            trace.free(Phase::Backward, out, ENGINE);
+            trace.free(Phase::ZeroGrad, gradient, USER);
+        }
+        trace.roles()(older)
+    };
+    let temporaries = &[(ADAM, "_multi_tensor_adam"), USER[0]];
+    assert_eq!(of_first(Phase::OptimizerStep, temporaries), Role::Unknown);
+    assert_eq!(of_first(Phase::ZeroGrad, USER), Role::Gradient);
+}
+
+#[test]
 fn sharded_wrappers_make_communication_shards_and_reduced_gradients() {
     let gathers = &[
         ("/site-packages/torch/distributed/fsdp/_fully_shard/_fsdp_param.py", "alloc_storage"),
