@@ -2,7 +2,7 @@
 //!
 //! In: findings with a growth, their recordings, the device's capacity, if somebody named it. Out: one more measure a finding.
 //! Where the device ran out of memory already, and nobody says how large it is, that says nothing. All growths of a
-//! device count together, and reserved memory is what fills it, at the pace at which it grew in the second half, if that is faster; what PyTorch does
+//! device count together, and reserved memory is what fills it, at its own pace where that is faster (the text says so then); what PyTorch does
 //! not manage is not known, so the true moment comes no later. Where more than that was held already, `does-not-fit` says so.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,7 +43,8 @@ pub(super) fn forecast(findings: &mut [Finding], recordings: &[Recording], named
         let Some(device) = device.filter(|device| device.iterations > 0) else { continue };
         let Some(reserved) = device.peak_reserved.filter(|reserved| *reserved < capacity) else { continue };
         // Holes grow along with what is kept.
-        let each = growth.get(&place).copied().unwrap_or_default().max(device.profile.reserved_growth);
+        let (kept, held) = (growth.get(&place).copied().unwrap_or_default(), device.profile.reserved_growth);
+        let each = kept.max(held);
         let left = capacity - reserved;
         let more = left.get().checked_div(each.get()).unwrap_or_default();
         let iteration = device.iterations as u64 + more + 1;
@@ -51,7 +52,13 @@ pub(super) fn forecast(findings: &mut [Finding], recordings: &[Recording], named
         finding.evidence.push(Measure {
             name: "full-in-iteration".into(),
             value: Value::Count(iteration),
-            text: format!("at this rate {capacity} are full in iteration {told}"),
+            text: if held > kept {
+                format!(
+                    "reserved memory grows by {held} an iteration: {capacity} are full in iteration {told}"
+                )
+            } else {
+                format!("at this rate {capacity} are full in iteration {told}")
+            },
         });
     }
 }
@@ -96,6 +103,19 @@ mod tests {
         assert_eq!(last(&findings[0]), Some(Value::Count(315)));
         assert_eq!(last(&findings[1]), Some(Value::Count(315)));
         assert_eq!(last(&findings[2]), None);
+        // Holes grow along with what is kept.
+        let mut faster = recordings.clone();
+        if let Some(device) = faster.first_mut().and_then(|one| one.devices.first_mut()) {
+            device.profile.reserved_growth = Bytes::MIB.times(512);
+        }
+        let mut findings = [grows(256)];
+        forecast(&mut findings, &faster, Some(Bytes::GIB.times(80)));
+        assert_eq!(last(&findings[0]), Some(Value::Count(163)));
+        let told = findings[0].evidence.last().map(|one| one.text.as_str());
+        assert_eq!(
+            told,
+            Some("reserved memory grows by 512 MiB an iteration: 80 GiB are full in iteration 163")
+        );
         // What a note says again does not fill it sooner.
         let mut findings = [grows(256), Finding { severity: Severity::Info, ..grows(256) }];
         forecast(&mut findings, &recordings, Some(Bytes::GIB.times(80)));

@@ -8,12 +8,13 @@ use serde::{Deserialize, Serialize};
 use crate::facts::Facts;
 use crate::finding::{Location, Severity};
 use crate::frames::Frames;
+use crate::lives::growth;
 use crate::program::{Phase, Program};
 use crate::role::{Role, Roles};
 use crate::rules;
 use crate::snapshot::{Event, Snapshot};
 use crate::timeline::{Allocation, Timeline};
-use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index, IterationIndex};
+use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, Index, IterationIndex};
 use crate::verdict::Told;
 
 /// The figures that reports show of a device whatever the rules say.
@@ -34,7 +35,7 @@ pub struct Profile {
     pub lines_at_peak: Vec<Line>,
     /// What each iteration of the program needed, in their order.
     pub iterations: Vec<IterationMemory>,
-    /// By how much what is held from the driver grows in each iteration, taken over their second half: warm-up is no growth.
+    /// By how much what is held from the driver grows in each iteration; nothing where it is not sure to go on growing.
     pub reserved_growth: Bytes,
     /// The highest requested bytes of equal parts of the recording, by events.
     pub curve: Vec<Bytes>,
@@ -101,15 +102,19 @@ impl Profile {
     }
 }
 
+/// By the judge of growth: a segment or two of a warm-up are no pace.
 fn reserved_growth(snapshot: &Snapshot, timeline: &Timeline, program: &Program) -> Bytes {
     let events = snapshot.devices.get(timeline.device.position()).map_or(&[][..], |trace| &trace.events);
-    let ends: Vec<usize> = program.iterations.iter().map(|one| one.end.position()).collect();
-    let (Some(half), Some(last)) = (ends.get(ends.len() / 2), ends.last()) else { return Bytes::ZERO };
-    let second = events.get(*half..*last).unwrap_or_default();
-    let grown: i128 = second.iter().filter_map(Event::reserves).sum();
-    let turns = i128::try_from(ends.len() - 1 - ends.len() / 2).unwrap_or(i128::MAX);
-    let each = grown.checked_div(turns).unwrap_or_default();
-    Bytes(u64::try_from(each).unwrap_or_default())
+    let mut changes = events.iter().map(|event| event.reserves().unwrap_or_default());
+    let (mut at, mut level) = (0, 0_i128);
+    let mut levels = Vec::with_capacity(program.iterations.len());
+    for end in program.iterations.iter().map(|one| one.end.position()) {
+        level += changes.by_ref().take(end.saturating_sub(at)).sum::<i128>();
+        at = end;
+        levels.push(level as f64);
+    }
+    let goes_on = growth::of_levels(&levels).filter(|one| one.confidence(true) > Confidence::Low);
+    goes_on.map_or(Bytes::ZERO, |one| Bytes::rounded(one.slope))
 }
 
 /// What of the peak of a device findings that count are about, by role, largest first.
