@@ -12,7 +12,7 @@ use crate::lives::growth;
 use crate::program::{Phase, Program};
 use crate::role::{Role, Roles};
 use crate::rules;
-use crate::snapshot::{Event, Snapshot};
+use crate::snapshot::Snapshot;
 use crate::timeline::{Allocation, Timeline};
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, Index, IterationIndex};
 use crate::verdict::Told;

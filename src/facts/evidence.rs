@@ -16,6 +16,7 @@ use crate::facts::older_gradients::OlderGradients;
 use crate::facts::updates;
 use crate::finding::{Absent, Hidden, Silence};
 use crate::frames::Frames;
+use crate::lives::growth::FEWEST;
 use crate::program::{FoundBy, Phase, Program};
 use crate::role::{Role, Roles};
 use crate::snapshot::{Action, DeviceTrace, Event, Gap, Snapshot};
@@ -38,6 +39,7 @@ pub struct Evidence {
     stacks: Result<(), Hidden>,
     segments: Result<(), Hidden>,
     iterations: Result<(), Hidden>,
+    growth: Result<(), Hidden>,
     pass: Result<(), Hidden>,
     beginning: Result<(), Hidden>,
     standing: Result<(), Hidden>,
@@ -77,6 +79,7 @@ impl Evidence {
             stacks: recorded.stacks(trace),
             segments: recorded.segments(trace),
             iterations: recorded.iterations(),
+            growth: recorded.growth(),
             pass: recorded.pass(),
             beginning: recorded.beginning(),
             standing: recorded.standing(),
@@ -129,6 +132,11 @@ impl Evidence {
     /// Whether there are at least two iterations.
     pub fn iterations(&self) -> Result<(), Hidden> {
         self.iterations
+    }
+
+    /// Whether there are as many iterations as growth needs rises.
+    pub fn growth(&self) -> Result<(), Hidden> {
+        self.growth
     }
 
     /// Whether there are at least two iterations, or one pass of what may be a loop.
@@ -256,6 +264,11 @@ impl Recorded<'_> {
     fn iterations(&self) -> Result<(), Hidden> {
         let found = self.program.iterations.len() >= 2 && self.program.found_by != FoundBy::Nothing;
         if found { Ok(()) } else { Err(Hidden::Iterations) }
+    }
+
+    fn growth(&self) -> Result<(), Hidden> {
+        self.iterations()?;
+        if self.program.iterations.len() >= FEWEST.get() { Ok(()) } else { Err(Hidden::Growth) }
     }
 
     /// Of several steps without a loop around them nothing is known; neither of a recording in which no model runs.

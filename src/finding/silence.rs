@@ -98,6 +98,8 @@ pub enum Hidden {
     Segments,
     /// Nothing repeats.
     Iterations,
+    /// Enough iterations to see what grows with each.
+    Growth,
     /// The beginning was recorded and is lost.
     Beginning,
     /// The recording begins after the first iteration.
@@ -123,6 +125,7 @@ impl Hidden {
             Hidden::OwnFrames => "no stack shows code of your own",
             Hidden::Segments => "no event tells when memory was taken from the driver",
             Hidden::Iterations => "fewer than two iterations were found",
+            Hidden::Growth => "two iterations are too few to see growth",
             Hidden::Beginning => "the recording lost its beginning",
             Hidden::FirstIteration => "the recording begins after the first iteration",
             Hidden::Steps => "the program runs backward passes, and no step of an optimizer was recorded",
@@ -141,7 +144,7 @@ impl Hidden {
             Hidden::Stacks => "record with context=\"all\"",
             Hidden::OwnFrames => "record your own script",
             Hidden::Segments => "record all actions",
-            Hidden::Iterations => "record 5 to 10 iterations",
+            Hidden::Iterations | Hidden::Growth => "record 5 to 10 iterations",
             Hidden::Beginning => "raise max_entries",
             Hidden::FirstIteration => "record from the first iteration",
             Hidden::Steps => "step with a torch.optim.Optimizer",

@@ -49,6 +49,10 @@ pub static LEVEL: Threshold<f64> = Threshold::new("lives::growth::LEVEL", 0.05);
 /// Rises below which there is nothing to say: two points always lie on a line.
 pub static FEWEST: Threshold<usize> = Threshold::new("lives::growth::FEWEST", 3);
 
+/// Rises below which there is nothing to say where turns without one lie between them: two show how often it may happen, and a recording that ends before the next is due
+/// does not tell whether it goes on.
+const FEWEST_APART: usize = 2;
+
 /// Rises from which growth is certain: a series without growth rises in eight turns of ten in fewer than one case in
 /// eighteen (the sign test: 56 of 1,024), and each of these rises has to stay for good on top.
 pub static CERTAIN: Threshold<usize> = Threshold::new("lives::growth::CERTAIN", 8);
@@ -201,7 +205,8 @@ fn steady_from(arrivals: &[(usize, f64)], judged: usize) -> Option<usize> {
         } else {
             (sum / many - *turn as f64 - span / 2.0) * (12.0 * many).sqrt() / span
         };
-        if following + 1 >= FEWEST.get() && pause <= longest && early >= limit {
+        let fewest = if longest > 1 { FEWEST_APART } else { FEWEST.get() };
+        if following + 1 >= fewest && pause <= longest && early >= limit {
             begin = Some(at);
         }
         sum += *turn as f64;
@@ -341,6 +346,16 @@ mod tests {
                 assert!(beside.rises >= FEWEST.get(), "every {every} of {turns}: {beside:?}");
             }
         }
+    }
+
+    #[test]
+    fn two_rises_apart_may_go_on_until_the_next_is_overdue() {
+        for turns in 11..=15 {
+            let growth = judge(&leak([5, 10]), turns).unwrap();
+            assert!(growth.confidence(true) == Confidence::Low, "{turns}: {growth:?}");
+        }
+        assert_eq!(judge(&leak([5, 10]), 17), None, "the third did not come");
+        assert_eq!(judge(&leak([0, 1]), 2), None, "one after the other, as a setup does");
     }
 
     #[test]

@@ -12,7 +12,8 @@ use crate::unit::{AllocationId, Bytes, Confidence, FrameId, count};
 declare_rule! {
     /// Memory allocated at one line grows from iteration to iteration.
     GrowingResidency = "growing-residency", Leak, Error,
-    needs: [History, Stacks, Iterations],
+    needs: [History, Stacks, Growth],
+    in_part: [History, Stacks, Iterations],
     summary: "memory allocated at one line grows from iteration to iteration",
 }
 

@@ -101,7 +101,9 @@ pub enum Need {
     Segments,
     /// At least two iterations of a loop.
     Iterations,
-    /// The same, or one pass with at most one step.
+    /// As many as growth needs rises.
+    Growth,
+    /// At least two iterations, or one pass with at most one step.
     Pass,
     /// All that was recorded, nothing of it pushed out.
     Beginning,
@@ -125,6 +127,7 @@ impl Need {
             Need::Stacks => evidence.stacks(),
             Need::Segments => evidence.segments(),
             Need::Iterations => evidence.iterations(),
+            Need::Growth => evidence.growth(),
             Need::Pass => evidence.pass(),
             Need::Beginning => evidence.beginning(),
             Need::Standing => evidence.standing(),
