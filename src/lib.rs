@@ -1,7 +1,7 @@
 //! memlint reads the memory snapshots that PyTorch writes, works out what the program was doing, and reports what is
 //! wrong with its GPU memory.
 //!
-//! Data flows one way; a module uses only modules that stand above it in this table, and `tests/architecture.rs` holds
+//! Data flows one way; a module uses only modules that stand above it in this table, and `tests/architecture` holds
 //! it to that.
 //!
 //! | module | responsibility |

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 
 use super::arguments::Limits;
-use super::check::refuse_what_cannot_be_compared;
 use super::counterpart::{Place, counterpart};
 use super::error::CliError;
 use super::reading::read_all;
+use super::required::refuse_what_cannot_be_compared;
 use crate::comparison::{Comparison, Measured, Side, Threshold, regressions};
 use crate::engine::{self, Plan, Report};
 use crate::finding::{Finding, Matter, Notice, Severity, Tolerance};

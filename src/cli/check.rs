@@ -15,21 +15,19 @@ use super::drawing::{self, Pictures};
 use super::error::CliError;
 use super::known::KnownFindings;
 use super::outputs::Read;
-use super::reading::{Seen, read_each, source_map, sources};
+use super::reading::{Seen, not_looked_at, read_each, source_map, sources};
+use super::required::{refuse_what_cannot_be_compared, refuse_without_history};
 use super::{NO_VERDICT, file, outputs, print, terminal};
 use crate::comparison::Measured;
 use crate::config::{self, Date, PathMapping, Setting, Settings};
-use crate::engine::{self, Device, Examination, Input, Outcome, Plan, Report, Why};
+use crate::engine::{self, Examination, Input, Outcome, Plan, Report, Why};
 use crate::finding::{Hidden, Matter, Notice, Severity};
 use crate::fix;
 use crate::gate::{self, Gate, Suppressions};
-use crate::input::{Expansion, LeftOut};
+use crate::input::Expansion;
 use crate::report::{Detail, Failure, Format, Look, html};
 use crate::source::{self, SourceMap};
 use crate::unit::{count, shown_name, some_of};
-
-/// Paths that are listed of those that were not looked at.
-const MOST_LISTED: usize = 8;
 
 pub(super) fn run(check: &Check, matches: &ArgMatches, color: Color) -> Result<ExitCode, CliError> {
     let reporting = &check.reporting;
@@ -229,26 +227,6 @@ pub(super) fn no_verdict(report: &Report, why: Why) -> CliError {
     }
 }
 
-/// Says what looks like a snapshot and was left out.
-pub(super) fn not_looked_at(left_out: &[LeftOut]) -> Option<Notice> {
-    let first = left_out
-        .iter()
-        .take(MOST_LISTED)
-        .map(|LeftOut { path, kind }| format!("`{}` ({kind})", shown_name(&path.display().to_string())));
-    let mut listed: Vec<String> = first.collect();
-    if left_out.len() > MOST_LISTED {
-        listed.push(format!("{} more", left_out.len() - MOST_LISTED));
-    }
-    let verb = if left_out.len() == 1 { "was" } else { "were" };
-    (!left_out.is_empty()).then(|| Notice {
-        kind: Matter::LeftOut,
-        severity: Severity::Warning,
-        message: format!("{} {verb} not looked at: {}", count(left_out.len(), "path"), listed.join(", ")),
-        help: "name what belongs to the job, and move away what does not".to_owned(),
-        location: None,
-    })
-}
-
 /// Examines an input. One in which nothing was recorded and whose state shows no fault either is refused: there is nothing to report of it.
 pub(super) fn examine(input: &Input, plan: &Plan) -> Result<Examination, CliError> {
     let examination = engine::examine(input, plan);
@@ -256,23 +234,6 @@ pub(super) fn examine(input: &Input, plan: &Plan) -> Result<Examination, CliErro
         refuse_without_history(input)?;
     }
     Ok(examination)
-}
-
-fn refuse_without_history(input: &Input) -> Result<(), CliError> {
-    let records = |device: &Device| device.evidence.history() != Err(Hidden::Trace);
-    if input.devices.iter().any(records) {
-        return Ok(());
-    }
-    Err(CliError::NoHistory { name: input.name.clone() })
-}
-
-/// Refuses to compare a recording that does not show how much was in use.
-pub(super) fn refuse_what_cannot_be_compared(input: &Input) -> Result<(), CliError> {
-    refuse_without_history(input)?;
-    match input.devices.iter().find_map(|device| device.evidence.levels().err()) {
-        Some(hidden) => Err(CliError::Incomparable { name: input.name.clone(), hidden }),
-        None => Ok(()),
-    }
 }
 
 /// Files first: whoever reads standard output until its end finds them complete.

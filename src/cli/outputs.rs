@@ -3,9 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::arguments::Configuring;
+use super::arguments::{Configuring, Known};
 use super::error::CliError;
-use super::known::Known;
 use super::reading;
 use crate::config::{self, Settings};
 use crate::input::{Expansion, Source};

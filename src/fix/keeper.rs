@@ -13,7 +13,7 @@ use super::case::Case;
 use super::flow::Key;
 use super::script::Reason;
 use super::tensor::{Kept, mentions};
-use super::tree::{self, Names, Place, Step, bound_names, call_of, callee, method, value_of};
+use super::tree::{self, Names, Place, Step, bound_names, call_of, callee, given, method, value_of};
 
 /// Methods of containers that keep what they are given.
 const KEEPING: [&str; 4] = ["append", "add", "appendleft", "insert"];
@@ -235,25 +235,6 @@ fn functions<'a>(case: &Case<'a>) -> Vec<&'a StmtFunctionDef> {
         _ => None,
     };
     steps.filter_map(function).collect()
-}
-
-/// What a call hands to each parameter of a function; nothing where that is not plain.
-pub(super) fn given<'a>(helper: &'a StmtFunctionDef, call: &'a ExprCall) -> Vec<(&'a str, &'a Expr)> {
-    let mut parameters: Vec<&str> =
-        helper.parameters.iter_non_variadic_params().map(|one| one.name().as_str()).collect();
-    if method(call).is_some() && parameters.first().is_some_and(|first| *first == "self") {
-        parameters.remove(0);
-    }
-    let args = &call.arguments.args;
-    if args.iter().any(Expr::is_starred_expr) || args.len() > parameters.len() {
-        return Vec::new();
-    }
-    let named = call.arguments.keywords.iter().filter_map(|keyword| {
-        let name = keyword.arg.as_ref()?;
-        parameters.iter().find(|one| **one == name.as_str()).map(|one| (*one, &keyword.value))
-    });
-    let named: Vec<(&str, &Expr)> = named.collect();
-    parameters.iter().copied().zip(args).chain(named).collect()
 }
 
 /// What the hooks of a file's modules append to a list that stays.

@@ -159,6 +159,25 @@ pub(super) fn method(call: &ExprCall) -> Option<(&Expr, &str)> {
     }
 }
 
+/// What a call hands to each parameter of a function; nothing where that is not plain.
+pub(super) fn given<'a>(helper: &'a StmtFunctionDef, call: &'a ExprCall) -> Vec<(&'a str, &'a Expr)> {
+    let mut parameters: Vec<&str> =
+        helper.parameters.iter_non_variadic_params().map(|one| one.name().as_str()).collect();
+    if method(call).is_some() && parameters.first().is_some_and(|first| *first == "self") {
+        parameters.remove(0);
+    }
+    let args = &call.arguments.args;
+    if args.iter().any(Expr::is_starred_expr) || args.len() > parameters.len() {
+        return Vec::new();
+    }
+    let named = call.arguments.keywords.iter().filter_map(|keyword| {
+        let name = keyword.arg.as_ref()?;
+        parameters.iter().find(|one| **one == name.as_str()).map(|one| (*one, &keyword.value))
+    });
+    let named: Vec<(&str, &Expr)> = named.collect();
+    parameters.iter().copied().zip(args).chain(named).collect()
+}
+
 /// The last name of what is called.
 pub(super) fn callee(call: &ExprCall) -> Option<&str> {
     match &*call.func {

@@ -10,8 +10,7 @@ use ruff_python_ast::{Expr, ExprCall, Stmt, StmtFunctionDef};
 use ruff_text_size::Ranged;
 
 use super::case::Case;
-use super::keeper::given;
-use super::tree::{self, Names, Place, bound_names, callee, dotted, method, value_of};
+use super::tree::{self, Names, Place, bound_names, callee, dotted, given, method, value_of};
 
 /// Methods of a model or of what comes from it that hand it, or its parameters, on.
 const HANDING: [&str; 14] = [

@@ -10,10 +10,9 @@ use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
-use super::destination::Destination;
 use super::error::RecordError;
-use super::outcome::{Recorded, Snapshot};
-use super::{pack, secret};
+use super::outcome::Snapshot;
+use super::{partial, secret};
 
 const NAME: &str = "manifest.json";
 const SCHEMA: &str = "memlint-recording/1";
@@ -54,23 +53,18 @@ struct ListedFile {
     file: String,
 }
 
-/// Writes the manifest of a folder; a single file has none.
-pub(super) fn write(
-    destination: &Destination,
-    command: &[OsString],
-    recorded: &Recorded,
-) -> Result<(), RecordError> {
-    let Some(folder) = destination.own_folder() else { return Ok(()) };
+/// Writes the manifest of a folder.
+pub(super) fn write(folder: &Path, command: &[OsString], snapshots: &[Snapshot]) -> Result<(), RecordError> {
     let words: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let manifest = Manifest {
         schema: SCHEMA,
         memlint: env!("CARGO_PKG_VERSION"),
         command: secret::without_secrets(words.iter().map(String::as_str)),
         revision: revision(),
-        snapshots: recorded.snapshots.iter().map(Entry::of).collect(),
+        snapshots: snapshots.iter().map(Entry::of).collect(),
     };
     let path = folder.join(NAME);
-    let written = pack::replace(&path, |out| {
+    let written = partial::replace(&path, |out| {
         serde_json::to_writer_pretty(&mut *out, &manifest)?;
         out.write_all(b"\n")
     });

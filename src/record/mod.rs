@@ -11,9 +11,11 @@ mod error;
 mod hook;
 mod ledger;
 mod manifest;
+mod message;
 mod order;
 mod outcome;
 mod pack;
+mod partial;
 mod secret;
 #[cfg(unix)]
 mod signals;
@@ -33,7 +35,8 @@ use std::sync::mpsc;
 use std::thread;
 
 use self::hook::Hook;
-use self::ledger::{Event, Ledger, Written};
+use self::ledger::Ledger;
+use self::message::{Message, WATCH, Written};
 use self::order::Order;
 use self::standin::StandIns;
 
@@ -85,11 +88,11 @@ pub fn run(
     let (status, snapshots) = thread::scope(|scope| {
         let packer = scope.spawn(move || pack_all(&receiver, destination, stays, &seen));
         let status = child.wait(|| {
-            for event in ledger.news() {
-                match event {
+            for message in ledger.news() {
+                match message {
                     // The packer ends after the program.
-                    Event::Written(written) => drop(sender.send(written)),
-                    Event::Wheel { torch, answer } => stand_ins.answer(&torch, &answer),
+                    Message::Written(written) => drop(sender.send(written)),
+                    Message::Wheel { torch, answer } => stand_ins.answer(&torch, &answer),
                     _ => {}
                 }
             }
@@ -99,11 +102,12 @@ pub fn run(
         (status, packer.join())
     });
     let snapshots = snapshots.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    let mut recorded = Recorded::of(ledger.into_processes(), snapshots, destination);
+    let mut recorded = Recorded::of(ledger.into_processes(), snapshots, &destination.folder);
     recorded.put_first(stand_ins.into_trouble());
     let status = status?;
-    if !recorded.snapshots.is_empty() {
-        manifest::write(destination, command, &recorded)?;
+    // A single file has no manifest.
+    if let Some(folder) = destination.own_folder().filter(|_| !recorded.snapshots.is_empty()) {
+        manifest::write(folder, command, &recorded.snapshots)?;
     }
     Ok((status, recorded))
 }
@@ -119,7 +123,7 @@ fn pack_all(
     for one in written {
         let snapshot = pack::pack(one, destination);
         if let Ok(snapshot) = &snapshot
-            && snapshot.written.reason == ledger::WATCH
+            && snapshot.written.reason == WATCH
         {
             seen(&snapshot.path, snapshot.written.steps);
             // Where it cannot be removed it is one snapshot more.

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::destination::Destination;
 use super::error::RecordError;
-use super::ledger::{Event, Written};
+use super::message::{Message, Written};
 use crate::unit::Bytes;
 
 /// A process that loaded the hook.
@@ -49,18 +48,18 @@ impl Process {
         }
     }
 
-    pub(super) fn note(&mut self, event: &Event) {
-        match event {
-            Event::Python | Event::Wheel { .. } => {}
-            Event::Torch => self.has_torch = true,
-            Event::Recording { stacks, max_entries } => self.settings = Some((stacks.clone(), *max_entries)),
-            Event::Written(written) => {
+    pub(super) fn note(&mut self, message: &Message) {
+        match message {
+            Message::Python | Message::Wheel { .. } => {}
+            Message::Torch => self.has_torch = true,
+            Message::Recording { stacks, max_entries } => self.settings = Some((stacks.clone(), *max_entries)),
+            Message::Written(written) => {
                 self.snapshots += 1;
                 self.steps = written.steps;
             }
-            Event::Refused { calls } => self.refused.clone_from(calls),
-            Event::Failed { what } => self.failures.push(what.clone()),
-            Event::End { steps, recorded_seconds, unrecorded_seconds } => {
+            Message::Refused { calls } => self.refused.clone_from(calls),
+            Message::Failed { what } => self.failures.push(what.clone()),
+            Message::End { steps, recorded_seconds, unrecorded_seconds } => {
                 self.has_ended = true;
                 self.steps = *steps;
                 self.recorded_seconds = *recorded_seconds;
@@ -115,7 +114,7 @@ impl Recorded {
     pub(super) fn of(
         processes: Vec<Process>,
         packed: Vec<Result<Snapshot, RecordError>>,
-        destination: &Destination,
+        folder: &Path,
     ) -> Recorded {
         let mut snapshots: Vec<Snapshot> = Vec::new();
         let mut trouble = Vec::new();
@@ -133,7 +132,7 @@ impl Recorded {
             trouble.extend(process.failures.iter().map(|what| RecordError::Told { what: what.clone() }));
             let missing = process.missing_end();
             if matches!(missing, Some(RecordError::Killed { .. })) {
-                clear_partial(&destination.folder, process.pid);
+                clear_partial(folder, process.pid);
             }
             trouble.extend(missing);
         }

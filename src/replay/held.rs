@@ -12,12 +12,11 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::Replay;
+use super::tuning::SMALL_SEGMENT;
 use crate::snapshot::{Action, Block, BlockState, Event, Segment, Snapshot};
 use crate::timeline::Timeline;
 use crate::unit::{Bytes, Index, StackId};
 
-/// The segments of the small pool, and the pages of its expandable segments (`kSmallBuffer`).
-const SMALL_SEGMENT: u64 = 2 << 20;
 /// The pages of the large pool's expandable segments (`kLargeBuffer`).
 const LARGE_PAGE: u64 = 20 << 20;
 

@@ -176,7 +176,7 @@ impl<'a> Machine<'a> {
         match event.action {
             Action::SegmentAlloc => {
                 self.note_miss(at, size);
-                let home = Home::Segment { base: address, small: size == Bytes(rounding::SMALL_SEGMENT) };
+                let home = Home::Segment { base: address, small: size == Bytes(tuning::SMALL_SEGMENT) };
                 self.layout.release(address, size.get(), home);
                 self.reserved += size;
             }

@@ -10,6 +10,8 @@ use super::error::TuningError;
 use crate::snapshot::{Action, DeviceTrace, Snapshot};
 use crate::unit::{Bytes, suggestion};
 
+/// The size of a segment of the small pool, and of the pages of its expandable segments (`kSmallBuffer`).
+pub(super) const SMALL_SEGMENT: u64 = 2 << 20;
 /// The size of a large segment where nothing else is set (`kLargeBuffer`).
 const LARGE_SEGMENT: Bytes = Bytes(20 << 20);
 /// A large segment has to hold every request that gets one (`kMinLargeAlloc`), in MiB.
@@ -167,7 +169,7 @@ impl Tuning {
 
     /// The page of expandable segments, and the segment for a request that needs no larger one.
     pub(super) fn page(&self, small: bool) -> u64 {
-        if small { super::rounding::SMALL_SEGMENT } else { self.large_segment.get() }
+        if small { SMALL_SEGMENT } else { self.large_segment.get() }
     }
 }
 

@@ -6,9 +6,8 @@ use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args};
 
-use super::Sources;
+use super::{Naming, Sources};
 use crate::cli::error::CliError;
-use crate::cli::known::Naming;
 use crate::config::{Configuration, FailOn, Origin, Overrides, PathMapping, Setting, Settings, Word};
 use crate::finding::Group;
 use crate::unit::{Bytes, Confidence};

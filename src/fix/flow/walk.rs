@@ -7,8 +7,7 @@ use ruff_python_ast::{Comprehension, Expr, ExprCall, Stmt, StmtFunctionDef};
 
 use super::scopes::{Functions, Scope};
 use super::{Flow, Key, is_cut};
-use crate::fix::keeper::given;
-use crate::fix::tree::{Names, call_of, callee, dotted, method};
+use crate::fix::tree::{Names, call_of, callee, dotted, given, method};
 
 /// Methods whose result somebody else differentiates.
 const HANDED_ON: [&str; 5] = ["forward", "__call__", "training_step", "compute_loss", "loss"];

@@ -17,7 +17,7 @@ use serde::Serialize;
 use self::library::Library;
 use self::wheel::Versions;
 use super::error::RecordError;
-use super::pack;
+use super::partial;
 
 /// The compiled stand-in; empty where there is none.
 const COMPILED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libmemlint-standin.so"));
@@ -63,7 +63,7 @@ impl StandIns {
             self.answers.insert(torch.to_owned(), answer);
         }
         let answer = self.answers.get(torch);
-        let written = pack::replace(file, |out| serde_json::to_writer(out, &answer).map_err(Into::into));
+        let written = partial::replace(file, |out| serde_json::to_writer(out, &answer).map_err(Into::into));
         if let Err(error) = written {
             self.trouble.push(RecordError::Hook { folder: file.to_owned(), error });
         }
