@@ -52,7 +52,9 @@ impl Process {
         match message {
             Message::Python | Message::Wheel { .. } => {}
             Message::Torch => self.has_torch = true,
-            Message::Recording { stacks, max_entries } => self.settings = Some((stacks.clone(), *max_entries)),
+            Message::Recording { stacks, max_entries } => {
+                self.settings = Some((stacks.clone(), *max_entries))
+            }
             Message::Written(written) => {
                 self.snapshots += 1;
                 self.steps = written.steps;

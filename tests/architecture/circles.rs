@@ -143,7 +143,13 @@ fn paths(code: &str) -> Vec<Written> {
 }
 
 /// Reads one path, with all that stands between its braces; gives the place behind it.
-fn one_path(tokens: &[&str], from: usize, before: &[String], imported: bool, into: &mut Vec<Written>) -> usize {
+fn one_path(
+    tokens: &[&str],
+    from: usize,
+    before: &[String],
+    imported: bool,
+    into: &mut Vec<Written>,
+) -> usize {
     let mut parts = before.to_vec();
     let mut at = from;
     loop {
@@ -151,7 +157,8 @@ fn one_path(tokens: &[&str], from: usize, before: &[String], imported: bool, int
             Some(&"{") => {
                 at += 1;
                 while at < tokens.len() && tokens[at] != "}" {
-                    at = if tokens[at] == "," { at + 1 } else { one_path(tokens, at, &parts, imported, into) };
+                    at =
+                        if tokens[at] == "," { at + 1 } else { one_path(tokens, at, &parts, imported, into) };
                 }
                 return at + 1;
             }
@@ -209,7 +216,8 @@ fn paths_are_read_as_they_are_written() {
     let read: Vec<String> = paths(code).iter().map(|path| path.parts.join("::")).collect();
     assert_eq!(read, ["super::a", "super::a::B", "super::d", "self::f::g", "super::super::h", "crate::J"]);
     let module = ["x".to_owned(), "y".to_owned()];
-    let whole = |path: &[&str]| from_root(&module, &path.iter().map(|&part| part.to_owned()).collect::<Vec<_>>());
+    let whole =
+        |path: &[&str]| from_root(&module, &path.iter().map(|&part| part.to_owned()).collect::<Vec<_>>());
     assert_eq!(whole(&["super", "super", "z"]), Some(vec!["z".to_owned()]));
     assert_eq!(whole(&["self", "z"]).map(|whole| whole.join("/")), Some("x/y/z".to_owned()));
     assert_eq!(whole(&["z"]), None);
