@@ -36,7 +36,9 @@
 //! | [`report`] | one file a format |
 //! | [`cli`] | arguments, exit codes, errors |
 //!
-//! One word stands for one thing, in names and in sentences:
+//! One word stands for one thing, in names and in sentences. A type that other files see has a name that no other type has; a file
+//! may call what it alone sees by a plain word (`Kind`, `Key`, `Entry`, `Row`, `Line`, and the like), which then belongs to nobody.
+//! Documents and arguments are called as people know them. `tests/architecture` holds the names to that.
 //!
 //! | word | what it means |
 //! |---|---|

@@ -14,8 +14,8 @@ use super::arguments::{Check, Color, Judged, Reporting};
 use super::drawing::{self, Pictures};
 use super::error::CliError;
 use super::known::KnownFindings;
-use super::outputs::Read;
-use super::reading::{Seen, not_looked_at, read_each, source_map, sources};
+use super::outputs::NamedInputs;
+use super::reading::{ReadOutcomes, not_looked_at, read_each, source_map, sources};
 use super::required::{refuse_what_cannot_be_compared, refuse_without_history};
 use super::{NO_VERDICT, file, outputs, print, terminal};
 use crate::comparison::Measured;
@@ -25,7 +25,7 @@ use crate::finding::{Hidden, Matter, Notice, Severity};
 use crate::fix;
 use crate::gate::{self, Gate, Suppressions};
 use crate::input::Expansion;
-use crate::report::{Detail, Failure, Format, Look, html};
+use crate::report::{Detail, Format, Look, VerdictFailure, html};
 use crate::source::{self, SourceMap};
 use crate::unit::{count, shown_name, some_of};
 
@@ -46,7 +46,7 @@ pub(super) fn analyse(
 ) -> Result<(Report, SourceMap), CliError> {
     let found = sources(&judged.paths);
     let Judged { paths, known, configuring, .. } = judged;
-    outputs::permit(&Read { paths, known, configuring }, written, found.as_ref().ok())?;
+    outputs::permit(&NamedInputs { paths, known, configuring }, written, found.as_ref().ok())?;
     // What is wrong with the settings or the baseline is said before anything large is read.
     let settings = judged.configuring.settings(&judged.reading.sources, &judged.known.naming, matches)?;
     outputs::permit_beside(written, &settings)?;
@@ -65,7 +65,7 @@ pub(super) fn analyse(
         Ok::<_, CliError>((read, base.sources))
     });
     let (base, of_base) = base.transpose()?.unzip();
-    let Seen { good, unread } = read_each(&sources, limits, judged.jobs, |input| {
+    let ReadOutcomes { good, unread } = read_each(&sources, limits, judged.jobs, |input| {
         if base.is_some() {
             refuse_what_cannot_be_compared(input)?;
         }
@@ -74,7 +74,7 @@ pub(super) fn analyse(
     let (examinations, measured): (Vec<_>, Vec<_>) = good.into_iter().unzip();
     let mut report = engine::conclude(examinations, unread, &plan);
     report.notices.extend(not_looked_at(&left_out));
-    let terms = Terms { settings: &settings, known: &known, quiet };
+    let terms = SettlingTerms { settings: &settings, known: &known, quiet };
     let files = settle(&mut report, &files, &terms, |report| match base {
         Some(base) => base.settle(report, measured.iter().flatten(), &plan),
         None => Ok(()),
@@ -90,7 +90,7 @@ pub(super) fn analyse(
 }
 
 /// By what a report is settled.
-pub(super) struct Terms<'a> {
+pub(super) struct SettlingTerms<'a> {
     pub(super) settings: &'a Settings,
     pub(super) known: &'a KnownFindings<'a>,
     /// Whether only findings are wanted.
@@ -102,10 +102,10 @@ pub(super) struct Terms<'a> {
 pub(super) fn settle(
     report: &mut Report,
     files: &SourceMap,
-    terms: &Terms,
+    terms: &SettlingTerms,
     against: impl FnOnce(&mut Report) -> Result<(), CliError>,
 ) -> Result<SourceMap, CliError> {
-    let Terms { settings, known, quiet } = terms;
+    let SettlingTerms { settings, known, quiet } = terms;
     let files = files.seen_by(&report.recordings);
     source::settle(report, &files);
     fix::tell_keepers(report, &files);
@@ -133,7 +133,7 @@ fn unused_maps<'a>(settings: &'a Settings, files: &'a SourceMap) -> impl Iterato
         } else {
             ("its folder is not there", "name a folder as it is called from where memlint is started")
         };
-        let is_flag = matches!(origin, config::Origin::Flag(_));
+        let is_flag = matches!(origin, config::SetBy::Flag(_));
         Notice {
             kind: Matter::UnusedPathMap,
             // A configuration may serve several programs.
@@ -258,7 +258,7 @@ pub(super) fn write_failure(reporting: &Reporting, error: &CliError) {
         return;
     }
     let help = error.help().map(|help| help.to_string());
-    let failure = Failure { message: error.to_string(), help };
+    let failure = VerdictFailure { message: error.to_string(), help };
     for output in &reporting.output_file {
         // The error itself is being reported; that a file cannot even say so adds nothing to it.
         let _ = file::replace(&output.path, |out| output.format.write_failure(&failure, out));

@@ -10,7 +10,7 @@ use std::slice;
 use clap::ArgMatches;
 
 use super::arguments::{Color, Diff, Limits, PlainFormat};
-use super::counterpart::{Place, counterpart};
+use super::counterpart::{Identity, counterpart};
 use super::error::CliError;
 use super::pages::Pages;
 use super::reading::{self, read_of, say_left_out, source_map, sources};
@@ -102,8 +102,8 @@ impl Recordings {
         self.sources.get(position).zip(self.origins.get(position))
     }
 
-    fn places(&self) -> Vec<Place<'_>> {
-        self.origins.iter().map(|one| Place { rank: one.rank, moment: &one.moment }).collect()
+    fn places(&self) -> Vec<Identity<'_>> {
+        self.origins.iter().map(|one| Identity { rank: one.rank, moment: &one.moment }).collect()
     }
 
     /// For each recording the position of that in the base with which it is compared.
@@ -135,7 +135,7 @@ impl Recordings {
 }
 
 /// What is left of a recording when it was read: its memory, and what the rules say of it before sources are asked.
-struct Examined {
+struct ExaminedRecording {
     measured: Measured,
     examination: Examination,
 }
@@ -156,7 +156,7 @@ impl Reader<'_> {
         &self,
         (head, at): Pair,
         base_is_known: bool,
-    ) -> Result<(Option<Examined>, Examined), CliError> {
+    ) -> Result<(Option<ExaminedRecording>, ExaminedRecording), CliError> {
         let Some(base) = at.and_then(|at| self.base.at(at)) else {
             return Err(CliError::Unpaired { name: head.0.name(), base: self.base.name.clone() });
         };
@@ -165,10 +165,13 @@ impl Reader<'_> {
     }
 
     /// Reads one recording. The snapshot itself goes.
-    fn examine(&self, (source, origin): (&Source, &Origin)) -> Result<Examined, CliError> {
+    fn examine(&self, (source, origin): (&Source, &Origin)) -> Result<ExaminedRecording, CliError> {
         let input = read_of(source, origin, self.limits)?;
         refuse_what_cannot_be_compared(&input)?;
-        Ok(Examined { measured: Measured::of(&input), examination: engine::examine(&input, self.plan) })
+        Ok(ExaminedRecording {
+            measured: Measured::of(&input),
+            examination: engine::examine(&input, self.plan),
+        })
     }
 }
 
@@ -211,9 +214,9 @@ impl Comparing<'_> {
 
     fn compare(
         &self,
-        base: Option<Examined>,
+        base: Option<ExaminedRecording>,
         shared: Option<&(Measured, Report)>,
-        head: Examined,
+        head: ExaminedRecording,
     ) -> Comparison {
         let own = base.map(|base| self.concluded(base));
         let head = self.concluded(head);
@@ -225,7 +228,10 @@ impl Comparing<'_> {
     }
 
     /// What the rules say of a recording, by its sources.
-    fn concluded(&self, Examined { measured, examination }: Examined) -> (Measured, Report) {
+    fn concluded(
+        &self,
+        ExaminedRecording { measured, examination }: ExaminedRecording,
+    ) -> (Measured, Report) {
         let mut report = engine::conclude(vec![examination], Vec::new(), self.reader.plan);
         let files = self.files.seen_by(&report.recordings);
         source::settle(&mut report, &files);

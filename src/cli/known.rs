@@ -11,7 +11,7 @@ use super::{file, terminal};
 use crate::config::{Amount, Settings};
 use crate::engine::Report;
 use crate::finding::{Matter, Notice, Severity, Tolerance};
-use crate::gate::{Baseline, Changes, Terms};
+use crate::gate::{Baseline, BaselineChanges, Terms};
 use crate::input::{Expansion, Source};
 use crate::unit::{count, shown_name};
 
@@ -113,7 +113,7 @@ fn passed_over(baseline: &Path) -> Notice {
 }
 
 /// `memlint-baseline.json: 3 entries (1 new, 2 gone)`.
-fn tell(name: &str, changes: Changes) {
+fn tell(name: &str, changes: BaselineChanges) {
     let parts = [(changes.new, "new"), (changes.changed, "changed"), (changes.gone, "gone")];
     let parts: Vec<String> = parts
         .iter()

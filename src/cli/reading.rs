@@ -10,7 +10,7 @@ use std::thread;
 use miette::Diagnostic;
 
 use super::arguments::Limits;
-use super::crew::{self, Bounds};
+use super::crew::{self, CrewBounds};
 use super::error::CliError;
 use super::progress::Progress;
 use super::terminal;
@@ -60,7 +60,7 @@ pub(super) fn read_all<R: Send>(
 }
 
 /// What came of several snapshots, both in the order of the sources.
-pub(super) struct Seen<R> {
+pub(super) struct ReadOutcomes<R> {
     pub(super) good: Vec<R>,
     pub(super) unread: Vec<Unread>,
 }
@@ -72,15 +72,15 @@ pub(super) fn read_each<R: Send>(
     limits: &Limits,
     jobs: Option<NonZeroUsize>,
     look: impl Fn(&Input) -> Result<R, CliError> + Sync,
-) -> Result<Seen<R>, CliError> {
+) -> Result<ReadOutcomes<R>, CliError> {
     if sources.len() <= 1 {
-        return Ok(Seen { good: read_all(sources, limits, jobs, look)?, unread: Vec::new() });
+        return Ok(ReadOutcomes { good: read_all(sources, limits, jobs, look)?, unread: Vec::new() });
     }
     let told = |outcome: Result<R, CliError>, (source, origin): &(&Source, Origin)| {
         Ok::<_, Infallible>(outcome.map_err(|error| unread(source, origin, &error)))
     };
     let Ok(outcomes) = read_with_each(sources, limits, jobs, look, told);
-    let mut seen = Seen { good: Vec::new(), unread: Vec::new() };
+    let mut seen = ReadOutcomes { good: Vec::new(), unread: Vec::new() };
     for outcome in outcomes {
         match outcome {
             Ok(good) => seen.good.push(good),
@@ -127,9 +127,9 @@ fn read_with_each<R, S: Send, E: Send>(
 }
 
 /// How many are read at a time.
-pub(super) fn bounds(jobs: Option<NonZeroUsize>) -> Bounds {
+pub(super) fn bounds(jobs: Option<NonZeroUsize>) -> CrewBounds {
     let jobs = jobs.or_else(|| thread::available_parallelism().ok());
-    Bounds { hands: jobs.map_or(1, NonZeroUsize::get), weight: UNDER_WAY }
+    CrewBounds { hands: jobs.map_or(1, NonZeroUsize::get), weight: UNDER_WAY }
 }
 
 /// What reading a snapshot counts for among those that are read at a time.

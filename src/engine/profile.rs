@@ -31,7 +31,7 @@ pub struct Profile {
     pub peak_iteration: Option<IterationIndex>,
     /// The user's lines that allocated what is alive at the peak, largest first. Memory whose stack shows no line of the
     /// user's is left out.
-    pub lines_at_peak: Vec<Line>,
+    pub lines_at_peak: Vec<LineProfile>,
     /// What each iteration of the program needed, in their order.
     pub iterations: Vec<IterationMemory>,
     /// By how much what is held from the driver grows in each iteration, taken over their second half: warm-up is no growth.
@@ -45,7 +45,7 @@ const PARTS: usize = 240;
 
 /// A line of the user's and what it allocated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
+pub struct LineProfile {
     /// The innermost line of the user's code in the stack.
     pub location: Location,
     /// Bytes.
@@ -182,7 +182,7 @@ fn by_role<'a>(
     by_role
 }
 
-fn lines_at_peak(snapshot: &Snapshot, frames: &Frames, timeline: &Timeline) -> Vec<Line> {
+fn lines_at_peak(snapshot: &Snapshot, frames: &Frames, timeline: &Timeline) -> Vec<LineProfile> {
     let mut sums: BTreeMap<FrameId, (Bytes, usize)> = BTreeMap::new();
     for (_, allocation) in alive_at(timeline, timeline.peak_requested.event) {
         let Some(frame) = allocation.stack.and_then(|stack| frames.user(stack).next()) else { continue };
@@ -190,10 +190,10 @@ fn lines_at_peak(snapshot: &Snapshot, frames: &Frames, timeline: &Timeline) -> V
         *bytes += allocation.bytes;
         *allocations += 1;
     }
-    let mut lines: Vec<Line> = sums
+    let mut lines: Vec<LineProfile> = sums
         .into_iter()
         .filter_map(|(frame, (bytes, allocations))| {
-            Some(Line { location: Location::of(snapshot, frame)?, bytes, allocations })
+            Some(LineProfile { location: Location::of(snapshot, frame)?, bytes, allocations })
         })
         .collect();
     lines.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.location.cmp(&b.location)));

@@ -11,7 +11,7 @@ use std::process::Command;
 use serde::{Deserialize, Serialize};
 
 use super::error::RecordError;
-use super::outcome::Snapshot;
+use super::outcome::PackedSnapshot;
 use super::{partial, secret};
 
 const NAME: &str = "manifest.json";
@@ -54,7 +54,11 @@ struct ListedFile {
 }
 
 /// Writes the manifest of a folder.
-pub(super) fn write(folder: &Path, command: &[OsString], snapshots: &[Snapshot]) -> Result<(), RecordError> {
+pub(super) fn write(
+    folder: &Path,
+    command: &[OsString],
+    snapshots: &[PackedSnapshot],
+) -> Result<(), RecordError> {
     let words: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let manifest = Manifest {
         schema: SCHEMA,
@@ -72,7 +76,7 @@ pub(super) fn write(folder: &Path, command: &[OsString], snapshots: &[Snapshot])
 }
 
 impl Entry<'_> {
-    fn of(snapshot: &Snapshot) -> Entry<'_> {
+    fn of(snapshot: &PackedSnapshot) -> Entry<'_> {
         let written = &snapshot.written;
         Entry {
             file: snapshot.path.file_name().unwrap_or_default().to_string_lossy().into_owned(),

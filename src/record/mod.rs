@@ -23,8 +23,8 @@ mod standin;
 
 pub use destination::Destination;
 pub use error::RecordError;
-pub use order::{Model, Stacks, VARIABLE, When};
-pub use outcome::{Process, Recorded, Snapshot};
+pub use order::{DeviceModel, StackFrames, VARIABLE, When};
+pub use outcome::{PackedSnapshot, Process, Recorded};
 
 use std::ffi::OsString;
 use std::fs;
@@ -46,11 +46,11 @@ pub struct Wish {
     /// When snapshots are written.
     pub when: When,
     /// Which frames stacks have.
-    pub stacks: Stacks,
+    pub stacks: StackFrames,
     /// The most events that are kept; `None` is what the machine can afford.
     pub max_entries: Option<NonZeroU64>,
     /// What stands in for the GPU; `None` is a real one.
-    pub model: Option<Model>,
+    pub model: Option<DeviceModel>,
     /// Where else the program runs, with its output on standard error; `None` is where memlint does, as it is.
     pub elsewhere: Option<Elsewhere>,
 }
@@ -118,7 +118,7 @@ fn pack_all(
     destination: &Destination,
     stays: bool,
     seen: &impl Fn(&Path, usize),
-) -> Vec<Result<Snapshot, RecordError>> {
+) -> Vec<Result<PackedSnapshot, RecordError>> {
     let mut packed = Vec::new();
     for one in written {
         let snapshot = pack::pack(one, destination);

@@ -92,7 +92,7 @@ impl Process {
 
 /// A snapshot in its place.
 #[derive(Debug)]
-pub struct Snapshot {
+pub struct PackedSnapshot {
     /// The file.
     pub path: PathBuf,
     /// Its size.
@@ -107,7 +107,7 @@ pub struct Recorded {
     /// The processes that loaded the hook.
     pub processes: Vec<Process>,
     /// The snapshots, by name; of those with one name the last.
-    pub snapshots: Vec<Snapshot>,
+    pub snapshots: Vec<PackedSnapshot>,
     /// What keeps this from being the whole job.
     pub trouble: Vec<RecordError>,
 }
@@ -115,10 +115,10 @@ pub struct Recorded {
 impl Recorded {
     pub(super) fn of(
         processes: Vec<Process>,
-        packed: Vec<Result<Snapshot, RecordError>>,
+        packed: Vec<Result<PackedSnapshot, RecordError>>,
         folder: &Path,
     ) -> Recorded {
-        let mut snapshots: Vec<Snapshot> = Vec::new();
+        let mut snapshots: Vec<PackedSnapshot> = Vec::new();
         let mut trouble = Vec::new();
         for one in packed {
             match one {

@@ -8,7 +8,7 @@ use std::path::Path;
 use super::destination::Destination;
 use super::error::RecordError;
 use super::message::Written;
-use super::outcome::Snapshot;
+use super::outcome::PackedSnapshot;
 use super::partial;
 use crate::unit::Bytes;
 
@@ -16,7 +16,7 @@ use crate::unit::Bytes;
 const LEVEL: i32 = 3;
 
 /// Puts a snapshot into its place. The plain one is gone then; where that fails, it stays.
-pub(super) fn pack(written: Written, destination: &Destination) -> Result<Snapshot, RecordError> {
+pub(super) fn pack(written: Written, destination: &Destination) -> Result<PackedSnapshot, RecordError> {
     let path = destination.folder.join(format!("{}{}", written.name, destination.ending));
     let moved = if destination.is_compressed() {
         compress(&written.path, &path).and_then(|()| fs::remove_file(&written.path))
@@ -25,7 +25,7 @@ pub(super) fn pack(written: Written, destination: &Destination) -> Result<Snapsh
     };
     let bytes = moved.and_then(|()| Ok(Bytes(fs::metadata(&path)?.len())));
     match bytes {
-        Ok(bytes) => Ok(Snapshot { path, bytes, written }),
+        Ok(bytes) => Ok(PackedSnapshot { path, bytes, written }),
         Err(error) => Err(RecordError::Unpacked { plain: written.path, path, error }),
     }
 }

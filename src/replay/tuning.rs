@@ -71,14 +71,14 @@ impl Default for Tuning {
 
 /// One setting, changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct SettingChange {
     /// PyTorch's name for it.
     pub name: String,
     /// The value as it was written.
     pub value: String,
 }
 
-impl fmt::Display for Change {
+impl fmt::Display for SettingChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.name, self.value)
     }
@@ -114,7 +114,7 @@ impl Tuning {
     ///
     /// # Errors
     /// Where PyTorch has no such setting, or refuses the value, or nothing here depends on it.
-    pub fn with(&self, change: &Change) -> Result<Tuning, TuningError> {
+    pub fn with(&self, change: &SettingChange) -> Result<Tuning, TuningError> {
         let mut tuning = self.clone();
         let refused =
             |wanted| TuningError::Value { name: change.name.clone(), value: change.value.clone(), wanted };
@@ -177,7 +177,7 @@ impl Tuning {
 ///
 /// # Errors
 /// Where a part of it is not a name and a value.
-pub fn changes(text: &str) -> Result<Vec<Change>, TuningError> {
+pub fn changes(text: &str) -> Result<Vec<SettingChange>, TuningError> {
     let mut depth = 0_usize;
     let outside = |letter: char| {
         match letter {
@@ -195,7 +195,7 @@ pub fn changes(text: &str) -> Result<Vec<Change>, TuningError> {
         if name.is_empty() || value.is_empty() {
             return Err(shape());
         }
-        Ok(Change { name: name.to_owned(), value: value.to_owned() })
+        Ok(SettingChange { name: name.to_owned(), value: value.to_owned() })
     };
     parts.map(change).collect()
 }
@@ -229,7 +229,7 @@ fn divisions(value: &str) -> Option<[u32; 16]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::Settings;
+    use crate::snapshot::AllocatorSettings;
 
     fn tuned(text: &str) -> Result<Tuning, TuningError> {
         changes(text)?.iter().try_fold(Tuning::default(), |tuning, change| tuning.with(change))
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn what_a_snapshot_does_not_list_its_configuration_may_say() {
         let conf = "large_segment_size_mb:12,expandable_segments:True,nonsense:1";
-        let settings = Settings { conf: Some(conf.to_owned()), ..Settings::default() };
+        let settings = AllocatorSettings { conf: Some(conf.to_owned()), ..AllocatorSettings::default() };
         let tuning = Tuning::recorded(&Snapshot { settings, ..Snapshot::default() });
         assert_eq!(tuning.large_segment, Bytes(12 << 20));
         assert!(!tuning.expandable_segments, "the list says so, and it is younger than the string");

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod circles;
+mod names;
 #[path = "../shipped/mod.rs"]
 mod shipped;
 

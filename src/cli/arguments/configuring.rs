@@ -8,7 +8,7 @@ use clap::{ArgMatches, Args};
 
 use super::{Naming, Sources};
 use crate::cli::error::CliError;
-use crate::config::{Configuration, FailOn, Origin, Overrides, PathMapping, Setting, Settings, Word};
+use crate::config::{Configuration, FailOn, Overrides, PathMapping, SetBy, Setting, Settings, Word};
 use crate::finding::Group;
 use crate::unit::{Bytes, Confidence};
 
@@ -107,7 +107,7 @@ impl Configuring {
     ) -> Result<Settings, CliError> {
         let configuration = self.locating.configuration(matches)?;
         let from = |id, flag, variable| {
-            if is_flag(matches, id) { Origin::Flag(flag) } else { Origin::Environment(variable) }
+            if is_flag(matches, id) { SetBy::Flag(flag) } else { SetBy::Environment(variable) }
         };
         let fail_on = from("fail_on", "--fail-on", "MEMLINT_FAIL_ON");
         let min_confidence = from("min_confidence", "--min-confidence", "MEMLINT_MIN_CONFIDENCE");

@@ -390,6 +390,6 @@ mod tests {
         let arguments = Arguments::try_parse_from(["memlint", "check", "a"]).unwrap();
         let Command::Check(check) = arguments.command else { panic!("not a check") };
         assert_eq!(check.judged.reading.limits.of_input(), input::Limits::default());
-        assert_eq!(check.judged.reading.limits.of_pickle(), pickle::Limits::default());
+        assert_eq!(check.judged.reading.limits.of_pickle(), pickle::PickleLimits::default());
     }
 }

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{Limits, PlainFormat};
-use crate::replay::{Change, TuningError, changes};
+use crate::replay::{SettingChange, TuningError, changes};
 use crate::unit::Bytes;
-use crate::whatif::{Scale, Without};
+use crate::whatif::{BatchScale, Without};
 
 #[derive(Debug, Args)]
 #[command(
@@ -32,7 +32,7 @@ pub(in crate::cli) struct WhatIf {
 
     /// Multiply what grows with the batch: inputs, activations and temporaries of the passes through the model.
     #[arg(long, value_name = "FACTOR", allow_hyphen_values = true)]
-    pub(in crate::cli) batch_scale: Option<Scale>,
+    pub(in crate::cli) batch_scale: Option<BatchScale>,
 
     /// Imagine a finding mended: the beginning of its fingerprint, or a rule for all of its findings. What the finding is about is
     /// left out, or ends sooner, as its remedy has it; may be given several times.
@@ -53,7 +53,7 @@ pub(in crate::cli) struct WhatIf {
 
 /// What one `--set` says.
 #[derive(Debug, Clone)]
-pub(in crate::cli) struct Changes(pub(in crate::cli) Vec<Change>);
+pub(in crate::cli) struct Changes(pub(in crate::cli) Vec<SettingChange>);
 
 /// Settings whose names and values PyTorch knows; what the recording was made with makes no difference to that.
 fn changes_in(text: &str) -> Result<Changes, TuningError> {

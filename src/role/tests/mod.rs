@@ -340,6 +340,6 @@ fn every_role_says_what_it_rests_on() {
     let roles = Roles::infer(&trace.snapshot, &timeline, &program, &Frames::of(&trace.snapshot));
     let ground = |at: usize| roles.ground(AllocationId::at(at).unwrap());
     let found = [0, 1, 2].map(|at| ground(at).evidence);
-    assert_eq!(found, [Evidence::Frames, Evidence::Lifetime, Evidence::Lifetime]);
+    assert_eq!(found, [RoleGround::Frames, RoleGround::Lifetime, RoleGround::Lifetime]);
     assert_eq!(ground(0).because, "a module was built, moved, copied or loaded");
 }
