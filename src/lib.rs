@@ -86,6 +86,8 @@ pub mod role;
 pub mod rules;
 pub mod snapshot;
 pub mod source;
+#[cfg(test)]
+mod testing;
 pub mod threshold;
 pub mod timeline;
 pub mod unit;

@@ -204,49 +204,21 @@ fn lines_at_peak(snapshot: &Snapshot, frames: &Frames, timeline: &Timeline) -> V
 mod tests {
     use super::*;
     use crate::program::Iteration;
-    use crate::timeline::{Levels, Peak};
-    use crate::unit::{DeviceIndex, Micros};
-
-    fn event(position: usize) -> EventIndex {
-        EventIndex::at(position).unwrap()
-    }
-
-    fn allocation(bytes: u64, alloc: Option<usize>, free: Option<usize>) -> Allocation {
-        Allocation {
-            address: 0,
-            bytes: Bytes(bytes),
-            alloc: alloc.map(event),
-            free_requested: None,
-            free: free.map(event),
-            stack: None,
-            stream: 0,
-        }
-    }
+    use crate::testing::{allocation, at, timeline};
+    use crate::unit::Micros;
 
     #[test]
     fn peaks_and_residents_of_iterations_follow_the_curve() {
-        let timeline = Timeline {
-            device: DeviceIndex::at(0).unwrap(),
-            allocations: vec![
-                allocation(10, None, None),
-                allocation(5, Some(0), Some(1)),
-                allocation(7, Some(2), None),
-                allocation(1, Some(3), None),
-            ],
-            allocation_of: vec![None; 4],
-            levels: Levels::of(Bytes(10), vec![5, 0, 7, 8]),
-            requested_at_start: Bytes(10),
-            reserved_at_start: Bytes::ZERO,
-            peak_requested: Peak { bytes: Bytes(18), event: Some(event(3)) },
-            peak_reserved: Peak::default(),
-            requested_at_end: Bytes(18),
-            reserved_at_end: Bytes::ZERO,
-            agreement: crate::timeline::Agreement::default(),
-            free_stacks: crate::timeline::FreeStacks::Own,
-        };
+        let allocations = vec![
+            allocation(10, None, None),
+            allocation(5, Some(0), Some(1)),
+            allocation(7, Some(2), None),
+            allocation(1, Some(3), None),
+        ];
+        let timeline = timeline(allocations, 10, &[15, 10, 17, 18]);
         let iteration = |start, end| Iteration {
-            start: event(start),
-            end: event(end),
+            start: at(start),
+            end: at(end),
             start_time: Micros(0),
             end_time: Micros(0),
             complete: true,

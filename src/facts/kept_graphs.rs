@@ -347,11 +347,7 @@ fn is_spread(functions: usize, places: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::unit::EventIndex;
-
-    fn event(position: usize) -> EventIndex {
-        EventIndex::at(position).unwrap()
-    }
+    use crate::testing::at;
 
     fn life(id: usize, born: usize, bytes: u64, (caller, place): (usize, usize)) -> GraphLife {
         GraphLife {
@@ -379,8 +375,8 @@ mod tests {
     }
 
     fn run(turns: usize, length: usize) -> LoopRun {
-        let starts = (0..turns).map(|turn| event(turn * length)).collect();
-        LoopRun { frame: FrameId::at(0).unwrap(), starts, end: event(turns * length) }
+        let starts = (0..turns).map(|turn| at(turn * length)).collect();
+        LoopRun { frame: FrameId::at(0).unwrap(), starts, end: at(turns * length) }
     }
 
     #[test]

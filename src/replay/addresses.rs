@@ -325,20 +325,11 @@ impl Addresses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::unit::{Bytes, Micros};
+    use crate::testing;
+    use crate::unit::Bytes;
 
     fn event(action: Action, address: u64, mebibytes: u64) -> Event {
-        Event {
-            time: Micros(0),
-            address,
-            size: Bytes::MIB.times(mebibytes),
-            stack: None,
-            metadata: None,
-            stream: 0,
-            action,
-            compiled: false,
-            particulars: 0,
-        }
+        testing::event(action, address, Bytes::MIB.times(mebibytes))
     }
 
     #[test]

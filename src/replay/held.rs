@@ -228,23 +228,14 @@ mod tests {
     use super::*;
     use crate::snapshot::BlockState::{Allocated, Inactive, PendingFree};
     use crate::snapshot::{DeviceTrace, Particulars};
-    use crate::unit::{DeviceIndex, Micros};
+    use crate::testing;
+    use crate::unit::DeviceIndex;
 
     const MIB: u64 = 1 << 20;
     const BASE: u64 = 1 << 40;
 
     fn event(action: Action, address: u64, size: u64) -> Event {
-        Event {
-            time: Micros(0),
-            address: BASE + address,
-            size: Bytes(size),
-            stack: None,
-            metadata: None,
-            stream: 3,
-            action,
-            compiled: false,
-            particulars: 0,
-        }
+        Event { stream: 3, ..testing::event(action, BASE + address, Bytes(size)) }
     }
 
     /// The segments after each number of events, where none is left at the end.
