@@ -12,7 +12,7 @@ use divan::Bencher;
 use memlint::engine::{Input, check};
 use memlint::frames::Frames;
 use memlint::input::{self, Source};
-use memlint::pickle::{Limits, walk};
+use memlint::pickle::{PickleLimits, walk};
 use memlint::program::Program;
 use memlint::replay::Replay;
 use memlint::role::Roles;
@@ -31,7 +31,7 @@ fn recording() -> Vec<u8> {
 }
 
 fn snapshot() -> Snapshot {
-    Snapshot::read(recording().as_slice(), &Limits::default()).unwrap()
+    Snapshot::read(recording().as_slice(), &PickleLimits::default()).unwrap()
 }
 
 fn timeline(snapshot: &Snapshot) -> Timeline {
@@ -48,7 +48,7 @@ fn a_walk(bencher: Bencher) {
 #[divan::bench]
 fn b_decode(bencher: Bencher) {
     let pickle = recording();
-    bencher.bench(|| Snapshot::read(pickle.as_slice(), &Limits::default()).unwrap());
+    bencher.bench(|| Snapshot::read(pickle.as_slice(), &PickleLimits::default()).unwrap());
 }
 
 #[divan::bench]

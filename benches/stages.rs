@@ -17,7 +17,7 @@ use memlint::engine::{Device, Profile};
 use memlint::facts::Evidence;
 use memlint::frames::Frames;
 use memlint::input::{self, Source};
-use memlint::pickle::{Limits, walk};
+use memlint::pickle::{PickleLimits, walk};
 use memlint::program::Program;
 use memlint::replay::Replay;
 use memlint::role::Roles;
@@ -75,7 +75,7 @@ fn main() {
 fn check(path: &Path, laps: &mut Laps) -> usize {
     let open = || Source::File(path.to_owned()).open(&input::Limits::default()).unwrap();
     laps.lap("walking the opcodes", || walk(open()).unwrap());
-    let snapshot = laps.lap("read", || Snapshot::read(open(), &Limits::default()).unwrap());
+    let snapshot = laps.lap("read", || Snapshot::read(open(), &PickleLimits::default()).unwrap());
     let (device, trace) = snapshot.active_devices().next().unwrap();
     let timeline = laps.lap("timeline", || Timeline::of(&snapshot, device));
     let replay = laps.lap("replay", || Replay::of(&snapshot, &timeline));

@@ -1,7 +1,7 @@
 //! memlint reads the memory snapshots that PyTorch writes, works out what the program was doing, and reports what is
 //! wrong with its GPU memory.
 //!
-//! Data flows one way; a module uses only modules that stand above it in this table, and `tests/architecture.rs` holds
+//! Data flows one way; a module uses only modules that stand above it in this table, and `tests/architecture` holds
 //! it to that.
 //!
 //! | module | responsibility |
@@ -36,7 +36,9 @@
 //! | [`report`] | one file a format |
 //! | [`cli`] | arguments, exit codes, errors |
 //!
-//! One word stands for one thing, in names and in sentences:
+//! One word stands for one thing, in names and in sentences. A type that other files see has a name that no other type has; a file
+//! may call what it alone sees by a plain word (`Kind`, `Key`, `Entry`, `Row`, `Line`, and the like), which then belongs to nobody.
+//! Documents and arguments are called as people know them. `tests/architecture` holds the names to that.
 //!
 //! | word | what it means |
 //! |---|---|
@@ -84,6 +86,8 @@ pub mod role;
 pub mod rules;
 pub mod snapshot;
 pub mod source;
+#[cfg(test)]
+mod testing;
 pub mod threshold;
 pub mod timeline;
 pub mod unit;

@@ -109,13 +109,13 @@ fn damaged(error: &dyn Error) -> PartError {
 mod tests {
     use super::*;
     use crate::engine::Recording;
-    use crate::finding::{Finding, Group, Measure, Severity, Value};
+    use crate::finding::{Finding, Group, Measure, Quantity, Severity};
 
     fn written() -> Vec<u8> {
         let finding = Finding {
             evidence: vec![Measure {
                 name: "share".into(),
-                value: Value::Ratio(0.1 + 0.2),
+                value: Quantity::Ratio(0.1 + 0.2),
                 text: String::new(),
             }],
             ..Finding::of("oom", Group::Allocator, Severity::Error)
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!((part.asked.as_str(), part.page), ("a", Some(8)));
         assert_eq!(part.examination.recording.name, "out/rank3.pickle");
         let value = &part.examination.findings[0].evidence[0].value;
-        assert_eq!(*value, Value::Ratio(0.1 + 0.2), "to the last bit");
+        assert_eq!(*value, Quantity::Ratio(0.1 + 0.2), "to the last bit");
     }
 
     #[test]

@@ -7,20 +7,10 @@
 //! in 86 %, to the weights in 57 %, and within a tenth of the tensors' own size in 88, 90 and 76 %. Of the layers of public nets in it, that is 93, 95
 //! and 89 %. Over all it is too little: by 5, 1 and 8 % of the tensors.
 
-use crate::engines::{self, Tiles};
+use crate::engines::{self, Direction, Tiles};
 use crate::workspace::width;
 
 mod formulas;
-
-/// What a convolution computes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Direction {
-    Forward,
-    /// The gradient of the input.
-    ToInput,
-    /// The gradient of the weights.
-    ToWeights,
-}
 
 /// A tensor as cuDNN knows it.
 #[derive(Clone)]

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 
 use crate::place::Out;
-use crate::{DONE, Status, calls, nothing};
+use crate::{DONE, OUT_OF_MEMORY, Status, calls, nothing};
 
 /// What is modelled.
 #[derive(Clone, Copy)]
@@ -205,14 +205,14 @@ calls! {
     "cudaRuntimeGetVersion"(version: Out<i32>) { version.set(i32::try_from(model().cuda).unwrap_or(0)); DONE }
     "cudaGetErrorName"(status: Status) -> *const u8 {
         match status {
-            crate::memory::OUT_OF_MEMORY => c"cudaErrorMemoryAllocation".as_ptr().cast(),
+            OUT_OF_MEMORY => c"cudaErrorMemoryAllocation".as_ptr().cast(),
             INVALID => c"cudaErrorInvalidDevice".as_ptr().cast(),
             _ => c"cudaErrorNotSupported".as_ptr().cast(),
         }
     }
     "cudaGetErrorString"(status: Status) -> *const u8 {
         match status {
-            crate::memory::OUT_OF_MEMORY => c"out of memory".as_ptr().cast(),
+            OUT_OF_MEMORY => c"out of memory".as_ptr().cast(),
             INVALID => c"invalid device ordinal".as_ptr().cast(),
             _ => c"operation not supported without a GPU".as_ptr().cast(),
         }

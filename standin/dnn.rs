@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use crate::convolution::{Convolution, Direction, Tensor, Window};
+use crate::convolution::{Convolution, Tensor, Window};
+use crate::engines::Direction;
 use crate::place::{In, Out};
 use crate::table::{Handle, Table, lock};
 use crate::{DONE, Status, calls, device, nothing, workspace};

@@ -2,12 +2,12 @@
 
 use std::ffi::{CStr, CString, c_char, c_void};
 
-use crate::memory::{self, GRANULE, OUT_OF_MEMORY};
+use crate::memory::{self, GRANULE};
 use crate::place::{In, Out};
 use crate::stream::{self, Work};
 use crate::table::Handle;
 use crate::unmodelled::meet;
-use crate::{DONE, Status, calls, device, nothing};
+use crate::{DONE, OUT_OF_MEMORY, Status, calls, device, nothing};
 
 /// `CUDA_ERROR_NOT_SUPPORTED`.
 const UNSUPPORTED: Status = 801;

@@ -3,8 +3,6 @@
 use std::str::SplitWhitespace;
 use std::sync::LazyLock;
 
-use crate::convolution::Direction;
-
 /// What was measured, as trees: the file says how it is read, and what it was fitted to.
 const TABLE: &str = include_str!("engines.txt");
 /// What is asked of a convolution, in the order of its traits: sizes (of a group; `in`, `out` and `taps` are pixels of an image and of the
@@ -17,6 +15,16 @@ const TRAITS: [&str; 39] = [
     "last", "c8", "k8", "pixels", "points", "depth", "pairs", "height", "rows", "work", "tf", "rf", "tw",
     "filter", "ti", "rw", "ri", "across", "t1", "s1", "t2", "s2", "t3", "s3", "t4", "s4",
 ];
+
+/// What a convolution computes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Direction {
+    Forward,
+    /// The gradient of the input.
+    ToInput,
+    /// The gradient of the weights.
+    ToWeights,
+}
 
 /// Copies that are made of input, weights and output before or after.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -16,6 +16,7 @@
 //! | [`launch`] | kernels, which do nothing |
 //! | [`driver`] | the driver: virtual memory, entry points by name |
 //! | [`blas`], [`dnn`], [`rnn`], [`solver`], [`nccl`], [`nvml`], [`nvrtc`] | libraries |
+//! | [`network`] | a recurrent network, and where its weights lie |
 //! | [`workspace`] | the sizes that libraries ask for |
 //! | [`convolution`], [`engines`] | the same for convolutions: formulas, and which of them holds |
 //! | [`unmodelled`] | every other symbol that a wheel asks for, and the lists of those without an answer |
@@ -35,6 +36,7 @@ mod engines;
 mod launch;
 mod memory;
 mod nccl;
+mod network;
 mod nvml;
 mod nvrtc;
 mod place;
@@ -50,6 +52,9 @@ type Status = i32;
 
 /// Success.
 const DONE: Status = 0;
+
+/// `cudaErrorMemoryAllocation`, and the driver's own.
+const OUT_OF_MEMORY: Status = 2;
 
 /// Exports functions under the names that PyTorch asks for. They have no other name: nothing in here calls them.
 macro_rules! calls {

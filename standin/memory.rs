@@ -11,11 +11,10 @@ use crate::device;
 use crate::place::Out;
 use crate::stream;
 use crate::table::{Handle, Table, lock};
-use crate::{DONE, Status, calls};
+use crate::{DONE, OUT_OF_MEMORY, Status, calls};
 
-/// `cudaErrorInvalidValue`, `cudaErrorMemoryAllocation`.
+/// `cudaErrorInvalidValue`.
 const INVALID: Status = 1;
-pub(crate) const OUT_OF_MEMORY: Status = 2;
 
 /// What the driver gives out and maps at once: 2 MiB on every GPU since Pascal (`cuMemGetAllocationGranularity`).
 pub(crate) const GRANULE: usize = 2 << 20;

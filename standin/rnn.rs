@@ -1,7 +1,8 @@
-//! cuDNN's recurrent networks: where each weight lies in the one tensor that holds them all, and how much room a pass takes.
+//! cuDNN's recurrent networks: what is told of them, where their weights lie, and how much room a pass takes.
 
 use std::sync::Mutex;
 
+use crate::network::{Network, Sequences};
 use crate::place::{In, Out};
 use crate::table::{Handle, Table, lock};
 use crate::workspace::{self, width};
@@ -9,29 +10,6 @@ use crate::{DONE, Status, calls, nothing};
 
 /// `cudnnRNNMode_t`: with a linear unit, with tanh, LSTM, GRU.
 const GATES: [i64; 4] = [1, 1, 4, 3];
-
-/// A network.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Network {
-    pub(crate) gates: i64,
-    /// Biases of a gate: none, one, or one for the input and one for the state.
-    pub(crate) biases: i64,
-    pub(crate) directions: i64,
-    pub(crate) kind: i32,
-    pub(crate) input: i64,
-    pub(crate) hidden: i64,
-    pub(crate) projected: i64,
-    pub(crate) layers: i64,
-    /// Whether it leaves values out between its layers.
-    pub(crate) drops: bool,
-}
-
-/// A batch of sequences.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Sequences {
-    pub(crate) longest: i64,
-    pub(crate) batch: i64,
-}
 
 /// Sizes of a tensor, and of what else somebody describes and asks for again.
 #[derive(Clone, Copy, Default)]
@@ -49,75 +27,13 @@ static DROPOUTS: Mutex<Table<bool>> = Mutex::new(Table::new());
 /// `CUDNN_STATUS_BAD_PARAM`.
 const INVALID: Status = 2000;
 
-impl Network {
-    /// What a layer's state is to those behind it.
-    fn state(&self) -> i64 {
-        if self.projected > 0 { self.projected } else { self.hidden }
-    }
-
-    /// Columns of the weights of a layer's gate: those for the input, and those for the state.
-    fn columns(&self, layer: i64, is_recurrent: bool) -> i64 {
-        match (is_recurrent, layer) {
-            (true, _) => self.state(),
-            (false, 0) => self.input,
-            (false, _) => self.state() * self.directions,
-        }
-    }
-
-    /// Elements of the matrices of one layer and direction.
-    fn matrices(&self, layer: i64) -> i64 {
-        let both = self.columns(layer, false) + self.columns(layer, true);
-        let projection = if self.projected > 0 { self.projected * self.hidden } else { 0 };
-        self.gates * self.hidden * both + projection
-    }
-
-    /// Elements of all matrices before a layer in one direction, counted as cuDNN does.
-    fn matrices_before(&self, pseudo: i64) -> i64 {
-        (0..pseudo).map(|before| self.matrices(before / self.directions)).sum()
-    }
-
-    /// Elements of all matrices.
-    pub(crate) fn matrices_of_all(&self) -> i64 {
-        self.matrices_before(self.layers * self.directions)
-    }
-
-    fn elements(&self) -> i64 {
-        let pseudo = self.layers * self.directions;
-        self.matrices_of_all() + pseudo * self.gates * self.biases * self.hidden
-    }
-
-    fn bytes(&self, elements: i64) -> usize {
-        usize::try_from(elements).unwrap_or(0) * width(self.kind)
-    }
-
-    /// Where the matrix and the bias of a gate begin, and the matrix's rows and columns.
-    fn weights(&self, pseudo: i64, gate: i64) -> Option<(i64, [i64; 2], Option<i64>)> {
-        let layer = pseudo / self.directions;
-        let start = self.matrices_before(pseudo);
-        let inputs = self.gates * self.hidden * self.columns(layer, false);
-        let recurrent = self.gates * self.hidden * self.columns(layer, true);
-        if gate == 2 * self.gates {
-            // The projection stands behind the gates and has no bias.
-            return (self.projected > 0).then_some((
-                start + inputs + recurrent,
-                [self.projected, self.hidden],
-                None,
-            ));
-        }
-        let is_recurrent = gate >= self.gates;
-        let columns = self.columns(layer, is_recurrent);
-        let before = if is_recurrent { inputs } else { 0 } + gate % self.gates * self.hidden * columns;
-        let all = self.matrices_of_all();
-        let bias = (self.biases > 0).then(|| {
-            all + (pseudo * self.gates * self.biases + gate % (self.gates * self.biases)) * self.hidden
-        });
-        Some((start + before, [self.hidden, columns], bias))
-    }
-}
-
 fn shape(place: Handle, kind: i32, sizes: [i64; 2]) {
     let size = |size: i64| i32::try_from(size).unwrap_or(0);
     *lock(&SHAPES).entry(place) = Shape { kind, sizes: [1, size(sizes[0]), size(sizes[1])] };
+}
+
+fn bytes_of(network: &Network, elements: i64) -> usize {
+    usize::try_from(elements).unwrap_or(0) * width(network.kind)
 }
 
 fn network(handle: Handle) -> Network {
@@ -164,7 +80,7 @@ calls! {
     }
     "cudnnGetRNNWeightSpaceSize"(_handle: Handle, described: Handle, bytes: Out<usize>) {
         let network = network(described);
-        bytes.set(network.bytes(network.elements()));
+        bytes.set(bytes_of(&network, network.elements()));
         DONE
     }
     "cudnnGetRNNTempSpaceSizes"(_handle: Handle, described: Handle, mode: i32, data: Handle, work: Out<usize>, kept: Out<usize>) {
@@ -185,9 +101,9 @@ calls! {
             bias_at.set(0);
             return if network.hidden > 0 { DONE } else { INVALID };
         };
-        at.set(start + network.bytes(offset));
+        at.set(start + bytes_of(&network, offset));
         shape(matrix, network.kind, sizes);
-        bias_at.set(bias_offset.map_or(0, |offset| start + network.bytes(offset)));
+        bias_at.set(bias_offset.map_or(0, |offset| start + bytes_of(&network, offset)));
         shape(bias, network.kind, [network.hidden, 1]);
         DONE
     }
@@ -212,39 +128,3 @@ calls! {
 }
 
 nothing! { "cudnnRNNForward" "cudnnRNNBackwardData_v8" "cudnnRNNBackwardWeights_v8" }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn weights_follow_each_other_without_a_gap() {
-        let network = Network {
-            gates: 4,
-            biases: 2,
-            directions: 2,
-            kind: 0,
-            input: 5,
-            hidden: 7,
-            projected: 0,
-            layers: 2,
-            drops: false,
-        };
-        let mut matrices = Vec::new();
-        let mut biases = Vec::new();
-        for pseudo in 0..4 {
-            for gate in 0..8 {
-                let (start, [rows, columns], bias) = network.weights(pseudo, gate).unwrap();
-                matrices.push((start, rows * columns));
-                biases.push((bias.unwrap(), 7));
-            }
-        }
-        matrices.extend(biases);
-        let mut next = 0;
-        for (start, elements) in matrices {
-            assert_eq!(start, next);
-            next += elements;
-        }
-        assert_eq!(next, network.elements());
-    }
-}

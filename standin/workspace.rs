@@ -2,7 +2,7 @@
 //! H100 with PyTorch 2.11 (CUDA 13.0, cuDNN 9.19), 96 passes of recurrent networks, each in a recorded history of its own. Convolutions have
 //! [a module](crate::convolution) of their own.
 
-use crate::rnn::{Network, Sequences};
+use crate::network::{Network, Sequences};
 
 /// States of cuDNN's generator for dropout in recurrent networks: 24 bytes for each thread that an H100 or H200 runs at a time.
 pub(crate) const DROPOUT_STATES: usize = 132 * 2048 * 24;

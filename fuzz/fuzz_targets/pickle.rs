@@ -3,10 +3,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use memlint::pickle::Limits;
+use memlint::pickle::PickleLimits;
 use memlint::snapshot::Snapshot;
 
 fuzz_target!(|bytes: &[u8]| {
-    let limits = Limits { nodes: 1 << 16, stack: 1 << 16, text: 1 << 20 };
+    let limits = PickleLimits { nodes: 1 << 16, stack: 1 << 16, text: 1 << 20 };
     let _ = Snapshot::read(bytes, &limits);
 });

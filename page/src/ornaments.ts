@@ -3,9 +3,9 @@
 import type { Axis, Columns } from "./axis";
 import { phaseColour } from "./palette";
 import { lastAtMost } from "./picture";
+import type { Shown } from "./shown";
 import * as text from "./text";
 import type { Theme } from "./theme";
-import type { Shown } from "./timeline";
 
 /** Where things are drawn: lengths are pixels of the device. */
 export interface Frame {

@@ -1,27 +1,12 @@
 // The timeline: the stack of lifetimes with what stands around it, zoomed, panned, pointed at.
 
-import { Axis, type AxisKind, type Columns } from "./axis";
+import { Axis, type Columns } from "./axis";
 import { element } from "./element";
 import { gestures } from "./gestures";
 import { drawAround, drawBehind, drawUpon, type Frame } from "./ornaments";
-import type { Colouring } from "./palette";
-import type { Picture, Scene } from "./picture";
-import { Film, type Item, type Lit, Stack } from "./stack";
+import type { Shown } from "./shown";
+import { Film, type Item, Stack } from "./stack";
 import { theme } from "./theme";
-
-/** What the timeline shows. */
-export interface Shown {
-  picture: Picture;
-  scene: Scene;
-  colours: Colouring;
-  lit: Lit | null;
-  axis: AxisKind;
-  /** Whether the line of reserved bytes is drawn. */
-  reserved: boolean;
-  phases: string[];
-  /** The bytes at the upper edge, where another timeline gives them. */
-  top?: number;
-}
 
 /** What it tells. */
 export interface Listener {

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 
 use super::arguments::Limits;
-use super::check::refuse_what_cannot_be_compared;
-use super::counterpart::{Place, counterpart};
+use super::counterpart::{Identity, counterpart};
 use super::error::CliError;
 use super::reading::read_all;
-use crate::comparison::{Comparison, Measured, Side, Threshold, regressions};
+use super::required::refuse_what_cannot_be_compared;
+use crate::comparison::{Comparison, Measured, RegressionLimits, Side, regressions};
 use crate::engine::{self, Plan, Report};
 use crate::finding::{Finding, Matter, Notice, Severity, Tolerance};
 use crate::gate::inherit;
@@ -59,7 +59,7 @@ impl Base {
             let base = self.beside(position, head, report.recordings.len())?;
             let side = |measured, report| Side { measured, report };
             let comparison = Comparison::of(side(base, &self.report), side(head, report));
-            let worse = regressions(&comparison, report, position, &Threshold::default());
+            let worse = regressions(&comparison, report, position, &RegressionLimits::default());
             found.extend(worse.into_iter().map(|finding| Finding { input: position, ..finding }));
             report.differences.push(diff::render(&comparison, &Look::PLAIN));
             doubts.extend(comparison.doubts);
@@ -85,14 +85,14 @@ impl Base {
 
     /// The recording of the base that belongs to one of the head.
     fn beside(&self, position: usize, head: &Measured, heads: usize) -> Result<&Measured, CliError> {
-        let base: Vec<Place> = self.measured.iter().map(place).collect();
+        let base: Vec<Identity> = self.measured.iter().map(place).collect();
         let found = counterpart(&base, place(head), position, heads).and_then(|at| self.measured.get(at));
         found.ok_or_else(|| CliError::Unpaired { name: head.name.clone(), base: self.name.clone() })
     }
 }
 
-fn place(one: &Measured) -> Place<'_> {
-    Place { rank: one.rank, moment: &one.moment }
+fn place(one: &Measured) -> Identity<'_> {
+    Identity { rank: one.rank, moment: &one.moment }
 }
 
 fn not_compared(doubt: String) -> Notice {

@@ -14,22 +14,20 @@ use super::arguments::{Check, Color, Judged, Reporting};
 use super::drawing::{self, Pictures};
 use super::error::CliError;
 use super::known::KnownFindings;
-use super::outputs::Read;
-use super::reading::{Seen, read_each, source_map, sources};
+use super::outputs::NamedInputs;
+use super::reading::{ReadOutcomes, not_looked_at, read_each, source_map, sources};
+use super::required::{refuse_what_cannot_be_compared, refuse_without_history};
 use super::{NO_VERDICT, file, outputs, print, terminal};
 use crate::comparison::Measured;
 use crate::config::{self, Date, PathMapping, Setting, Settings};
-use crate::engine::{self, Device, Examination, Input, Outcome, Plan, Report, Why};
+use crate::engine::{self, Examination, Input, Outcome, Plan, Report, Why};
 use crate::finding::{Hidden, Matter, Notice, Severity};
 use crate::fix;
 use crate::gate::{self, Gate, Suppressions};
-use crate::input::{Expansion, LeftOut};
-use crate::report::{Detail, Failure, Format, Look, html};
+use crate::input::Expansion;
+use crate::report::{Detail, Format, Look, VerdictFailure, html};
 use crate::source::{self, SourceMap};
 use crate::unit::{count, shown_name, some_of};
-
-/// Paths that are listed of those that were not looked at.
-const MOST_LISTED: usize = 8;
 
 pub(super) fn run(check: &Check, matches: &ArgMatches, color: Color) -> Result<ExitCode, CliError> {
     let reporting = &check.reporting;
@@ -48,7 +46,7 @@ pub(super) fn analyse(
 ) -> Result<(Report, SourceMap), CliError> {
     let found = sources(&judged.paths);
     let Judged { paths, known, configuring, .. } = judged;
-    outputs::permit(&Read { paths, known, configuring }, written, found.as_ref().ok())?;
+    outputs::permit(&NamedInputs { paths, known, configuring }, written, found.as_ref().ok())?;
     // What is wrong with the settings or the baseline is said before anything large is read.
     let settings = judged.configuring.settings(&judged.reading.sources, &judged.known.naming, matches)?;
     outputs::permit_beside(written, &settings)?;
@@ -67,7 +65,7 @@ pub(super) fn analyse(
         Ok::<_, CliError>((read, base.sources))
     });
     let (base, of_base) = base.transpose()?.unzip();
-    let Seen { good, unread } = read_each(&sources, limits, judged.jobs, |input| {
+    let ReadOutcomes { good, unread } = read_each(&sources, limits, judged.jobs, |input| {
         if base.is_some() {
             refuse_what_cannot_be_compared(input)?;
         }
@@ -76,7 +74,7 @@ pub(super) fn analyse(
     let (examinations, measured): (Vec<_>, Vec<_>) = good.into_iter().unzip();
     let mut report = engine::conclude(examinations, unread, &plan);
     report.notices.extend(not_looked_at(&left_out));
-    let terms = Terms { settings: &settings, known: &known, quiet };
+    let terms = SettlingTerms { settings: &settings, known: &known, quiet };
     let files = settle(&mut report, &files, &terms, |report| match base {
         Some(base) => base.settle(report, measured.iter().flatten(), &plan),
         None => Ok(()),
@@ -92,7 +90,7 @@ pub(super) fn analyse(
 }
 
 /// By what a report is settled.
-pub(super) struct Terms<'a> {
+pub(super) struct SettlingTerms<'a> {
     pub(super) settings: &'a Settings,
     pub(super) known: &'a KnownFindings<'a>,
     /// Whether only findings are wanted.
@@ -104,10 +102,10 @@ pub(super) struct Terms<'a> {
 pub(super) fn settle(
     report: &mut Report,
     files: &SourceMap,
-    terms: &Terms,
+    terms: &SettlingTerms,
     against: impl FnOnce(&mut Report) -> Result<(), CliError>,
 ) -> Result<SourceMap, CliError> {
-    let Terms { settings, known, quiet } = terms;
+    let SettlingTerms { settings, known, quiet } = terms;
     let files = files.seen_by(&report.recordings);
     source::settle(report, &files);
     fix::tell_keepers(report, &files);
@@ -135,7 +133,7 @@ fn unused_maps<'a>(settings: &'a Settings, files: &'a SourceMap) -> impl Iterato
         } else {
             ("its folder is not there", "name a folder as it is called from where memlint is started")
         };
-        let is_flag = matches!(origin, config::Origin::Flag(_));
+        let is_flag = matches!(origin, config::SetBy::Flag(_));
         Notice {
             kind: Matter::UnusedPathMap,
             // A configuration may serve several programs.
@@ -229,26 +227,6 @@ pub(super) fn no_verdict(report: &Report, why: Why) -> CliError {
     }
 }
 
-/// Says what looks like a snapshot and was left out.
-pub(super) fn not_looked_at(left_out: &[LeftOut]) -> Option<Notice> {
-    let first = left_out
-        .iter()
-        .take(MOST_LISTED)
-        .map(|LeftOut { path, kind }| format!("`{}` ({kind})", shown_name(&path.display().to_string())));
-    let mut listed: Vec<String> = first.collect();
-    if left_out.len() > MOST_LISTED {
-        listed.push(format!("{} more", left_out.len() - MOST_LISTED));
-    }
-    let verb = if left_out.len() == 1 { "was" } else { "were" };
-    (!left_out.is_empty()).then(|| Notice {
-        kind: Matter::LeftOut,
-        severity: Severity::Warning,
-        message: format!("{} {verb} not looked at: {}", count(left_out.len(), "path"), listed.join(", ")),
-        help: "name what belongs to the job, and move away what does not".to_owned(),
-        location: None,
-    })
-}
-
 /// Examines an input. One in which nothing was recorded and whose state shows no fault either is refused: there is nothing to report of it.
 pub(super) fn examine(input: &Input, plan: &Plan) -> Result<Examination, CliError> {
     let examination = engine::examine(input, plan);
@@ -256,23 +234,6 @@ pub(super) fn examine(input: &Input, plan: &Plan) -> Result<Examination, CliErro
         refuse_without_history(input)?;
     }
     Ok(examination)
-}
-
-fn refuse_without_history(input: &Input) -> Result<(), CliError> {
-    let records = |device: &Device| device.evidence.history() != Err(Hidden::Trace);
-    if input.devices.iter().any(records) {
-        return Ok(());
-    }
-    Err(CliError::NoHistory { name: input.name.clone() })
-}
-
-/// Refuses to compare a recording that does not show how much was in use.
-pub(super) fn refuse_what_cannot_be_compared(input: &Input) -> Result<(), CliError> {
-    refuse_without_history(input)?;
-    match input.devices.iter().find_map(|device| device.evidence.levels().err()) {
-        Some(hidden) => Err(CliError::Incomparable { name: input.name.clone(), hidden }),
-        None => Ok(()),
-    }
 }
 
 /// Files first: whoever reads standard output until its end finds them complete.
@@ -297,7 +258,7 @@ pub(super) fn write_failure(reporting: &Reporting, error: &CliError) {
         return;
     }
     let help = error.help().map(|help| help.to_string());
-    let failure = Failure { message: error.to_string(), help };
+    let failure = VerdictFailure { message: error.to_string(), help };
     for output in &reporting.output_file {
         // The error itself is being reported; that a file cannot even say so adds nothing to it.
         let _ = file::replace(&output.path, |out| output.format.write_failure(&failure, out));

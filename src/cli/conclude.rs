@@ -12,9 +12,9 @@ use std::process::ExitCode;
 use clap::ArgMatches;
 
 use super::arguments::{Color, Conclude};
-use super::check::{Terms, settle, tell, write};
+use super::check::{SettlingTerms, settle, tell, write};
 use super::error::CliError;
-use super::outputs::{self, Read};
+use super::outputs::{self, NamedInputs};
 use super::reading::source_map;
 use super::{NO_VERDICT, terminal};
 use crate::engine::{self, Examination, Plan, Report};
@@ -29,7 +29,7 @@ const ENDING: &str = "memlint";
 pub(super) fn run(arguments: &Conclude, matches: &ArgMatches, color: Color) -> Result<ExitCode, CliError> {
     let Conclude { paths, ranks, known, configuring, sources, max_bytes, reporting } = arguments;
     let found = files(paths);
-    let read = Read { paths, known, configuring };
+    let read = NamedInputs { paths, known, configuring };
     outputs::permit(&read, &reporting.written(), found.as_ref().ok())?;
     if known.against.is_some() {
         return Err(CliError::AgainstParts);
@@ -46,7 +46,7 @@ pub(super) fn run(arguments: &Conclude, matches: &ArgMatches, color: Color) -> R
     let snapshots: Vec<Source> = examinations.iter().map(|one| source(&one.recording.name)).collect();
     let map = source_map(&settings.source_roots, &settings.path_map, &snapshots)?;
     let mut report = engine::conclude(examinations, Vec::new(), &plan);
-    let terms = Terms { settings: &settings, known: &known, quiet: reporting.quiet };
+    let terms = SettlingTerms { settings: &settings, known: &known, quiet: reporting.quiet };
     let map = settle(&mut report, &map, &terms, |_| Ok(()))?;
     let Some(error) = missing(&report) else { return tell(reporting, &report, &map, color) };
     // As with `check --strict`: no format may say that a job passed of which a rank was not seen.

@@ -2,18 +2,18 @@
 
 /// What names tell of a recording.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct Identity<'a> {
     pub(super) rank: Option<u32>,
     pub(super) moment: &'a [u64],
 }
 
 /// The position of the recording in the base that belongs to the one at `position` of `heads`: of the same rank, and if there
 /// are several of the same moment; or, where names tell no ranks, at the same place of as many. A base of one is that of all.
-pub(super) fn counterpart(base: &[Place], head: Place, position: usize, heads: usize) -> Option<usize> {
+pub(super) fn counterpart(base: &[Identity], head: Identity, position: usize, heads: usize) -> Option<usize> {
     if base.len() == 1 {
         return Some(0);
     }
-    let of_rank = |(_, one): &(usize, &Place)| head.rank.is_some() && one.rank == head.rank;
+    let of_rank = |(_, one): &(usize, &Identity)| head.rank.is_some() && one.rank == head.rank;
     let same = base.iter().enumerate().filter(of_rank);
     let found = same
         .clone()
@@ -29,7 +29,7 @@ mod tests {
 
     #[test]
     fn ranks_meet_at_the_same_moment_and_the_nameless_in_order() {
-        let at = |rank, moment| Place { rank, moment };
+        let at = |rank, moment| Identity { rank, moment };
         let base = [at(Some(0), &[1]), at(Some(0), &[2]), at(Some(1), &[2]), at(Some(1), &[1])];
         assert_eq!(counterpart(&base, at(Some(1), &[1]), 0, 2), Some(3));
         assert_eq!(counterpart(&base, at(Some(1), &[9]), 0, 2), Some(2), "the latest");

@@ -10,7 +10,7 @@ use std::thread;
 
 /// How much is under way at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Bounds {
+pub(super) struct CrewBounds {
     /// The most items.
     pub(super) hands: usize,
     /// The most weight. What is heavier is done alone.
@@ -19,7 +19,7 @@ pub(super) struct Bounds {
 
 /// Where the work stands.
 #[derive(Default)]
-struct Progress {
+struct Rota {
     /// The next item.
     next: usize,
     under_way: usize,
@@ -31,14 +31,14 @@ struct Progress {
 pub(super) fn work<T: Sync, R: Send, E: Send>(
     items: &[T],
     weigh: impl Fn(&T) -> u64 + Sync,
-    bounds: Bounds,
+    bounds: CrewBounds,
     work: impl Fn(usize, &T) -> Result<R, E> + Sync,
 ) -> Result<Vec<R>, E> {
     let hands = bounds.hands.min(items.len());
     if hands <= 1 {
         return items.iter().enumerate().map(|(position, item)| work(position, item)).collect();
     }
-    let (state, changed) = (Mutex::new(Progress::default()), Condvar::new());
+    let (state, changed) = (Mutex::new(Rota::default()), Condvar::new());
     let take = || {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -96,7 +96,7 @@ mod tests {
         thread::sleep(Duration::from_millis(12_u64.saturating_sub(2 * position as u64)));
     }
 
-    const FREE: Bounds = Bounds { hands: 4, weight: u64::MAX };
+    const FREE: CrewBounds = CrewBounds { hands: 4, weight: u64::MAX };
 
     #[test]
     fn outcomes_stand_in_the_order_of_the_items() {
@@ -105,7 +105,7 @@ mod tests {
             let done: Result<Vec<u32>, ()> = work(
                 &items,
                 |_| 1,
-                Bounds { hands, ..FREE },
+                CrewBounds { hands, ..FREE },
                 |position, item| {
                     dawdle(position);
                     Ok(item * 2)
@@ -124,7 +124,7 @@ mod tests {
             let outcome: Result<Vec<()>, usize> = work(
                 &items,
                 |_| 1,
-                Bounds { hands, ..FREE },
+                CrewBounds { hands, ..FREE },
                 |position, item| {
                     begun.fetch_add(1, Ordering::SeqCst);
                     dawdle(position);
@@ -144,7 +144,7 @@ mod tests {
         let outcome = work(
             &items,
             |item| *item,
-            Bounds { hands: 3, weight: 10 },
+            CrewBounds { hands: 3, weight: 10 },
             |_, item| {
                 most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 heaviest.fetch_max(weight.fetch_add(*item, Ordering::SeqCst) + item, Ordering::SeqCst);

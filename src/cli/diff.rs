@@ -3,18 +3,18 @@
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::slice;
 
-use clap::{ArgMatches, Args};
+use clap::ArgMatches;
 
-use super::arguments::{Color, Limits, Locating, PlainFormat, Reading};
-use super::check::refuse_what_cannot_be_compared;
-use super::counterpart::{Place, counterpart};
+use super::arguments::{Color, Diff, Limits, PlainFormat};
+use super::counterpart::{Identity, counterpart};
 use super::error::CliError;
 use super::pages::Pages;
 use super::reading::{self, read_of, say_left_out, source_map, sources};
+use super::required::refuse_what_cannot_be_compared;
 use super::{crew, terminal};
 use crate::comparison::{Comparison, Measured, Side};
 use crate::config::Settings;
@@ -28,43 +28,6 @@ use crate::unit::{count, shown_name};
 const AT_ONCE: usize = 128;
 /// Snapshots that are named of those that nothing is compared with.
 const MOST_LEFT: usize = 8;
-
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Iterations are compared by their number, as far as both recordings go. A difference within what the \
-                        iterations of one recording differ by is no change. Ranks are compared with the same ranks; those \
-                        that changed alike are told as one, those unlike them by name, and a page is shown of one in the \
-                        middle. json is an array of documents, one for each rank.\n\n\
-                        Exit status: 0 compared, 2 not all compared."
-)]
-pub(super) struct Diff {
-    /// The snapshot to compare with; or a folder or a quoted pattern, for a snapshot of each rank. Any may be an address (s3, gs,
-    /// az, https).
-    #[arg(value_name = "BASE")]
-    base: PathBuf,
-
-    /// What to compare, likewise; one of the two may be `-`, standard input.
-    #[arg(value_name = "HEAD")]
-    head: PathBuf,
-
-    /// How to write it.
-    #[arg(long, value_enum, default_value_t = PlainFormat::Text, value_name = "FORMAT")]
-    output_format: PlainFormat,
-
-    /// Show all roles, all call sites, and every rank by itself.
-    #[arg(short, long, conflicts_with = "quiet")]
-    verbose: bool,
-
-    /// Leave out the names of the snapshots.
-    #[arg(short, long)]
-    quiet: bool,
-
-    #[command(flatten)]
-    locating: Locating,
-
-    #[command(flatten)]
-    reading: Reading,
-}
 
 pub(super) fn run(arguments: &Diff, matches: &ArgMatches, color: Color) -> Result<ExitCode, CliError> {
     let configuration = arguments.locating.configuration(matches)?;
@@ -139,8 +102,8 @@ impl Recordings {
         self.sources.get(position).zip(self.origins.get(position))
     }
 
-    fn places(&self) -> Vec<Place<'_>> {
-        self.origins.iter().map(|one| Place { rank: one.rank, moment: &one.moment }).collect()
+    fn places(&self) -> Vec<Identity<'_>> {
+        self.origins.iter().map(|one| Identity { rank: one.rank, moment: &one.moment }).collect()
     }
 
     /// For each recording the position of that in the base with which it is compared.
@@ -172,7 +135,7 @@ impl Recordings {
 }
 
 /// What is left of a recording when it was read: its memory, and what the rules say of it before sources are asked.
-struct Examined {
+struct ExaminedRecording {
     measured: Measured,
     examination: Examination,
 }
@@ -193,7 +156,7 @@ impl Reader<'_> {
         &self,
         (head, at): Pair,
         base_is_known: bool,
-    ) -> Result<(Option<Examined>, Examined), CliError> {
+    ) -> Result<(Option<ExaminedRecording>, ExaminedRecording), CliError> {
         let Some(base) = at.and_then(|at| self.base.at(at)) else {
             return Err(CliError::Unpaired { name: head.0.name(), base: self.base.name.clone() });
         };
@@ -202,10 +165,13 @@ impl Reader<'_> {
     }
 
     /// Reads one recording. The snapshot itself goes.
-    fn examine(&self, (source, origin): (&Source, &Origin)) -> Result<Examined, CliError> {
+    fn examine(&self, (source, origin): (&Source, &Origin)) -> Result<ExaminedRecording, CliError> {
         let input = read_of(source, origin, self.limits)?;
         refuse_what_cannot_be_compared(&input)?;
-        Ok(Examined { measured: Measured::of(&input), examination: engine::examine(&input, self.plan) })
+        Ok(ExaminedRecording {
+            measured: Measured::of(&input),
+            examination: engine::examine(&input, self.plan),
+        })
     }
 }
 
@@ -248,9 +214,9 @@ impl Comparing<'_> {
 
     fn compare(
         &self,
-        base: Option<Examined>,
+        base: Option<ExaminedRecording>,
         shared: Option<&(Measured, Report)>,
-        head: Examined,
+        head: ExaminedRecording,
     ) -> Comparison {
         let own = base.map(|base| self.concluded(base));
         let head = self.concluded(head);
@@ -262,7 +228,10 @@ impl Comparing<'_> {
     }
 
     /// What the rules say of a recording, by its sources.
-    fn concluded(&self, Examined { measured, examination }: Examined) -> (Measured, Report) {
+    fn concluded(
+        &self,
+        ExaminedRecording { measured, examination }: ExaminedRecording,
+    ) -> (Measured, Report) {
         let mut report = engine::conclude(vec![examination], Vec::new(), self.reader.plan);
         let files = self.files.seen_by(&report.recordings);
         source::settle(&mut report, &files);

@@ -7,11 +7,10 @@ use std::process::ExitCode;
 
 use clap::ArgMatches;
 
-use super::arguments::{Examine, Sources};
+use super::arguments::{Examine, Naming, Sources};
 use super::check;
 use super::error::CliError;
 use super::file;
-use super::known::Naming;
 use super::reading::read;
 use crate::engine::Plan;
 use crate::input::Source;

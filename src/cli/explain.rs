@@ -9,13 +9,13 @@ use super::arguments::{Color, Explain};
 use super::error::CliError;
 use super::meant::{Meant, meant};
 use super::{print, terminal};
-use crate::config::{Budget, MaterialityTable, Origin, Overrides, Settings, Word};
+use crate::config::{Budget, MaterialityTable, Overrides, SetBy, Settings, Word};
 use crate::finding::{Group, Matter, Severity};
-use crate::report::rules::Entry;
+use crate::report::rules::ListedRule;
 use crate::report::{Detail, Look, page, rules};
 use crate::rules::{Meta, metas};
 use crate::unit::{shown_name, suggestion};
-use crate::verdict::{Bound, Row};
+use crate::verdict::{Bound, RuleBounds};
 
 pub(super) fn run(explain: &Explain, matches: &ArgMatches, color: Color) -> Result<ExitCode, CliError> {
     let configuration = explain.locating.configuration(matches)?;
@@ -100,8 +100,8 @@ fn of_rule(meta: &Meta, table: &MaterialityTable, with_examples: bool, look: &Lo
 }
 
 /// The budgets that somebody set.
-fn budgets(settings: &Settings) -> Vec<Entry> {
-    let entry = |budget: &Budget| Entry {
+fn budgets(settings: &Settings) -> Vec<ListedRule> {
+    let entry = |budget: &Budget| ListedRule {
         name: budget.rule.clone(),
         level: budget.severity().unwrap_or(Severity::Error),
         summary: format!(
@@ -150,16 +150,17 @@ fn unknown_budget(name: &str, settings: &Settings) -> CliError {
 fn when_it_counts(rule: &str, table: &MaterialityTable) -> Option<String> {
     let (_, row) = table.table().row(rule)?;
     let mut told = "\n## When it counts\n\n".to_owned();
-    for (level, name) in Row::LEVELS {
+    for (level, name) in RuleBounds::LEVELS {
         let bounds: Vec<String> = row.bounds(level).iter().map(Bound::words).collect();
         let words = if bounds.is_empty() { "never".to_owned() } else { bounds.join(", or ") };
         let by = match table.origin(rule, level) {
-            Origin::Default => String::new(),
+            SetBy::Default => String::new(),
             set => format!(" ({})", shown_name(&set.to_string())),
         };
         let _ = writeln!(told, "- {name}: {words}{by}");
     }
-    let is_set = Row::LEVELS.into_iter().any(|(level, _)| *table.origin(rule, level) != Origin::Default);
+    let is_set =
+        RuleBounds::LEVELS.into_iter().any(|(level, _)| *table.origin(rule, level) != SetBy::Default);
     let why = if is_set { "Why the default" } else { "Why" };
     let _ = writeln!(told, "\n{why}: {}.\n`[materiality.{rule}]` of the configuration changes it.", row.why);
     Some(told)

@@ -2,54 +2,18 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use clap::Args;
-
+use super::arguments::Known;
 use super::error::CliError;
 use super::reading::sources;
 use super::{file, terminal};
 use crate::config::{Amount, Settings};
 use crate::engine::Report;
 use crate::finding::{Matter, Notice, Severity, Tolerance};
-use crate::gate::{Baseline, Changes, Terms};
+use crate::gate::{Baseline, BaselineChanges, Terms};
 use crate::input::{Expansion, Source};
 use crate::unit::{count, shown_name};
-
-/// Which baseline, and how it is read.
-#[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Known findings")]
-pub(super) struct Naming {
-    /// Findings that this file knows do not count, unless they have grown; entries that match nothing are reported.
-    #[arg(long, value_name = "FILE", env = "MEMLINT_BASELINE")]
-    pub(super) baseline: Option<PathBuf>,
-
-    /// By how much a finding of the baseline may grow, such as 5% (1 MiB, or 64 KiB an iteration, is always allowed) or
-    /// 20MiB [default: 10%].
-    #[arg(long, value_name = "AMOUNT")]
-    pub(super) baseline_tolerance: Option<Amount>,
-}
-
-/// Findings that do not count because they are known.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Known findings")]
-pub(super) struct Known {
-    #[command(flatten)]
-    pub(super) naming: Naming,
-
-    /// Write what is found now to the baseline; reasons stay. Notes and ignored findings are left out.
-    #[arg(long, conflicts_with = "prune_baseline")]
-    pub(super) update_baseline: bool,
-
-    /// Take entries that match nothing out of the baseline; nothing is added.
-    #[arg(long)]
-    pub(super) prune_baseline: bool,
-
-    /// Fail on what is worse than in this snapshot (or folder, one for each rank): findings that it does not have, or
-    /// smaller, a higher peak, faster growth. What it has, too, does not count.
-    #[arg(long, value_name = "BASE", conflicts_with_all = ["baseline", "update_baseline", "prune_baseline"])]
-    pub(super) against: Option<PathBuf>,
-}
 
 /// The baseline, read before anything else: a bad one costs nobody the time of a check.
 pub(super) struct KnownFindings<'a> {
@@ -88,13 +52,6 @@ impl Known {
             }
         };
         Ok(KnownFindings { arguments: self, settings, baseline: Some((path, baseline)) })
-    }
-}
-
-impl Known {
-    /// The files that are named, whatever for.
-    pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.naming.baseline.iter().chain(&self.against).map(PathBuf::as_path)
     }
 
     /// The snapshots to hold the checked ones against, where that is asked for, and what messages call them.
@@ -156,7 +113,7 @@ fn passed_over(baseline: &Path) -> Notice {
 }
 
 /// `memlint-baseline.json: 3 entries (1 new, 2 gone)`.
-fn tell(name: &str, changes: Changes) {
+fn tell(name: &str, changes: BaselineChanges) {
     let parts = [(changes.new, "new"), (changes.changed, "changed"), (changes.gone, "gone")];
     let parts: Vec<String> = parts
         .iter()

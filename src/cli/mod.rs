@@ -30,6 +30,7 @@ mod progress;
 mod reading;
 mod record;
 mod report;
+mod required;
 mod rules;
 mod schema;
 mod screen;

@@ -3,9 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::arguments::Configuring;
+use super::arguments::{Configuring, Known};
 use super::error::CliError;
-use super::known::Known;
 use super::reading;
 use crate::config::{self, Settings};
 use crate::input::{Expansion, Source};
@@ -15,7 +14,7 @@ const KNOWN: &str = "it is what the check is held against";
 const CONFIGURATION: &str = "it is a configuration";
 
 /// What a run reads.
-pub(super) struct Read<'a> {
+pub(super) struct NamedInputs<'a> {
     /// What is named to be judged.
     pub(super) paths: &'a [PathBuf],
     pub(super) known: &'a Known,
@@ -24,8 +23,12 @@ pub(super) struct Read<'a> {
 
 /// Refuses, before anything is written, what would lose an input or one of two reports. `found` is what the arguments stand
 /// for, where that is known: a recording that a folder or a pattern names is one of them.
-pub(super) fn permit(read: &Read, written: &[&Path], found: Option<&Expansion>) -> Result<(), CliError> {
-    let Read { paths: named, known, configuring } = read;
+pub(super) fn permit(
+    read: &NamedInputs,
+    written: &[&Path],
+    found: Option<&Expansion>,
+) -> Result<(), CliError> {
+    let NamedInputs { paths: named, known, configuring } = read;
     let is_here = |path: &&PathBuf| !matches!(Source::named(path), Source::Remote(_));
     let base: &[PathBuf] = known.against.as_ref().filter(is_here).map_or(&[], std::slice::from_ref);
     // Where the base is wrong, reading it tells so.

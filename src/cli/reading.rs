@@ -10,22 +10,26 @@ use std::thread;
 use miette::Diagnostic;
 
 use super::arguments::Limits;
-use super::check::not_looked_at;
-use super::crew::{self, Bounds};
+use super::crew::{self, CrewBounds};
 use super::error::CliError;
 use super::progress::Progress;
 use super::terminal;
 use crate::config::{PathMapping, Setting};
 use crate::engine::{Input, Unread};
+use crate::finding::{Matter, Notice, Severity};
 use crate::input::{self, Content, Expansion, InputError, LeftOut, Origin, Source, Stream};
 use crate::profiler::ProfilerTimeline;
 use crate::snapshot::Snapshot;
 use crate::source::{Checkout, PathMap, SourceMap};
+use crate::unit::{count, shown_name};
 
 /// About how many bytes of pickles are read at a time where there are several: the tables of a snapshot take about half of
 /// its bytes (benches/reader.rs), and a job of large ones should not need more memory than the largest alone. A larger snapshot
 /// is read alone.
 const UNDER_WAY: u64 = 2 << 30;
+
+/// Paths that are listed of those that were not looked at.
+const MOST_LISTED: usize = 8;
 
 /// The snapshots that some paths stand for, each once, in the order in which they are named.
 pub(super) fn sources(paths: &[PathBuf]) -> Result<Expansion, InputError> {
@@ -56,7 +60,7 @@ pub(super) fn read_all<R: Send>(
 }
 
 /// What came of several snapshots, both in the order of the sources.
-pub(super) struct Seen<R> {
+pub(super) struct ReadOutcomes<R> {
     pub(super) good: Vec<R>,
     pub(super) unread: Vec<Unread>,
 }
@@ -68,15 +72,15 @@ pub(super) fn read_each<R: Send>(
     limits: &Limits,
     jobs: Option<NonZeroUsize>,
     look: impl Fn(&Input) -> Result<R, CliError> + Sync,
-) -> Result<Seen<R>, CliError> {
+) -> Result<ReadOutcomes<R>, CliError> {
     if sources.len() <= 1 {
-        return Ok(Seen { good: read_all(sources, limits, jobs, look)?, unread: Vec::new() });
+        return Ok(ReadOutcomes { good: read_all(sources, limits, jobs, look)?, unread: Vec::new() });
     }
     let told = |outcome: Result<R, CliError>, (source, origin): &(&Source, Origin)| {
         Ok::<_, Infallible>(outcome.map_err(|error| unread(source, origin, &error)))
     };
     let Ok(outcomes) = read_with_each(sources, limits, jobs, look, told);
-    let mut seen = Seen { good: Vec::new(), unread: Vec::new() };
+    let mut seen = ReadOutcomes { good: Vec::new(), unread: Vec::new() };
     for outcome in outcomes {
         match outcome {
             Ok(good) => seen.good.push(good),
@@ -123,9 +127,9 @@ fn read_with_each<R, S: Send, E: Send>(
 }
 
 /// How many are read at a time.
-pub(super) fn bounds(jobs: Option<NonZeroUsize>) -> Bounds {
+pub(super) fn bounds(jobs: Option<NonZeroUsize>) -> CrewBounds {
     let jobs = jobs.or_else(|| thread::available_parallelism().ok());
-    Bounds { hands: jobs.map_or(1, NonZeroUsize::get), weight: UNDER_WAY }
+    CrewBounds { hands: jobs.map_or(1, NonZeroUsize::get), weight: UNDER_WAY }
 }
 
 /// What reading a snapshot counts for among those that are read at a time.
@@ -168,6 +172,26 @@ pub(super) fn read_of(source: &Source, origin: &Origin, limits: &Limits) -> Resu
 
 fn understood(source: &Source, origin: &Origin, snapshot: Snapshot) -> Input {
     Input { origin: origin.clone(), ..Input::of(source.name(), snapshot) }
+}
+
+/// Says what looks like a snapshot and was left out.
+pub(super) fn not_looked_at(left_out: &[LeftOut]) -> Option<Notice> {
+    let first = left_out
+        .iter()
+        .take(MOST_LISTED)
+        .map(|LeftOut { path, kind }| format!("`{}` ({kind})", shown_name(&path.display().to_string())));
+    let mut listed: Vec<String> = first.collect();
+    if left_out.len() > MOST_LISTED {
+        listed.push(format!("{} more", left_out.len() - MOST_LISTED));
+    }
+    let verb = if left_out.len() == 1 { "was" } else { "were" };
+    (!left_out.is_empty()).then(|| Notice {
+        kind: Matter::LeftOut,
+        severity: Severity::Warning,
+        message: format!("{} {verb} not looked at: {}", count(left_out.len(), "path"), listed.join(", ")),
+        help: "name what belongs to the job, and move away what does not".to_owned(),
+        location: None,
+    })
 }
 
 /// Says on standard error what looks like a snapshot and was left out.

@@ -15,7 +15,7 @@ use super::arguments::{Arguments, Color, Command, Record};
 use super::error::CliError;
 use super::{NO_VERDICT, check, terminal};
 use crate::input::Source;
-use crate::record::{self, Destination, Model, Process, RecordError, Recorded, VARIABLE, When, Wish};
+use crate::record::{self, Destination, DeviceModel, Process, RecordError, Recorded, VARIABLE, When, Wish};
 use crate::report::Format;
 use crate::unit::{count, shown_name};
 
@@ -29,7 +29,7 @@ pub(super) fn run(record: &Record, color: Color) -> Result<ExitCode, CliError> {
     let destination = Destination::prepare(record.output.as_deref(), record.force)?;
     let Record { iterations, stop, every, watch, .. } = *record;
     let when = When { iterations, stop, every, watch };
-    let model = record.no_gpu.then_some(Model { devices: record.devices, bytes: record.device_memory });
+    let model = record.no_gpu.then_some(DeviceModel { devices: record.devices, bytes: record.device_memory });
     let wish =
         Wish { when, stacks: record.stacks.into(), max_entries: record.max_entries, model, elsewhere: None };
     let outcome = record::run(&record.command, &wish, &destination, |path, steps| {

@@ -18,7 +18,7 @@ use ratatui_crossterm::crossterm::terminal::{
 };
 
 use super::error::CliError;
-use crate::report::view::{Key, Next, View};
+use crate::report::view::{Keystroke, Next, View};
 
 /// How long a signal waits at most until it is noticed (chosen: nobody sees it).
 const NOTICED: Duration = Duration::from_millis(100);
@@ -146,27 +146,27 @@ fn is_suspension(pressed: KeyEvent) -> bool {
 }
 
 /// The key, where the view knows it.
-fn key(pressed: KeyEvent) -> Option<Key> {
+fn key(pressed: KeyEvent) -> Option<Keystroke> {
     if pressed.kind == KeyEventKind::Release {
         return None;
     }
     if pressed.modifiers.contains(KeyModifiers::CONTROL) {
-        return (pressed.code == KeyCode::Char('c')).then_some(Key::Interrupt);
+        return (pressed.code == KeyCode::Char('c')).then_some(Keystroke::Interrupt);
     }
     Some(match pressed.code {
-        KeyCode::Char(letter) => Key::Letter(letter),
-        KeyCode::Left => Key::Left,
-        KeyCode::Right => Key::Right,
-        KeyCode::Up => Key::Up,
-        KeyCode::Down => Key::Down,
-        KeyCode::PageUp => Key::PageUp,
-        KeyCode::PageDown => Key::PageDown,
-        KeyCode::Home => Key::Home,
-        KeyCode::End => Key::End,
-        KeyCode::Enter => Key::Enter,
-        KeyCode::Tab => Key::Tab,
-        KeyCode::Backspace => Key::Backspace,
-        KeyCode::Esc => Key::Escape,
+        KeyCode::Char(letter) => Keystroke::Letter(letter),
+        KeyCode::Left => Keystroke::Left,
+        KeyCode::Right => Keystroke::Right,
+        KeyCode::Up => Keystroke::Up,
+        KeyCode::Down => Keystroke::Down,
+        KeyCode::PageUp => Keystroke::PageUp,
+        KeyCode::PageDown => Keystroke::PageDown,
+        KeyCode::Home => Keystroke::Home,
+        KeyCode::End => Keystroke::End,
+        KeyCode::Enter => Keystroke::Enter,
+        KeyCode::Tab => Keystroke::Tab,
+        KeyCode::Backspace => Keystroke::Backspace,
+        KeyCode::Esc => Keystroke::Escape,
         _ => return None,
     })
 }

@@ -33,7 +33,7 @@ pub(super) fn run(arguments: &Stats, matches: &ArgMatches, color: Color) -> Resu
 }
 
 /// What is left of a recording for its page.
-enum Kept {
+enum PageMatter {
     Snapshot(Box<Recording>, Vec<Closer>),
     /// A timeline's page itself.
     Timeline(String),
@@ -52,16 +52,18 @@ impl Showing<'_> {
         let look = self.look;
         let (mut recordings, mut closer, mut timelines) = (Vec::new(), Vec::new(), Vec::new());
         let keep = |source: &Source, _: &Origin, shown| match shown {
-            Shown::Snapshot(input) => Kept::Snapshot(Box::new(input.recording()), Closer::all(&input)),
-            Shown::Timeline(timeline) => Kept::Timeline(profiler::render(&source.name(), &timeline, &look)),
+            Shown::Snapshot(input) => PageMatter::Snapshot(Box::new(input.recording()), Closer::all(&input)),
+            Shown::Timeline(timeline) => {
+                PageMatter::Timeline(profiler::render(&source.name(), &timeline, &look))
+            }
         };
         for outcome in each_of_any(sources, &self.arguments.reading.limits, keep) {
             match outcome {
-                Ok(Kept::Snapshot(recording, of_devices)) => {
+                Ok(PageMatter::Snapshot(recording, of_devices)) => {
                     recordings.push(*recording);
                     closer.push(of_devices);
                 }
-                Ok(Kept::Timeline(page)) => timelines.push(page),
+                Ok(PageMatter::Timeline(page)) => timelines.push(page),
                 Err(error) => self.pages.fail(error)?,
             }
         }

@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::measured::{Levels, MeasuredDevice, Site};
+use super::measured::{AllocationSite, MeasuredDevice, SumSeries};
 use super::sites;
-use super::spread::{Change, Direction, Spread};
+use super::spread::{Direction, SizeChange, Spread};
 use crate::finding::Location;
 use crate::program::Phase;
 use crate::role::Role;
@@ -23,15 +23,15 @@ pub struct DeviceComparison {
     /// How many of these are left out of what is steady: the warm-up.
     pub warm_up: usize,
     /// The highest requested bytes.
-    pub peak: Change,
+    pub peak: SizeChange,
     /// What the program does at these.
     pub peak_at: (PeakAt, PeakAt),
     /// The highest reserved bytes.
-    pub reserved: Change,
+    pub reserved: SizeChange,
     /// Requested bytes between iterations, the middle of the steady ones; `None` without iterations.
-    pub resident: Option<Change>,
+    pub resident: Option<SizeChange>,
     /// By how much these grow with every iteration; `None` where there are too few to tell.
-    pub growth: Option<Change>,
+    pub growth: Option<SizeChange>,
     /// Allocations in an iteration, the middle of the steady ones.
     pub allocations: Option<(usize, usize)>,
     /// What is in use at the highest point, by role; what differs most first.
@@ -57,7 +57,7 @@ pub struct RoleChange {
     /// The role.
     pub role: Role,
     /// Bytes.
-    pub bytes: Change,
+    pub bytes: SizeChange,
 }
 
 /// A call site's part.
@@ -70,9 +70,9 @@ pub struct SiteChange {
     /// What the program does when it allocates there.
     pub phase: Phase,
     /// Bytes in use at the highest point.
-    pub bytes: Change,
+    pub bytes: SizeChange,
     /// Bytes by which what stays grows with every iteration.
-    pub growth: Change,
+    pub growth: SizeChange,
     /// Allocations in an iteration, on average.
     pub allocations: (usize, usize),
 }
@@ -118,19 +118,19 @@ impl<'a> Aligned<'a> {
     }
 
     /// A level at the highest moments, with the noise of the steady ones.
-    fn at_peak(&self, base: &Levels, head: &Levels) -> Change {
+    fn at_peak(&self, base: &SumSeries, head: &SumSeries) -> SizeChange {
         let (now, then) = (base.at(self.moments.0), head.at(self.moments.1));
         let (first, last) = self.steady();
-        let noise = |levels: &Levels| Spread::of(&levels.values(first, last)).high_noise;
-        let quiet = Change::of(now, then, 0.0, self.scale);
+        let noise = |levels: &SumSeries| Spread::of(&levels.values(first, last)).high_noise;
+        let quiet = SizeChange::of(now, then, 0.0, self.scale);
         if quiet.direction() == Direction::Same {
             return quiet;
         }
-        Change::of(now, then, noise(base).max(noise(head)), self.scale)
+        SizeChange::of(now, then, noise(base).max(noise(head)), self.scale)
     }
 
     /// The highest of a series of moments, with the noise of the steady ones.
-    fn highest(&self, of: impl Fn(&MeasuredDevice) -> &[Bytes]) -> Change {
+    fn highest(&self, of: impl Fn(&MeasuredDevice) -> &[Bytes]) -> SizeChange {
         let all = self.base.iterations == self.head.iterations || self.iterations == 0;
         let highest = |one: &MeasuredDevice| {
             let series = of(one);
@@ -141,11 +141,11 @@ impl<'a> Aligned<'a> {
         let noise =
             |one: &MeasuredDevice| Spread::of(of(one).get(first..last).unwrap_or_default()).high_noise;
         let noise = noise(self.base).max(noise(self.head));
-        Change::of(highest(self.base), highest(self.head), noise, self.scale)
+        SizeChange::of(highest(self.base), highest(self.head), noise, self.scale)
     }
 
     /// The growth of two series of ends; `None` where there are too few.
-    fn growth(&self, base: &[Bytes], head: &[Bytes]) -> Option<Change> {
+    fn growth(&self, base: &[Bytes], head: &[Bytes]) -> Option<SizeChange> {
         if !shows_growth(base.len().min(head.len())) {
             return None;
         }
@@ -154,7 +154,7 @@ impl<'a> Aligned<'a> {
         let rate = |spread: &Spread| Bytes::rounded(spread.slope);
         // A thousandth of the peak, spread over a thousand iterations, matters to nobody.
         let scale = Bytes(self.scale.get() / 100);
-        Some(Change::of(rate(&one), rate(&other), noise, scale))
+        Some(SizeChange::of(rate(&one), rate(&other), noise, scale))
     }
 
     /// Which ends growth is read from: the first is left out where enough are left.
@@ -174,7 +174,7 @@ impl DeviceComparison {
         let resident = (aligned.iterations > 0).then(|| {
             let (one, other) = (Spread::of(&steady(base)), Spread::of(&steady(head)));
             let noise = one.middle_noise.max(other.middle_noise);
-            Change::of(Bytes::rounded(one.middle), Bytes::rounded(other.middle), noise, aligned.scale)
+            SizeChange::of(Bytes::rounded(one.middle), Bytes::rounded(other.middle), noise, aligned.scale)
         });
         let allocations = |one: &MeasuredDevice| {
             let mut counts: Vec<usize> =
@@ -216,8 +216,8 @@ pub(super) const fn shows_growth(iterations: usize) -> bool {
 
 /// Whether two recordings have call sites, and none in common.
 pub(super) fn are_strangers(base: &MeasuredDevice, head: &MeasuredDevice) -> bool {
-    let told = |sites: &[Site]| sites.iter().any(|site| !site.frames.is_empty());
-    let known = |pair: &sites::Pair| match *pair {
+    let told = |sites: &[AllocationSite]| sites.iter().any(|site| !site.frames.is_empty());
+    let known = |pair: &sites::SitePair| match *pair {
         (Some(one), Some(_)) => base.sites.get(one).is_some_and(|site| !site.frames.is_empty()),
         _ => false,
     };
@@ -233,7 +233,7 @@ fn peak_at(device: &MeasuredDevice, moment: usize) -> PeakAt {
 }
 
 fn roles(aligned: &Aligned) -> Vec<RoleChange> {
-    let nothing = Levels::default();
+    let nothing = SumSeries::default();
     let all: BTreeSet<Role> = aligned.base.roles.keys().chain(aligned.head.roles.keys()).copied().collect();
     let level = |one: &'_ MeasuredDevice, role: Role| one.roles.get(&role).cloned();
     let mut changes: Vec<RoleChange> = all
@@ -253,8 +253,8 @@ fn roles(aligned: &Aligned) -> Vec<RoleChange> {
 #[derive(Default)]
 struct Row {
     callers: Vec<Location>,
-    alive: (Levels, Levels),
-    resident: (Levels, Levels),
+    alive: (SumSeries, SumSeries),
+    resident: (SumSeries, SumSeries),
     allocations: (usize, usize),
 }
 
@@ -263,7 +263,7 @@ fn site_changes(aligned: &Aligned) -> Vec<SiteChange> {
     for (one, other) in sites::pair(&aligned.base.sites, &aligned.head.sites) {
         let base = one.and_then(|at| aligned.base.sites.get(at));
         let head = other.and_then(|at| aligned.head.sites.get(at));
-        let line = |site: Option<&Site>| site.and_then(|site| site.frames.first()).cloned();
+        let line = |site: Option<&AllocationSite>| site.and_then(|site| site.frames.first()).cloned();
         let Some(either) = head.or(base) else { continue };
         let row = rows.entry((line(base), line(head), either.phase)).or_default();
         if row.callers.is_empty() {
@@ -284,7 +284,7 @@ fn site_changes(aligned: &Aligned) -> Vec<SiteChange> {
     let mut changes: Vec<SiteChange> = rows
         .into_iter()
         .map(|((base, head, phase), row)| {
-            let ends = |levels: &Levels| levels.values(first, last);
+            let ends = |levels: &SumSeries| levels.values(first, last);
             SiteChange {
                 lines: (base, head),
                 callers: row.callers,

@@ -5,7 +5,7 @@ use crate::finding::{Difference, Finding, Mark, Severity, Tolerance, pair};
 
 /// What became of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Turn {
+pub enum Fate {
     /// The base has none like it.
     New,
     /// It has grown, or is worse by kind.
@@ -16,14 +16,14 @@ pub enum Turn {
     Gone,
 }
 
-impl Turn {
+impl Fate {
     /// `new`, `worse`, `better`, `gone`.
     pub const fn name(self) -> &'static str {
         match self {
-            Turn::New => "new",
-            Turn::Worse => "worse",
-            Turn::Better => "better",
-            Turn::Gone => "gone",
+            Fate::New => "new",
+            Fate::Worse => "worse",
+            Fate::Better => "better",
+            Fate::Gone => "gone",
         }
     }
 }
@@ -32,7 +32,7 @@ impl Turn {
 #[derive(Debug, Clone, PartialEq)]
 pub struct FindingChange {
     /// What became of it.
-    pub turn: Turn,
+    pub turn: Fate,
     /// As the head has it, or, where it has gone, as the base had it.
     pub finding: Finding,
     /// As it was in the base, where both have it.
@@ -56,8 +56,8 @@ pub(super) fn changes(base: &Report, head: &Report, tolerance: &Tolerance) -> (V
     };
     let new = pairing.new.iter().filter_map(|&at| head.findings.get(at)).filter(counts);
     let gone = pairing.gone.iter().filter_map(|&at| base.findings.get(at)).filter(counts);
-    let mut changes: Vec<FindingChange> = new.map(|finding| whole(Turn::New, finding)).collect();
-    changes.extend(gone.map(|finding| whole(Turn::Gone, finding)));
+    let mut changes: Vec<FindingChange> = new.map(|finding| whole(Fate::New, finding)).collect();
+    changes.extend(gone.map(|finding| whole(Fate::Gone, finding)));
     let mut same = 0;
     for &(old, now) in &pairing.same {
         let (Some(before), Some(mark), Some(finding)) =
@@ -68,8 +68,8 @@ pub(super) fn changes(base: &Report, head: &Report, tolerance: &Tolerance) -> (V
         if before.severity.max(mark.severity) == Severity::Info {
             continue;
         }
-        let worse = mark.worse_than(before, tolerance).map(|difference| (Turn::Worse, difference));
-        let turned = worse.or_else(|| Some((Turn::Better, mark.better_than(before, tolerance)?)));
+        let worse = mark.worse_than(before, tolerance).map(|difference| (Fate::Worse, difference));
+        let turned = worse.or_else(|| Some((Fate::Better, mark.better_than(before, tolerance)?)));
         match turned {
             Some((turn, difference)) => changes.push(FindingChange {
                 turn,

@@ -42,20 +42,20 @@ pub(super) struct MeasuredDevice {
     pub(super) resident: Vec<Bytes>,
     /// Allocations in each iteration.
     pub(super) allocations: Vec<usize>,
-    pub(super) roles: BTreeMap<Role, Levels>,
-    pub(super) sites: Vec<Site>,
+    pub(super) roles: BTreeMap<Role, SumSeries>,
+    pub(super) sites: Vec<AllocationSite>,
 }
 
 /// Where memory is allocated: the lines of the user's stack, and what the program is doing.
 #[derive(Debug, Clone)]
-pub(super) struct Site {
+pub(super) struct AllocationSite {
     /// Innermost first; empty where no line of the user's is on the stack.
     pub(super) frames: Vec<Location>,
     pub(super) phase: Phase,
     /// Bytes alive at each moment.
-    pub(super) alive: Levels,
+    pub(super) alive: SumSeries,
     /// Bytes alive at the end of each iteration.
-    pub(super) resident: Levels,
+    pub(super) resident: SumSeries,
     /// Allocations in all iterations.
     pub(super) allocations: usize,
     /// Bytes allocated in all iterations.
@@ -64,11 +64,11 @@ pub(super) struct Site {
 
 /// A series of sums, kept as the changes from one to the next: a site costs by its allocations, not by the iterations.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Levels {
+pub(super) struct SumSeries {
     changes: BTreeMap<usize, i128>,
 }
 
-impl Levels {
+impl SumSeries {
     /// Adds bytes to the values from `first` up to, not including, `last`.
     fn raise(&mut self, first: usize, last: usize, bytes: Bytes) {
         if first < last {
@@ -79,7 +79,7 @@ impl Levels {
     }
 
     /// Adds the values of another series.
-    pub(super) fn add(&mut self, other: &Levels) {
+    pub(super) fn add(&mut self, other: &SumSeries) {
         for (at, change) in &other.changes {
             *self.changes.entry(*at).or_default() += change;
         }
@@ -160,7 +160,7 @@ impl MeasuredDevice {
             let place = *of_stack.entry((stack, phase)).or_insert_with(|| {
                 let frames: Vec<FrameId> = stack.map_or_else(Vec::new, |stack| frames(facts, stack));
                 *of_frames.entry((frames, phase)).or_insert_with_key(|(frames, phase)| {
-                    self.sites.push(Site::of(facts, frames, *phase));
+                    self.sites.push(AllocationSite::of(facts, frames, *phase));
                     self.sites.len() - 1
                 })
             });
@@ -181,14 +181,14 @@ fn frames(facts: &Facts, stack: StackId) -> Vec<FrameId> {
     if user.is_empty() { facts.site(stack).into_iter().collect() } else { user }
 }
 
-impl Site {
-    fn of(facts: &Facts, frames: &[FrameId], phase: Phase) -> Site {
+impl AllocationSite {
+    fn of(facts: &Facts, frames: &[FrameId], phase: Phase) -> AllocationSite {
         let location = |frame: &FrameId| Location::of(facts.snapshot, *frame);
-        Site {
+        AllocationSite {
             frames: frames.iter().filter_map(location).collect(),
             phase,
-            alive: Levels::default(),
-            resident: Levels::default(),
+            alive: SumSeries::default(),
+            resident: SumSeries::default(),
             allocations: 0,
             bytes: Bytes::ZERO,
         }
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn levels_add_up_at_every_place() {
-        let mut levels = Levels::default();
+        let mut levels = SumSeries::default();
         levels.raise(1, 4, Bytes(10));
         levels.raise(2, 3, Bytes(5));
         levels.raise(3, 3, Bytes(99));

@@ -12,10 +12,10 @@ mod sites;
 mod spread;
 
 pub use device::{DeviceComparison, PeakAt, RoleChange, SiteChange};
-pub use findings::{FindingChange, Turn};
+pub use findings::{Fate, FindingChange};
 pub use measured::Measured;
-pub use regression::{Threshold, regressions};
-pub use spread::{Change, Direction};
+pub use regression::{RegressionLimits, regressions};
+pub use spread::{Direction, SizeChange};
 
 use std::collections::BTreeMap;
 
@@ -70,7 +70,7 @@ impl Comparison {
     }
 
     /// How many findings took a turn.
-    pub fn turned(&self, turn: Turn) -> usize {
+    pub fn turned(&self, turn: Fate) -> usize {
         self.findings.iter().filter(|change| change.turn == turn).count()
     }
 }

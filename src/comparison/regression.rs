@@ -5,9 +5,11 @@
 
 use super::Comparison;
 use super::device::{DeviceComparison, SiteChange};
-use super::spread::{Change, Direction};
+use super::spread::{Direction, SizeChange};
 use crate::engine::Report;
-use crate::finding::{Finding, Fingerprint, Group, Impact, Measure, Severity, StackFrame, Standing, Value};
+use crate::finding::{
+    Finding, Fingerprint, Group, Impact, Measure, Quantity, Severity, StackFrame, Standing,
+};
 use crate::rules::{GROWTH_REGRESSION, PEAK_REGRESSION};
 use crate::unit::{Bytes, Confidence, DeviceIndex, percent};
 
@@ -18,7 +20,7 @@ use crate::unit::{Bytes, Confidence, DeviceIndex, percent};
 /// drawn at random they differ by 6 to 17 %, of which the noise takes all but 4. Reserved bytes differ by up to 0.2 %, and by
 /// 10 % with random shapes (`frag-serving-holes-bug`); 20 % of them is where `fragmentation` becomes a warning.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Threshold {
+pub struct RegressionLimits {
     /// Of the base's peak, or of its growth.
     pub share: f64,
     /// Of the base's reserved peak.
@@ -29,15 +31,15 @@ pub struct Threshold {
     pub growth: Bytes,
 }
 
-impl Default for Threshold {
-    fn default() -> Threshold {
-        Threshold { share: 0.05, reserved: 0.2, peak: Bytes(4 << 20), growth: Bytes(64 << 10) }
+impl Default for RegressionLimits {
+    fn default() -> RegressionLimits {
+        RegressionLimits { share: 0.05, reserved: 0.2, peak: Bytes(4 << 20), growth: Bytes(64 << 10) }
     }
 }
 
-impl Threshold {
+impl RegressionLimits {
     /// Whether a change is worse by more than a share, or a least size, and by more than noise.
-    fn passed(change: &Change, share: f64, least: Bytes) -> bool {
+    fn passed(change: &SizeChange, share: f64, least: Bytes) -> bool {
         let share = Bytes::rounded(change.base.get() as f64 * share);
         change.growth() > change.noise + share.max(least)
     }
@@ -48,7 +50,7 @@ pub fn regressions(
     comparison: &Comparison,
     head: &Report,
     input: usize,
-    threshold: &Threshold,
+    threshold: &RegressionLimits,
 ) -> Vec<Finding> {
     let mut found = Vec::new();
     for device in &comparison.devices {
@@ -90,9 +92,9 @@ fn speaks_for_itself(finding: &Finding) -> bool {
     finding.severity == Severity::Error || !finding.is_open()
 }
 
-fn growth(device: &DeviceComparison, new: &[&Finding], threshold: &Threshold) -> Option<Finding> {
+fn growth(device: &DeviceComparison, new: &[&Finding], threshold: &RegressionLimits) -> Option<Finding> {
     let change =
-        device.growth.filter(|change| Threshold::passed(change, threshold.share, threshold.growth))?;
+        device.growth.filter(|change| RegressionLimits::passed(change, threshold.share, threshold.growth))?;
     if new.iter().any(|finding| finding.group == Group::Leak && speaks_for_itself(finding)) {
         return None;
     }
@@ -116,8 +118,15 @@ fn growth(device: &DeviceComparison, new: &[&Finding], threshold: &Threshold) ->
     Some(at(finding, worst))
 }
 
-fn peak(device: &DeviceComparison, new: &[&Finding], grows: bool, threshold: &Threshold) -> Option<Finding> {
-    let worse = |change: Change, share| Threshold::passed(&change, share, threshold.peak).then_some(change);
+fn peak(
+    device: &DeviceComparison,
+    new: &[&Finding],
+    grows: bool,
+    threshold: &RegressionLimits,
+) -> Option<Finding> {
+    let worse = |change: SizeChange, share| {
+        RegressionLimits::passed(&change, share, threshold.peak).then_some(change)
+    };
     let requested = worse(device.peak, threshold.share).map(|change| (change, "peak"));
     let reserved = || Some((worse(device.reserved, threshold.reserved)?, "reserved peak"));
     let (change, what) = requested.or_else(reserved)?;
@@ -144,13 +153,13 @@ fn peak(device: &DeviceComparison, new: &[&Finding], grows: bool, threshold: &Th
     let roles = device.roles.iter().filter(|role| role.bytes.direction() == Direction::Up).take(2);
     evidence.extend(roles.map(|role| Measure {
         name: role.role.name().into(),
-        value: Value::Bytes(role.bytes.growth()),
+        value: Quantity::Bytes(role.bytes.growth()),
         text: format!("{} more of role {}", role.bytes.growth(), role.role.name()),
     }));
     evidence.extend(others.iter().filter_map(|finding| {
         let bytes = of_peak(finding).filter(|bytes| *bytes > Bytes::ZERO)?;
         let text = format!("{} accounts for {bytes}", finding.rule);
-        Some(Measure { name: "accounted-for-bytes".into(), value: Value::Bytes(bytes), text })
+        Some(Measure { name: "accounted-for-bytes".into(), value: Quantity::Bytes(bytes), text })
     }));
     let finding = Finding {
         message: format!("the {what} is {more} higher than in the base ({share})"),
@@ -181,12 +190,16 @@ fn at(finding: Finding, site: Option<&SiteChange>) -> Finding {
 }
 
 fn bytes(name: &'static str, value: Bytes, words: &str) -> Measure {
-    Measure { name: name.into(), value: Value::Bytes(value), text: words.replace("{}", &value.to_string()) }
+    Measure {
+        name: name.into(),
+        value: Quantity::Bytes(value),
+        text: words.replace("{}", &value.to_string()),
+    }
 }
 
-fn noise(change: &Change) -> Measure {
+fn noise(change: &SizeChange) -> Measure {
     let text = format!("iterations alone differ by up to {}", change.noise);
-    Measure { name: "noise-bytes".into(), value: Value::Bytes(change.noise), text }
+    Measure { name: "noise-bytes".into(), value: Quantity::Bytes(change.noise), text }
 }
 
 fn aligned(device: &DeviceComparison) -> Measure {
@@ -194,7 +207,7 @@ fn aligned(device: &DeviceComparison) -> Measure {
         0 => "no iterations to align".to_owned(),
         number => format!("{} compared", crate::unit::count(number, "iteration")),
     };
-    Measure { name: "iterations-compared".into(), value: Value::Count(device.aligned as u64), text }
+    Measure { name: "iterations-compared".into(), value: Quantity::Count(device.aligned as u64), text }
 }
 
 #[cfg(test)]
@@ -207,11 +220,11 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    fn change(base: u64, head: u64, noise: u64) -> Change {
-        Change { base: Bytes(base * MIB), head: Bytes(head * MIB), noise: Bytes(noise * MIB) }
+    fn change(base: u64, head: u64, noise: u64) -> SizeChange {
+        SizeChange { base: Bytes(base * MIB), head: Bytes(head * MIB), noise: Bytes(noise * MIB) }
     }
 
-    fn comparison(peak: Change, growth: Change) -> Comparison {
+    fn comparison(peak: SizeChange, growth: SizeChange) -> Comparison {
         let line = |line| Location { file: "/a/train.py".to_owned(), line, function: "main".to_owned() };
         let site = |at: u32, more: u64| SiteChange {
             lines: (Some(line(at)), Some(line(at + 2))),
@@ -246,14 +259,14 @@ mod tests {
             ..Finding::of("rule", *group, *severity)
         };
         let head = Report { findings: new.iter().map(finding).collect(), ..Report::default() };
-        let found = regressions(comparison, &head, 0, &Threshold::default());
+        let found = regressions(comparison, &head, 0, &RegressionLimits::default());
         found.iter().map(|finding| format!("{}: {}", finding.rule, finding.message)).collect()
     }
 
     #[test]
     fn a_higher_peak_is_found_where_most_was_added() {
         let comparison = comparison(change(500, 600, 0), change(0, 0, 0));
-        let all = regressions(&comparison, &Report::default(), 0, &Threshold::default());
+        let all = regressions(&comparison, &Report::default(), 0, &RegressionLimits::default());
         let [finding] = all.as_slice() else { panic!("{all:?}") };
         assert_eq!(finding.message, "the peak is 100 MiB higher than in the base (20 %)");
         assert_eq!(finding.location.as_ref().map(|location| location.line), Some(9));

@@ -7,23 +7,23 @@
 
 use std::collections::BTreeMap;
 
-use super::measured::Site;
+use super::measured::AllocationSite;
 use crate::program::Phase;
 
 /// More pairs than this are not weighed one by one; sites are then paired by their lines' order alone.
 const MOST_WEIGHED: usize = 1 << 20;
 
 /// Positions of the base and of the head; one is missing where a site is new or gone.
-pub(super) type Pair = (Option<usize>, Option<usize>);
+pub(super) type SitePair = (Option<usize>, Option<usize>);
 
 /// Pairs the sites of two recordings; every site is in exactly one pair.
-pub(super) fn pair(base: &[Site], head: &[Site]) -> Vec<Pair> {
-    let files = Files::of(base, head);
-    let chain = |site: &Site, of_head: bool| {
+pub(super) fn pair(base: &[AllocationSite], head: &[AllocationSite]) -> Vec<SitePair> {
+    let files = FileMatches::of(base, head);
+    let chain = |site: &AllocationSite, of_head: bool| {
         let frame = |at: &crate::finding::Location| (files.name(&at.file, of_head), at.function.clone());
         (site.frames.iter().map(frame).collect::<Vec<_>>(), Some(site.phase))
     };
-    let innermost = |site: &Site, of_head: bool| {
+    let innermost = |site: &AllocationSite, of_head: bool| {
         let (frames, _) = chain(site, of_head);
         (frames.into_iter().take(1).collect::<Vec<_>>(), None)
     };
@@ -62,20 +62,20 @@ pub(super) fn pair(base: &[Site], head: &[Site]) -> Vec<Pair> {
 
 /// Functions with their files, innermost first, and the phase where it counts.
 type Key = (Vec<(String, String)>, Option<Phase>);
-type Keying<'a> = dyn Fn(&Site, bool) -> Key + 'a;
+type Keying<'a> = dyn Fn(&AllocationSite, bool) -> Key + 'a;
 
-fn of<'a>(sites: &'a [Site], places: &[usize]) -> Vec<&'a Site> {
+fn of<'a>(sites: &'a [AllocationSite], places: &[usize]) -> Vec<&'a AllocationSite> {
     places.iter().filter_map(|&at| sites.get(at)).collect()
 }
 
 /// The lines of a stack, outermost first.
-fn lines(site: &Site) -> Vec<u32> {
+fn lines(site: &AllocationSite) -> Vec<u32> {
     site.frames.iter().rev().map(|frame| frame.line).collect()
 }
 
 /// Pairs two sequences in their order so that as many as can be have a partner, and the pairs are as alike as can be: the
 /// alignment of Needleman and Wunsch (1970, J. Mol. Biol. 48).
-fn aligned(base: &[&Site], head: &[&Site]) -> Vec<Pair> {
+fn aligned(base: &[&AllocationSite], head: &[&AllocationSite]) -> Vec<SitePair> {
     let (rows, columns) = (base.len(), head.len());
     if rows.saturating_mul(columns) > MOST_WEIGHED || rows.min(columns) == 0 {
         return (0..rows.max(columns))
@@ -118,7 +118,7 @@ fn aligned(base: &[&Site], head: &[&Site]) -> Vec<Pair> {
 }
 
 /// How alike two sites of one function are: above 1, so that any pair is better than none; 4 for equal ones.
-fn alike(one: &Site, other: &Site) -> f64 {
+fn alike(one: &AllocationSite, other: &AllocationSite) -> f64 {
     let ratio = |a: f64, b: f64| if a.max(b) > 0.0 { a.min(b) / a.max(b) } else { 1.0 };
     let bytes = ratio(one.bytes.get() as f64, other.bytes.get() as f64);
     let number = ratio(one.allocations as f64, other.allocations as f64);
@@ -127,13 +127,13 @@ fn alike(one: &Site, other: &Site) -> f64 {
 }
 
 /// Which file of the base a file of the head is: the one whose path has the most folders in common, from the end.
-struct Files {
+struct FileMatches {
     of_head: BTreeMap<String, String>,
 }
 
-impl Files {
-    fn of(base: &[Site], head: &[Site]) -> Files {
-        let files = |sites: &[Site]| {
+impl FileMatches {
+    fn of(base: &[AllocationSite], head: &[AllocationSite]) -> FileMatches {
+        let files = |sites: &[AllocationSite]| {
             let all = sites.iter().flat_map(|site| site.frames.iter().map(|frame| frame.file.clone()));
             let mut files: Vec<String> = all.collect();
             files.sort_unstable();
@@ -148,7 +148,7 @@ impl Files {
                 of_head.insert(file, likest.clone());
             }
         }
-        Files { of_head }
+        FileMatches { of_head }
     }
 
     fn name(&self, file: &str, of_head: bool) -> String {
@@ -166,27 +166,27 @@ fn common_end(one: &str, other: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::measured::Levels;
+    use crate::comparison::measured::SumSeries;
     use crate::finding::Location;
     use crate::unit::Bytes;
 
-    fn site(stack: &[(&str, &str, u32)], mib: u64, allocations: usize) -> Site {
+    fn site(stack: &[(&str, &str, u32)], mib: u64, allocations: usize) -> AllocationSite {
         let frame = |(file, function, line): &(&str, &str, u32)| Location {
             file: (*file).to_owned(),
             line: *line,
             function: (*function).to_owned(),
         };
-        Site {
+        AllocationSite {
             frames: stack.iter().map(frame).collect(),
             phase: Phase::Forward,
-            alive: Levels::default(),
-            resident: Levels::default(),
+            alive: SumSeries::default(),
+            resident: SumSeries::default(),
             allocations,
             bytes: Bytes(mib << 20),
         }
     }
 
-    fn in_main(line: u32, mib: u64) -> Site {
+    fn in_main(line: u32, mib: u64) -> AllocationSite {
         site(&[("/a/train.py", "main", line)], mib, 10)
     }
 

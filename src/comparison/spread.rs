@@ -76,7 +76,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 /// Two sizes, and what they vary by on their own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Change {
+pub struct SizeChange {
     /// In the base.
     pub base: Bytes,
     /// In the head.
@@ -96,11 +96,11 @@ pub enum Direction {
     Down,
 }
 
-impl Change {
+impl SizeChange {
     /// Two sizes; `scale` is the larger peak, by which what is too small to matter is judged.
-    pub(super) fn of(base: Bytes, head: Bytes, noise: f64, scale: Bytes) -> Change {
+    pub(super) fn of(base: Bytes, head: Bytes, noise: f64, scale: Bytes) -> SizeChange {
         let least = scale.get() as f64 * SMALLEST;
-        Change { base, head, noise: Bytes::rounded(noise.max(least)) }
+        SizeChange { base, head, noise: Bytes::rounded(noise.max(least)) }
     }
 
     /// Which way it went.
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn changes_within_the_noise_are_none() {
-        let change = |base, head, noise| Change::of(Bytes(base), Bytes(head), noise, Bytes(10_000));
+        let change = |base, head, noise| SizeChange::of(Bytes(base), Bytes(head), noise, Bytes(10_000));
         assert_eq!(change(1000, 1050, 60.0).direction(), Direction::Same);
         assert_eq!(change(1000, 1061, 60.0).direction(), Direction::Up);
         assert_eq!(change(1061, 1000, 60.0).direction(), Direction::Down);

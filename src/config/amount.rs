@@ -46,9 +46,9 @@ impl fmt::Display for Amount {
 
 impl<'de> Deserialize<'de> for Amount {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Amount, D::Error> {
-        struct Written;
+        struct WrittenAmount;
 
-        impl Visitor<'_> for Written {
+        impl Visitor<'_> for WrittenAmount {
             type Value = Amount;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -69,7 +69,7 @@ impl<'de> Deserialize<'de> for Amount {
             }
         }
 
-        deserializer.deserialize_any(Written)
+        deserializer.deserialize_any(WrittenAmount)
     }
 }
 

@@ -21,19 +21,19 @@ pub(super) const NEVER: &str = "never";
 
 /// What may stand for the bounds of a level.
 #[derive(Debug)]
-pub(super) enum Written {
+pub(super) enum WrittenBounds {
     /// `"always"`, `"never"`.
     Word(String),
     /// `{ saved = "5%" }`.
-    Measure(Box<Measure>),
+    Measure(Box<WrittenMeasure>),
     /// Several: any is enough.
-    List(Vec<Spanned<Written>>),
+    List(Vec<Spanned<WrittenBounds>>),
 }
 
 /// A bound between braces.
 #[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(super) struct Measure {
+pub(super) struct WrittenMeasure {
     saved: Option<Spanned<Amount>>,
     held: Option<Spanned<Amount>>,
     reserved: Option<Spanned<Amount>>,
@@ -49,27 +49,27 @@ struct Wanted<'m> {
 }
 
 /// The bounds of a level.
-pub(super) fn read(document: &Document, written: &Spanned<Written>) -> Result<Vec<Bound>, ConfigError> {
+pub(super) fn read(document: &Document, written: &Spanned<WrittenBounds>) -> Result<Vec<Bound>, ConfigError> {
     match written.get_ref() {
-        Written::Word(word) if word == NEVER => Ok(Vec::new()),
-        Written::List(list) => list.iter().map(|one| bound(document, one)).collect(),
-        Written::Word(_) | Written::Measure(_) => Ok(vec![bound(document, written)?]),
+        WrittenBounds::Word(word) if word == NEVER => Ok(Vec::new()),
+        WrittenBounds::List(list) => list.iter().map(|one| bound(document, one)).collect(),
+        WrittenBounds::Word(_) | WrittenBounds::Measure(_) => Ok(vec![bound(document, written)?]),
     }
 }
 
 /// One bound.
-fn bound(document: &Document, written: &Spanned<Written>) -> Result<Bound, ConfigError> {
+fn bound(document: &Document, written: &Spanned<WrittenBounds>) -> Result<Bound, ConfigError> {
     let wrong = |fault| document.wrong(written.span(), fault);
     match written.get_ref() {
-        Written::Word(word) if word == ALWAYS => Ok(Bound::Always),
-        Written::Word(word) => Err(wrong(Fault::NoBound(word.clone()))),
-        Written::List(_) => Err(wrong(Fault::ListOfLists)),
-        Written::Measure(measure) => measure.bound(document, written),
+        WrittenBounds::Word(word) if word == ALWAYS => Ok(Bound::Always),
+        WrittenBounds::Word(word) => Err(wrong(Fault::NoBound(word.clone()))),
+        WrittenBounds::List(_) => Err(wrong(Fault::ListOfLists)),
+        WrittenBounds::Measure(measure) => measure.bound(document, written),
     }
 }
 
-impl Measure {
-    fn bound(&self, document: &Document, whole: &Spanned<Written>) -> Result<Bound, ConfigError> {
+impl WrittenMeasure {
+    fn bound(&self, document: &Document, whole: &Spanned<WrittenBounds>) -> Result<Bound, ConfigError> {
         let measures = [
             ("saved", &self.saved, Bound::Peak as fn(f64, Bytes) -> Bound),
             ("held", &self.held, Bound::Held),
@@ -138,27 +138,29 @@ fn written_one(bound: &Bound) -> String {
     }
 }
 
-impl<'de> Deserialize<'de> for Written {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Written, D::Error> {
+impl<'de> Deserialize<'de> for WrittenBounds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<WrittenBounds, D::Error> {
         struct Kinds;
 
         impl<'de> Visitor<'de> for Kinds {
-            type Value = Written;
+            type Value = WrittenBounds;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a bound such as { saved = \"5%\" }, \"always\", \"never\" or a list of bounds")
             }
 
-            fn visit_str<E: de::Error>(self, word: &str) -> Result<Written, E> {
-                Ok(Written::Word(word.to_owned()))
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<WrittenBounds, E> {
+                Ok(WrittenBounds::Word(word.to_owned()))
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Written, A::Error> {
-                Measure::deserialize(MapAccessDeserializer::new(map)).map(Box::new).map(Written::Measure)
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<WrittenBounds, A::Error> {
+                WrittenMeasure::deserialize(MapAccessDeserializer::new(map))
+                    .map(Box::new)
+                    .map(WrittenBounds::Measure)
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Written, A::Error> {
-                Vec::deserialize(SeqAccessDeserializer::new(list)).map(Written::List)
+            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<WrittenBounds, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(list)).map(WrittenBounds::List)
             }
         }
 

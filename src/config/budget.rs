@@ -21,7 +21,7 @@ pub struct Budget {
     /// What is measured.
     pub metric: Setting<Metric>,
     /// Where it is measured.
-    pub scope: Setting<Scope>,
+    pub scope: Setting<BudgetScope>,
     /// What it must not pass.
     pub limit: Setting<Amount>,
     /// The level of what it finds.
@@ -53,7 +53,7 @@ pub struct CallSite(Regex);
 
 /// Where a budget is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub enum BudgetScope {
     /// All of the recording.
     Run,
     /// Iterations after the warm-up.
@@ -156,15 +156,15 @@ impl Metric {
 
 impl MetricName {
     /// The scope of a budget that names none, and the only one where a metric has no other.
-    pub(super) const fn scope(self) -> Scope {
+    pub(super) const fn scope(self) -> BudgetScope {
         match self {
-            MetricName::GrowthPerIteration => Scope::Iteration,
-            _ => Scope::Run,
+            MetricName::GrowthPerIteration => BudgetScope::Iteration,
+            _ => BudgetScope::Run,
         }
     }
 
     /// Whether the metric is measured in a scope.
-    pub(super) fn has(self, scope: Scope) -> Result<(), Fault> {
+    pub(super) fn has(self, scope: BudgetScope) -> Result<(), Fault> {
         let hint = match self {
             MetricName::GrowthPerIteration => "leave `scope` out: growth is from iteration to iteration",
             MetricName::Fragmentation => "leave `scope` out: what is reserved is reserved for the whole run",
@@ -231,27 +231,27 @@ impl Word for MetricName {
     }
 }
 
-impl Word for Scope {
+impl Word for BudgetScope {
     const WHAT: &'static str = "scope";
-    const ALL: &'static [Scope] = &[
-        Scope::Run,
-        Scope::Iteration,
-        Scope::Phase(Phase::Setup),
-        Scope::Phase(Phase::Input),
-        Scope::Phase(Phase::Forward),
-        Scope::Phase(Phase::Recomputation),
-        Scope::Phase(Phase::Backward),
-        Scope::Phase(Phase::Clipping),
-        Scope::Phase(Phase::OptimizerStep),
-        Scope::Phase(Phase::ZeroGrad),
-        Scope::Phase(Phase::Evaluation),
+    const ALL: &'static [BudgetScope] = &[
+        BudgetScope::Run,
+        BudgetScope::Iteration,
+        BudgetScope::Phase(Phase::Setup),
+        BudgetScope::Phase(Phase::Input),
+        BudgetScope::Phase(Phase::Forward),
+        BudgetScope::Phase(Phase::Recomputation),
+        BudgetScope::Phase(Phase::Backward),
+        BudgetScope::Phase(Phase::Clipping),
+        BudgetScope::Phase(Phase::OptimizerStep),
+        BudgetScope::Phase(Phase::ZeroGrad),
+        BudgetScope::Phase(Phase::Evaluation),
     ];
 
     fn word(self) -> &'static str {
         match self {
-            Scope::Run => "run",
-            Scope::Iteration => "iteration",
-            Scope::Phase(phase) => phase.name(),
+            BudgetScope::Run => "run",
+            BudgetScope::Iteration => "iteration",
+            BudgetScope::Phase(phase) => phase.name(),
         }
     }
 }

@@ -11,7 +11,7 @@ const ALL: &str = "all";
 
 /// Something that finds: a rule of memlint's or a budget of the user's.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Known {
+pub struct Detector {
     /// Its name.
     pub name: String,
     /// Its group's name.
@@ -25,7 +25,7 @@ pub struct Known {
 /// Everything that may be named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Catalogue {
-    known: Vec<Known>,
+    known: Vec<Detector>,
     groups: Vec<&'static str>,
 }
 
@@ -43,20 +43,20 @@ pub enum Choice {
 impl Catalogue {
     /// The rules of memlint and some budgets.
     pub fn with(budgets: &[Budget]) -> Catalogue {
-        let rule = |meta: &'static Meta| Known {
+        let rule = |meta: &'static Meta| Detector {
             name: meta.name.to_owned(),
             group: meta.group.name(),
             level: meta.level,
             by_default: meta.group.is_default(),
         };
         let own = metas().map(rule);
-        let set = budgets.iter().map(|one| Known {
+        let set = budgets.iter().map(|one| Detector {
             name: one.rule.clone(),
             group: Group::Budget.name(),
             level: one.severity().unwrap_or(Severity::Error),
             by_default: true,
         });
-        let known: Vec<Known> = own.chain(set).collect();
+        let known: Vec<Detector> = own.chain(set).collect();
         let mut groups = Vec::new();
         for group in known.iter().map(|one| one.group).chain([Group::Budget.name()]) {
             if !groups.contains(&group) {
@@ -67,7 +67,7 @@ impl Catalogue {
     }
 
     /// Rules in the order of the catalogue, then budgets by name.
-    pub fn known(&self) -> &[Known] {
+    pub fn known(&self) -> &[Detector] {
         &self.known
     }
 
@@ -105,7 +105,7 @@ impl Choice {
     }
 
     /// Whether it stands for a rule, among others or alone.
-    pub fn covers(&self, rule: &Known) -> bool {
+    pub fn covers(&self, rule: &Detector) -> bool {
         match self {
             Choice::All => true,
             Choice::Group(group) => *group == rule.group,

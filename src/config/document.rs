@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 
 use super::error::{ConfigError, Fault};
-use super::setting::{Origin, Setting};
+use super::setting::{SetBy, Setting};
 use super::word::Word;
 use crate::unit::suggestion;
 
@@ -48,10 +48,10 @@ impl Document {
     }
 
     /// Where some bytes are.
-    pub(super) fn origin(&self, span: &Range<usize>) -> Origin {
+    pub(super) fn origin(&self, span: &Range<usize>) -> SetBy {
         let before = self.text.get(..span.start).unwrap_or(&self.text);
         let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
-        Origin::File { name: Arc::clone(&self.name), line: u32::try_from(line).unwrap_or(u32::MAX) }
+        SetBy::File { name: Arc::clone(&self.name), line: u32::try_from(line).unwrap_or(u32::MAX) }
     }
 
     /// A value with its place.

@@ -8,8 +8,8 @@ use serde::de::{self, Deserializer};
 use toml::Spanned;
 
 use super::amount::Amount;
-use super::bound::Written;
-use super::budget::{MetricName, Scope};
+use super::bound::WrittenBounds;
+use super::budget::{BudgetScope, MetricName};
 use super::fields;
 use super::word::{FailOn, Level};
 use crate::role::Role;
@@ -89,13 +89,13 @@ pub(super) struct Rule {
 pub(super) struct Levels {
     /// For a note.
     #[schemars(schema_with = "fields::bounds")]
-    pub(super) note: Option<Spanned<Written>>,
+    pub(super) note: Option<Spanned<WrittenBounds>>,
     /// For a warning.
     #[schemars(schema_with = "fields::bounds")]
-    pub(super) warning: Option<Spanned<Written>>,
+    pub(super) warning: Option<Spanned<WrittenBounds>>,
     /// For an error.
     #[schemars(schema_with = "fields::bounds")]
-    pub(super) error: Option<Spanned<Written>>,
+    pub(super) error: Option<Spanned<WrittenBounds>>,
 }
 
 /// An entry of `ignore`.
@@ -135,7 +135,7 @@ pub(super) struct Budget {
     pub(super) call_site: Option<Text>,
     /// Where it is measured: `run`, `iteration` (after the warm-up) or a phase.
     #[serde(default)]
-    #[schemars(schema_with = "fields::words::<Scope>")]
+    #[schemars(schema_with = "fields::words::<BudgetScope>")]
     pub(super) scope: Option<Text>,
     /// What it must not pass.
     #[schemars(schema_with = "fields::amount")]

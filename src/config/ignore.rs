@@ -4,7 +4,7 @@ use glob::{MatchOptions, Pattern};
 use jiff::civil::Date;
 
 use super::error::Fault;
-use super::setting::Origin;
+use super::setting::SetBy;
 use crate::finding::Location;
 
 /// A `*` stops at a folder's end.
@@ -28,7 +28,7 @@ pub struct Ignore {
     /// The last day on which it holds.
     pub until: Option<Date>,
     /// Where it stands.
-    pub origin: Origin,
+    pub origin: SetBy,
 }
 
 /// A pattern for recorded paths. One that does not begin at a root fits at the end of a path, from a folder on:
@@ -111,7 +111,7 @@ mod tests {
             function: Some("main".to_owned()),
             reason: "known".to_owned(),
             until: "2027-01-01".parse().ok(),
-            origin: Origin::Default,
+            origin: SetBy::Default,
         };
         assert!(!ignore.is_expired("2027-01-01".parse().unwrap()));
         assert!(ignore.is_expired("2027-01-02".parse().unwrap()));

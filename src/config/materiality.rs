@@ -6,11 +6,11 @@ use super::document::Document;
 use super::error::{ConfigError, Fault};
 use super::file::{File, Levels};
 
-use super::setting::{Origin, Setting};
+use super::setting::{SetBy, Setting};
 use crate::finding::Severity;
 use crate::rules::metas;
 use crate::unit::suggestion;
-use crate::verdict::{Materiality, Replacement, Row};
+use crate::verdict::{Materiality, Replacement, RuleBounds};
 
 /// The table of materiality in effect, with who set what.
 #[derive(Debug, Clone, Default)]
@@ -29,7 +29,7 @@ pub struct Cell<'t> {
     /// Its bounds as the configuration writes them: `{ saved = "5%" }`.
     pub bounds: String,
     /// Who set them.
-    pub origin: &'t Origin,
+    pub origin: &'t SetBy,
 }
 
 impl MaterialityTable {
@@ -41,7 +41,7 @@ impl MaterialityTable {
     /// Every cell, rule by rule in the order of precedence, from note to error.
     pub fn cells(&self) -> impl Iterator<Item = Cell<'_>> {
         self.table.rows().flat_map(move |row| {
-            Row::LEVELS.into_iter().rev().map(move |(level, name)| Cell {
+            RuleBounds::LEVELS.into_iter().rev().map(move |(level, name)| Cell {
                 rule: row.rule,
                 level: name,
                 bounds: bound::written(row.bounds(level)),
@@ -51,9 +51,9 @@ impl MaterialityTable {
     }
 
     /// Who set the bounds of a level.
-    pub fn origin(&self, rule: &str, level: Severity) -> &Origin {
+    pub fn origin(&self, rule: &str, level: Severity) -> &SetBy {
         let set = self.origins.iter().find(|one| one.value.0 == rule && one.value.1 == level);
-        set.map_or(&Origin::Default, |one| &one.origin)
+        set.map_or(&SetBy::Default, |one| &one.origin)
     }
 }
 
@@ -117,6 +117,6 @@ mod tests {
         let read = Configuration::of(Path::new("memlint.toml"), file.clone()).unwrap().unwrap();
         let table = read.materiality();
         assert!(table.table().rows().eq(usual.table().rows()), "{file}");
-        assert!(table.cells().all(|cell| *cell.origin != Origin::Default));
+        assert!(table.cells().all(|cell| *cell.origin != SetBy::Default));
     }
 }

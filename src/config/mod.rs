@@ -29,8 +29,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 pub use amount::Amount;
-pub use budget::{Budget, CallSite, Metric, Scope};
-pub use catalogue::{Catalogue, Choice, Known};
+pub use budget::{Budget, BudgetScope, CallSite, Metric};
+pub use catalogue::{Catalogue, Choice, Detector};
 pub use discover::is_named_like_one;
 pub use error::{ConfigError, Fault, InFile};
 pub use ignore::{Ignore, PathPattern};
@@ -38,7 +38,7 @@ pub use jiff::civil::Date;
 pub use materiality::{Cell, MaterialityTable};
 pub use schema::schema;
 pub use selection::{Decision, Layer, Selection};
-pub use setting::{Origin, Setting};
+pub use setting::{SetBy, Setting};
 pub use settings::{Overrides, Settings};
 pub use word::{FailOn, Level, Word};
 

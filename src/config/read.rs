@@ -2,7 +2,7 @@
 
 use toml::Spanned;
 
-use super::budget::{self, Budget, CallSite, Metric, MetricName, Scope};
+use super::budget::{self, Budget, BudgetScope, CallSite, Metric, MetricName};
 use super::catalogue::{Catalogue, Choice, unknown_rule};
 use super::document::Document;
 use super::error::{ConfigError, Fault};
@@ -148,7 +148,7 @@ fn budget(document: &Document, name: &Text, written: &file::Budget) -> Result<Bu
     }
     let metric = document.word::<MetricName>(&written.metric)?;
     let scope = match &written.scope {
-        Some(scope) => document.word::<Scope>(scope)?,
+        Some(scope) => document.word::<BudgetScope>(scope)?,
         None => Setting::default(metric.value.scope()),
     };
     if let (Some(written), Err(fault)) = (&written.scope, metric.value.has(scope.value)) {

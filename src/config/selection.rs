@@ -4,7 +4,7 @@
 //! what is less: a rule before its group, a group before `all`. Of equals, `ignore` goes before `select`. A layer with
 //! `select` starts from nothing; without one it changes what the layers before it left. (ruff does the same.)
 
-use super::catalogue::{Catalogue, Choice, Known};
+use super::catalogue::{Catalogue, Choice, Detector};
 use super::error::{ConfigError, Fault};
 use super::setting::Setting;
 use crate::finding::{Finding, Group, Severity};
@@ -32,7 +32,7 @@ pub struct Selection {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
     /// The rule.
-    pub rule: Known,
+    pub rule: Detector,
     /// Whether it runs, and who said so.
     pub runs: Setting<bool>,
     /// What its findings count as, where somebody said so.
@@ -55,7 +55,7 @@ impl Layer {
     }
 
     /// Whether a rule runs, where this layer has a say.
-    fn runs(&self, rule: &Known) -> Option<Setting<bool>> {
+    fn runs(&self, rule: &Detector) -> Option<Setting<bool>> {
         let select = self
             .select
             .iter()
@@ -79,7 +79,7 @@ impl Layer {
     }
 
     /// What a rule's findings count as, where this layer has a say; and whether it names the very rule.
-    fn level(&self, rule: &Known) -> Option<(Setting<Severity>, bool)> {
+    fn level(&self, rule: &Detector) -> Option<(Setting<Severity>, bool)> {
         let (choice, severity) = self
             .levels
             .iter()
@@ -100,7 +100,7 @@ impl Decision {
 impl Selection {
     /// What runs where nobody says anything: all but advice, each at the level of its own.
     pub fn by_default(catalogue: &Catalogue) -> Selection {
-        let decision = |rule: &Known| Decision {
+        let decision = |rule: &Detector| Decision {
             rule: rule.clone(),
             runs: Setting::default(rule.by_default),
             level: None,
@@ -167,9 +167,9 @@ impl Selection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Origin;
+    use crate::config::SetBy;
 
-    fn choices(names: &[&str], origin: &Origin) -> Vec<Setting<Choice>> {
+    fn choices(names: &[&str], origin: &SetBy) -> Vec<Setting<Choice>> {
         let catalogue = Catalogue::with(&[]);
         let choice = |name: &&str| Setting { value: catalogue.choice(name).unwrap(), origin: origin.clone() };
         names.iter().map(choice).collect()
@@ -177,16 +177,16 @@ mod tests {
 
     fn flags(select: Option<&[&str]>, extend: &[&str], ignore: &[&str]) -> Layer {
         Layer {
-            select: select.map(|names| Setting::flag("--select", choices(names, &Origin::Flag("--select")))),
-            extend_select: choices(extend, &Origin::Flag("--extend-select")),
-            ignore: choices(ignore, &Origin::Flag("--ignore")),
+            select: select.map(|names| Setting::flag("--select", choices(names, &SetBy::Flag("--select")))),
+            extend_select: choices(extend, &SetBy::Flag("--extend-select")),
+            ignore: choices(ignore, &SetBy::Flag("--ignore")),
             levels: Vec::new(),
         }
     }
 
     fn levels(of: &[(&str, Severity)]) -> Layer {
         let level = |(name, severity): &(&str, Severity)| {
-            choices(&[name], &Origin::Flag("--deny"))
+            choices(&[name], &SetBy::Flag("--deny"))
                 .into_iter()
                 .map(|choice| (choice, *severity))
                 .collect::<Vec<_>>()

@@ -9,12 +9,12 @@ pub struct Setting<T> {
     /// The value.
     pub value: T,
     /// Who set it.
-    pub origin: Origin,
+    pub origin: SetBy,
 }
 
 /// Who set a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum SetBy {
     /// Nobody.
     Default,
     /// A line of the configuration, counted from 1.
@@ -33,12 +33,12 @@ pub enum Origin {
 impl<T> Setting<T> {
     /// A value that nobody set.
     pub const fn default(value: T) -> Setting<T> {
-        Setting { value, origin: Origin::Default }
+        Setting { value, origin: SetBy::Default }
     }
 
     /// A value of the command line.
     pub const fn flag(flag: &'static str, value: T) -> Setting<T> {
-        Setting { value, origin: Origin::Flag(flag) }
+        Setting { value, origin: SetBy::Flag(flag) }
     }
 
     /// The same, of another value.
@@ -47,13 +47,13 @@ impl<T> Setting<T> {
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SetBy {
     /// `memlint.toml:7`, `--fail-on`, `MEMLINT_FAIL_ON`, `default`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Origin::Default => f.write_str("default"),
-            Origin::File { name, line } => write!(f, "{name}:{line}"),
-            Origin::Environment(word) | Origin::Flag(word) => f.write_str(word),
+            SetBy::Default => f.write_str("default"),
+            SetBy::File { name, line } => write!(f, "{name}:{line}"),
+            SetBy::Environment(word) | SetBy::Flag(word) => f.write_str(word),
         }
     }
 }

@@ -9,7 +9,7 @@ use super::error::ConfigError;
 use super::ignore::Ignore;
 use super::materiality::MaterialityTable;
 use super::selection::{Layer, Selection};
-use super::setting::{Origin, Setting};
+use super::setting::{SetBy, Setting};
 use super::word::FailOn;
 use super::{Configuration, PathMapping};
 use crate::finding::Severity;
@@ -145,7 +145,7 @@ fn layer(catalogue: &Catalogue, overrides: &Overrides) -> Result<Layer, ConfigEr
         layer.levels.extend(choices(flag, names)?.into_iter().map(|choice| (choice, severity)));
     }
     match layer.contradiction() {
-        Some((Setting { origin: Origin::Flag(flag), .. }, fault)) => Err(ConfigError::InFlag { flag, fault }),
+        Some((Setting { origin: SetBy::Flag(flag), .. }, fault)) => Err(ConfigError::InFlag { flag, fault }),
         _ => Ok(layer),
     }
 }

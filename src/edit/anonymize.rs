@@ -22,7 +22,7 @@ use crate::unit::{FrameId, Index, StackId, StringId, StringInterner};
 #[must_use]
 pub fn anonymize(snapshot: Snapshot) -> Snapshot {
     let frames = Frames::of(&snapshot);
-    let mut names = Names::default();
+    let mut names = Pseudonyms::default();
     let (stacks, moved) = rename_stacks(&snapshot, &frames, &mut names);
     let stack = |old: Option<StackId>| old.and_then(|old| moved.get(old.position()).copied().flatten());
     let mut anonymous = Snapshot { stacks, settings: snapshot.settings.clone(), ..Snapshot::default() };
@@ -60,7 +60,11 @@ pub fn anonymize(snapshot: Snapshot) -> Snapshot {
 }
 
 /// The stacks with other names, and where each one of old is now.
-fn rename_stacks(snapshot: &Snapshot, frames: &Frames, names: &mut Names) -> (Stacks, Vec<Option<StackId>>) {
+fn rename_stacks(
+    snapshot: &Snapshot,
+    frames: &Frames,
+    names: &mut Pseudonyms,
+) -> (Stacks, Vec<Option<StackId>>) {
     let mut stacks = Stacks::default();
     let mut renamed: Vec<Option<FrameId>> = Vec::with_capacity(snapshot.stacks.frame_count());
     for id in snapshot.stacks.frame_ids() {
@@ -79,13 +83,13 @@ fn rename_stacks(snapshot: &Snapshot, frames: &Frames, names: &mut Names) -> (St
 
 /// The replacements made so far, and the text of the new snapshot.
 #[derive(Default)]
-pub(super) struct Names {
+pub(super) struct Pseudonyms {
     pub(super) strings: StringInterner,
     replaced: FxHashMap<(&'static str, String), usize>,
     counts: FxHashMap<&'static str, usize>,
 }
 
-impl Names {
+impl Pseudonyms {
     /// Which of its kind a name is, counted from 1 in the order of first sight.
     pub(super) fn number(&mut self, kind: &'static str, name: &str) -> usize {
         if let Some(&number) = self.replaced.get(&(kind, name.to_owned())) {
@@ -281,7 +285,7 @@ mod tests {
             })
             .collect();
         snapshot.stacks.intern(&ids).unwrap();
-        let mut names = Names::default();
+        let mut names = Pseudonyms::default();
         let frame = names.frame(&snapshot, &Frames::of(&snapshot), ids[0]).unwrap();
         names.strings.get(frame.file).to_owned()
     }

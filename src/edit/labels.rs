@@ -2,10 +2,10 @@
 //!
 //! In: a text. Out: what PyTorch wrote of it as it is, and other names for the rest. Numbers stay, because they count iterations.
 
-use super::anonymize::Names;
+use super::anonymize::Pseudonyms;
 use super::public;
 
-impl Names {
+impl Pseudonyms {
     /// The allocator's settings: PyTorch's own words and their values, whatever else somebody passed.
     pub(super) fn conf(&mut self, conf: &str) -> String {
         let mut renamed = String::with_capacity(conf.len());
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn annotations_keep_what_pytorch_wrote_and_count_on() {
-        let mut names = Names::default();
+        let mut names = Pseudonyms::default();
         let mut name = |name: &str| names.annotation(name);
         assert_eq!(name("Optimizer.step#AdamW.step"), "Optimizer.step#AdamW.step");
         assert_eq!(name("Optimizer.step#AcmeOpt.step"), "Optimizer.step#Class1.step");
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn settings_keep_what_the_allocator_knows() {
-        let mut names = Names::default();
+        let mut names = Pseudonyms::default();
         let mut conf = |conf: &str| names.conf(conf);
         for known in [
             "",

@@ -91,7 +91,7 @@ pub fn slice(
 ) -> Result<Snapshot, SliceError> {
     let devices: Vec<DeviceIndex> = snapshot.active_devices().map(|(device, _)| device).collect();
     let timelines: Vec<Timeline> = devices.iter().map(|&device| Timeline::of(&snapshot, device)).collect();
-    let window = Window::find(&snapshot, &timelines, iterations)?;
+    let window = Cutout::find(&snapshot, &timelines, iterations)?;
     if devices.len() > 1 && snapshot.gaps.contains(&Gap::NoTimes) {
         return Err(SliceError::NoTimes);
     }
@@ -123,7 +123,7 @@ pub fn slice(
 }
 
 /// What is cut out: positions of events on one device, times on the others.
-struct Window {
+struct Cutout {
     device: DeviceIndex,
     events: Range<usize>,
     times: Range<Micros>,
@@ -131,12 +131,12 @@ struct Window {
     part: Excerpt,
 }
 
-impl Window {
+impl Cutout {
     fn find(
         snapshot: &Snapshot,
         timelines: &[Timeline],
         iterations: Iterations,
-    ) -> Result<Window, SliceError> {
+    ) -> Result<Cutout, SliceError> {
         let frames = Frames::of(snapshot);
         let program = |timeline: &Timeline| Program::of(snapshot, timeline, &frames);
         let programs = timelines.iter().map(|timeline| (timeline.device, program(timeline)));
@@ -147,7 +147,7 @@ impl Window {
         let found = program.iterations.len();
         let iterations = iterations.of(found)?;
         let (first, last) = iterations.ends(&program.iterations).ok_or(SliceError::NoIterations)?;
-        Ok(Window {
+        Ok(Cutout {
             device,
             events: first.start.position()..last.end.position(),
             times: first.start_time..last.end_time,

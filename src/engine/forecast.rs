@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Recording;
-use crate::finding::{Finding, Impact, Measure, Severity, Value};
+use crate::finding::{Finding, Impact, Measure, Quantity, Severity};
 use crate::rules;
 use crate::snapshot::Modelled;
 use crate::unit::{Bytes, DeviceIndex, grouped};
@@ -51,7 +51,7 @@ pub(super) fn forecast(findings: &mut [Finding], recordings: &[Recording], named
         let told = grouped(usize::try_from(iteration).unwrap_or(usize::MAX));
         finding.evidence.push(Measure {
             name: "full-in-iteration".into(),
-            value: Value::Count(iteration),
+            value: Quantity::Count(iteration),
             text: if held > kept {
                 format!(
                     "reserved memory grows by {held} an iteration: {capacity} are full in iteration {told}"
@@ -100,8 +100,8 @@ mod tests {
         forecast(&mut findings, &recordings, Some(Bytes::GIB.times(80)));
         let last = |finding: &Finding| finding.evidence.last().map(|one| one.value.clone());
         // 76 GiB left, 256 MiB an iteration: 304 more fit after the tenth, the next does not.
-        assert_eq!(last(&findings[0]), Some(Value::Count(315)));
-        assert_eq!(last(&findings[1]), Some(Value::Count(315)));
+        assert_eq!(last(&findings[0]), Some(Quantity::Count(315)));
+        assert_eq!(last(&findings[1]), Some(Quantity::Count(315)));
         assert_eq!(last(&findings[2]), None);
         // Holes grow along with what is kept.
         let mut faster = recordings.clone();
@@ -110,7 +110,7 @@ mod tests {
         }
         let mut findings = [grows(256)];
         forecast(&mut findings, &faster, Some(Bytes::GIB.times(80)));
-        assert_eq!(last(&findings[0]), Some(Value::Count(163)));
+        assert_eq!(last(&findings[0]), Some(Quantity::Count(163)));
         let told = findings[0].evidence.last().map(|one| one.text.as_str());
         assert_eq!(
             told,
@@ -119,7 +119,7 @@ mod tests {
         // What a note says again does not fill it sooner.
         let mut findings = [grows(256), Finding { severity: Severity::Info, ..grows(256) }];
         forecast(&mut findings, &recordings, Some(Bytes::GIB.times(80)));
-        assert_eq!(last(&findings[0]), Some(Value::Count(315)));
+        assert_eq!(last(&findings[0]), Some(Quantity::Count(315)));
         // Where memory ran out, a size that nobody named says nothing.
         let failed = Finding {
             device: Some(device),
@@ -129,6 +129,6 @@ mod tests {
         forecast(&mut findings, &recordings, None);
         assert_eq!(last(&findings[0]), None);
         forecast(&mut findings[..1], &recordings, None);
-        assert_eq!(last(&findings[0]), Some(Value::Count(10 + 1216 + 1)));
+        assert_eq!(last(&findings[0]), Some(Quantity::Count(10 + 1216 + 1)));
     }
 }

@@ -6,7 +6,7 @@
 //! for the whole.
 
 use super::{Input, Plan, Report};
-use crate::finding::{Excuse, Finding, Location, Measure, Severity, StackFrame, Value};
+use crate::finding::{Excuse, Finding, Location, Measure, Quantity, Severity, StackFrame};
 use crate::rules;
 use crate::snapshot::{DEEPEST_INHERITED, Excerpt, Inherited, InheritedPlace, MOST_INHERITED};
 use crate::unit::{Confidence, DeviceIndex, Index};
@@ -91,7 +91,7 @@ fn finding(one: &Inherited, excerpt: &Excerpt) -> Option<Finding> {
         excuse: one.zeroes_in_place.then_some(Excuse::ZeroesInPlace),
         evidence: vec![Measure {
             name: "inherited".into(),
-            value: Value::Text(excerpt.to_string()),
+            value: Quantity::Text(excerpt.to_string()),
             text: format!("found at this level in the whole recording, of which this is a slice: {excerpt}"),
         }],
         ..Finding::of(meta.name, meta.group, severity)

@@ -14,7 +14,7 @@ use crate::unit::DeviceIndex;
 
 /// Where recordings belong together.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Scope<'a> {
+enum MergeScope<'a> {
     Job(&'a str),
     Input(usize),
 }
@@ -22,7 +22,7 @@ enum Scope<'a> {
 /// What makes findings the same.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Same<'a> {
-    scope: Scope<'a>,
+    scope: MergeScope<'a>,
     rule: String,
     fingerprint: Fingerprint,
     /// A fingerprint leaves lines out, so that edits do not matter; the processes of a job run the same edit.
@@ -38,7 +38,7 @@ pub(super) fn merge(findings: Vec<Finding>, recordings: &[Recording]) -> Vec<Fin
     for finding in findings {
         let job = recordings.get(finding.input).and_then(|recording| recording.job.as_deref());
         let mut same = Same {
-            scope: job.map_or(Scope::Input(finding.input), Scope::Job),
+            scope: job.map_or(MergeScope::Input(finding.input), MergeScope::Job),
             rule: finding.rule.to_string(),
             fingerprint: finding.fingerprint,
             line: finding.location.as_ref().map(|location| location.line),

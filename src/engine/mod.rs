@@ -27,7 +27,7 @@ pub use fit::Fit;
 pub use inherited::inherited;
 pub use job::without_snapshot;
 pub use plan::Plan;
-pub use profile::{IterationMemory, Line, Profile};
+pub use profile::{IterationMemory, LineProfile, Profile};
 pub use recording::{MainLoop, RecordedDevice, Recording};
 pub use remedies::remedies;
 pub use report::{Outcome, Report, Unread, Verdict, Why};
@@ -38,7 +38,7 @@ use crate::finding::{Finding, Fingerprint};
 use crate::frames::Frames;
 use crate::input::Origin;
 use crate::program::Program;
-use crate::replay::{Proof, Recorded, Replay, Script};
+use crate::replay::{Proof, RecordedTrace, Replay, Script};
 use crate::role::Roles;
 use crate::rules::{self, Rule};
 use crate::snapshot::Snapshot;
@@ -159,7 +159,7 @@ impl Device {
         let Device { timeline, replay, .. } = self;
         snapshot.devices.get(self.device.position()).filter(|trace| trace.has_history())?;
         let script = Script::of(snapshot, timeline, replay);
-        Some(Proof::of(Recorded { snapshot, timeline, replay, script: &script }))
+        Some(Proof::of(RecordedTrace { snapshot, timeline, replay, script: &script }))
     }
 
     /// What rules may ask of this device; `snapshot` is the one that it was made from, `frames` its table.

@@ -32,7 +32,7 @@ pub struct Profile {
     pub peak_iteration: Option<IterationIndex>,
     /// The user's lines that allocated what is alive at the peak, largest first. Memory whose stack shows no line of the
     /// user's is left out.
-    pub lines_at_peak: Vec<Line>,
+    pub lines_at_peak: Vec<LineProfile>,
     /// What each iteration of the program needed, in their order.
     pub iterations: Vec<IterationMemory>,
     /// By how much what is held from the driver grows in each iteration; nothing where it is not sure to go on growing.
@@ -46,7 +46,7 @@ const PARTS: usize = 240;
 
 /// A line of the user's and what it allocated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
+pub struct LineProfile {
     /// The innermost line of the user's code in the stack.
     pub location: Location,
     /// Bytes.
@@ -187,7 +187,7 @@ fn by_role<'a>(
     by_role
 }
 
-fn lines_at_peak(snapshot: &Snapshot, frames: &Frames, timeline: &Timeline) -> Vec<Line> {
+fn lines_at_peak(snapshot: &Snapshot, frames: &Frames, timeline: &Timeline) -> Vec<LineProfile> {
     let mut sums: BTreeMap<FrameId, (Bytes, usize)> = BTreeMap::new();
     for (_, allocation) in alive_at(timeline, timeline.peak_requested.event) {
         let Some(frame) = allocation.stack.and_then(|stack| frames.user(stack).next()) else { continue };
@@ -195,10 +195,10 @@ fn lines_at_peak(snapshot: &Snapshot, frames: &Frames, timeline: &Timeline) -> V
         *bytes += allocation.bytes;
         *allocations += 1;
     }
-    let mut lines: Vec<Line> = sums
+    let mut lines: Vec<LineProfile> = sums
         .into_iter()
         .filter_map(|(frame, (bytes, allocations))| {
-            Some(Line { location: Location::of(snapshot, frame)?, bytes, allocations })
+            Some(LineProfile { location: Location::of(snapshot, frame)?, bytes, allocations })
         })
         .collect();
     lines.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.location.cmp(&b.location)));
@@ -209,49 +209,21 @@ fn lines_at_peak(snapshot: &Snapshot, frames: &Frames, timeline: &Timeline) -> V
 mod tests {
     use super::*;
     use crate::program::Iteration;
-    use crate::timeline::{Levels, Peak};
-    use crate::unit::{DeviceIndex, Micros};
-
-    fn event(position: usize) -> EventIndex {
-        EventIndex::at(position).unwrap()
-    }
-
-    fn allocation(bytes: u64, alloc: Option<usize>, free: Option<usize>) -> Allocation {
-        Allocation {
-            address: 0,
-            bytes: Bytes(bytes),
-            alloc: alloc.map(event),
-            free_requested: None,
-            free: free.map(event),
-            stack: None,
-            stream: 0,
-        }
-    }
+    use crate::testing::{allocation, at, timeline};
+    use crate::unit::Micros;
 
     #[test]
     fn peaks_and_residents_of_iterations_follow_the_curve() {
-        let timeline = Timeline {
-            device: DeviceIndex::at(0).unwrap(),
-            allocations: vec![
-                allocation(10, None, None),
-                allocation(5, Some(0), Some(1)),
-                allocation(7, Some(2), None),
-                allocation(1, Some(3), None),
-            ],
-            allocation_of: vec![None; 4],
-            levels: Levels::of(Bytes(10), vec![5, 0, 7, 8]),
-            requested_at_start: Bytes(10),
-            reserved_at_start: Bytes::ZERO,
-            peak_requested: Peak { bytes: Bytes(18), event: Some(event(3)) },
-            peak_reserved: Peak::default(),
-            requested_at_end: Bytes(18),
-            reserved_at_end: Bytes::ZERO,
-            agreement: crate::timeline::Agreement::default(),
-            free_stacks: crate::timeline::FreeStacks::Own,
-        };
+        let allocations = vec![
+            allocation(10, None, None),
+            allocation(5, Some(0), Some(1)),
+            allocation(7, Some(2), None),
+            allocation(1, Some(3), None),
+        ];
+        let timeline = timeline(allocations, 10, &[15, 10, 17, 18]);
         let iteration = |start, end| Iteration {
-            start: event(start),
-            end: event(end),
+            start: at(start),
+            end: at(end),
             start_time: Micros(0),
             end_time: Micros(0),
             complete: true,

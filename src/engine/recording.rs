@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::witness::{self, RecordedFile};
 use super::{Device, Input, Profile};
-use crate::facts::Kind;
+use crate::facts::RecordingKind;
 use crate::finding::{Hidden, Location};
 use crate::picture::Picture;
 use crate::program::FoundBy;
@@ -51,7 +51,7 @@ pub struct RecordedDevice {
     /// Its ordinal.
     pub device: DeviceIndex,
     /// What kind of recording it is.
-    pub kind: Kind,
+    pub kind: RecordingKind,
     /// How many events were recorded.
     pub events: usize,
     /// How many allocations they are.
@@ -128,7 +128,7 @@ impl RecordedDevice {
     pub fn of_ordinal(device: DeviceIndex) -> RecordedDevice {
         RecordedDevice {
             device,
-            kind: Kind::State,
+            kind: RecordingKind::State,
             events: 0,
             allocations: 0,
             duration: None,

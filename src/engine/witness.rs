@@ -110,7 +110,7 @@ pub(super) fn files(snapshot: &Snapshot, frames: &Frames) -> Vec<RecordedFile> {
 
 /// A line of the user's, and the frames that follow further in.
 #[derive(Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Call {
+struct WitnessedCall {
     line: FrameId,
     callee: [Option<FrameId>; DEEPEST],
     allocates: bool,
@@ -150,7 +150,7 @@ impl Key {
 }
 
 /// The distinct calls of the user's lines.
-fn calls(snapshot: &Snapshot, frames: &Frames) -> Vec<Call> {
+fn calls(snapshot: &Snapshot, frames: &Frames) -> Vec<WitnessedCall> {
     let allocating = allocating(snapshot);
     let decorates: Vec<bool> = snapshot
         .stacks
@@ -172,11 +172,11 @@ fn calls(snapshot: &Snapshot, frames: &Frames) -> Vec<Call> {
             }
             let allocates = allocating.contains(&stack);
             if calls.len() < MOST_CALLS {
-                calls.insert(Call { line, callee, allocates });
+                calls.insert(WitnessedCall { line, callee, allocates });
             }
         }
     }
-    let mut calls: Vec<Call> = calls.into_iter().collect();
+    let mut calls: Vec<WitnessedCall> = calls.into_iter().collect();
     calls.sort_unstable();
     calls
 }
@@ -196,7 +196,7 @@ fn allocating(snapshot: &Snapshot) -> FxHashSet<StackId> {
 }
 
 /// What a line called, and under which names.
-fn called(snapshot: &Snapshot, frames: &Frames, call: &Call) -> (Kind, Vec<Callee>) {
+fn called(snapshot: &Snapshot, frames: &Frames, call: &WitnessedCall) -> (Kind, Vec<Callee>) {
     let [Some(first), ..] = call.callee else {
         return (Kind::Native { allocates: call.allocates }, Vec::new());
     };

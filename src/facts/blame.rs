@@ -32,7 +32,7 @@ static SHARE: Threshold<f64> = Threshold::new("facts::blame::SHARE", 0.5);
 const DEEPEST: usize = 1000;
 /// A guilty stack.
 #[derive(Debug, Clone, Copy)]
-pub struct Guilty {
+pub struct GuiltyStack {
     /// The stack.
     pub stack: StackId,
     /// The allocation's event, where it is known.
@@ -57,7 +57,7 @@ pub struct Blame<'a> {
 impl Blame<'_> {
     /// The line to blame: the narrowest that carries half of the weight, or past every forward that only hands the
     /// allocations out; where that is above the loop, the heaviest line of its own.
-    pub fn responsible(&self, guilty: &[Guilty], hands_out: bool) -> Option<FrameId> {
+    pub fn responsible(&self, guilty: &[GuiltyStack], hands_out: bool) -> Option<FrameId> {
         let narrow = if hands_out { self.past_forwards(guilty) } else { self.narrowest(guilty) };
         let narrow = narrow.map(|frame| self.called_back(frame, guilty).unwrap_or(frame));
         narrow.filter(|frame| !self.is_above_the_loop(*frame, guilty)).or_else(|| self.heaviest(guilty))
@@ -65,7 +65,7 @@ impl Blame<'_> {
 
     /// The heaviest line of the one function of the user's that a library calls back below a frame (a collator, a callback, a metric). Two of its lines that
     /// share the weight meet only in the call of the library, which says nothing. The forward of a model is called for its output.
-    fn called_back(&self, frame: FrameId, guilty: &[Guilty]) -> Option<FrameId> {
+    fn called_back(&self, frame: FrameId, guilty: &[GuiltyStack]) -> Option<FrameId> {
         let mut lines: BTreeMap<FrameId, u64> = BTreeMap::new();
         for one in guilty {
             let python = self.frames.python(one.stack);
@@ -88,7 +88,7 @@ impl Blame<'_> {
 
     /// Whether a frame stands outside the function that holds the main loop, in every stack that shows both. A loop inside a
     /// module's forward is the model's own, and whoever calls the model is no bystander.
-    fn is_above_the_loop(&self, frame: FrameId, guilty: &[Guilty]) -> bool {
+    fn is_above_the_loop(&self, frame: FrameId, guilty: &[GuiltyStack]) -> bool {
         let function = |frame: FrameId| self.frames.function(frame);
         let Some(looping) = self.looping.and_then(function) else { return false };
         let mut inside = guilty.iter().filter_map(|one| {
@@ -106,7 +106,7 @@ impl Blame<'_> {
     }
 
     /// The line at which most of the weight is made.
-    fn heaviest(&self, guilty: &[Guilty]) -> Option<FrameId> {
+    fn heaviest(&self, guilty: &[GuiltyStack]) -> Option<FrameId> {
         let mut sites: BTreeMap<FrameId, u64> = BTreeMap::new();
         for one in guilty {
             if let Some(site) = self.frames.site(one.stack) {
@@ -118,18 +118,18 @@ impl Blame<'_> {
     }
 
     /// The narrowest user frame that carries at least half of the weight, wherever it stands.
-    pub fn narrowest(&self, guilty: &[Guilty]) -> Option<FrameId> {
+    pub fn narrowest(&self, guilty: &[GuiltyStack]) -> Option<FrameId> {
         self.carrying(guilty, SHARE.get())
     }
 
     /// The narrowest user frame through which all guilty stacks pass that show any Python: where which tensor is large
     /// does not matter, but what was running.
-    pub fn common(&self, guilty: &[Guilty]) -> Option<FrameId> {
-        let equal: Vec<Guilty> = guilty.iter().map(|one| Guilty { weight: 1, ..*one }).collect();
+    pub fn common(&self, guilty: &[GuiltyStack]) -> Option<FrameId> {
+        let equal: Vec<GuiltyStack> = guilty.iter().map(|one| GuiltyStack { weight: 1, ..*one }).collect();
         self.carrying(&equal, 1.0).or_else(|| self.past_forwards(guilty))
     }
 
-    fn carrying(&self, guilty: &[Guilty], share: f64) -> Option<FrameId> {
+    fn carrying(&self, guilty: &[GuiltyStack], share: f64) -> Option<FrameId> {
         let mut stacks: BTreeMap<StackId, u64> = BTreeMap::new();
         for one in guilty.iter().filter(|one| !self.frames.python(one.stack).is_empty()) {
             let weight = stacks.entry(one.stack).or_default();
@@ -150,7 +150,7 @@ impl Blame<'_> {
         }
         let enough = total as f64 * share;
         let heavy = |frame: &FrameId| weights.get(frame).is_some_and(|weight| *weight as f64 >= enough);
-        let mut graph = Calls::new();
+        let mut graph = CallGraph::new();
         for stack in stacks.into_keys() {
             // Only the user's frames: two lines that call one and the same function of a library do not meet in it.
             let mut path: Vec<FrameId> = self.blamable(stack).into_iter().filter(heavy).collect();
@@ -163,13 +163,13 @@ impl Blame<'_> {
     /// The narrowest user frame, and from there outward past every forward of a module that hands the guilty allocations
     /// to others: as its output, or because a submodule made them. (A submodule's output that a forward stores itself is
     /// taken for one that a hook or the caller stores, since the recording shows no difference.)
-    pub fn past_forwards(&self, guilty: &[Guilty]) -> Option<FrameId> {
+    pub fn past_forwards(&self, guilty: &[GuiltyStack]) -> Option<FrameId> {
         let mut frame = self.narrowest(guilty)?;
         // How far in a stack is still asked about. Where modules call each other in turns, a frame recurs; each step outward
         // is a step outward in the stack that shows the caller, so that this comes to an end.
         let mut limits: Vec<usize> = guilty.iter().map(|one| self.frames.python(one.stack).len()).collect();
         for _ in 0..DEEPEST {
-            let mut inside: Vec<(&Guilty, usize)> = Vec::new();
+            let mut inside: Vec<(&GuiltyStack, usize)> = Vec::new();
             for (one, limit) in guilty.iter().zip(&mut limits) {
                 if let Some(depth) = self.depth_of(one.stack, frame, *limit) {
                     *limit = depth;
@@ -207,7 +207,7 @@ impl Blame<'_> {
 
     /// Whether the frame at `depth` of an allocation's stack is a module's forward, and the allocation is a submodule's or
     /// the last that the forward makes: its output.
-    fn is_handed_out(&self, guilty: &Guilty, depth: usize) -> bool {
+    fn is_handed_out(&self, guilty: &GuiltyStack, depth: usize) -> bool {
         let python = self.frames.python(guilty.stack);
         let Some((caller, event)) =
             depth.checked_sub(1).and_then(|outer| python.get(outer)).zip(guilty.event)
@@ -241,17 +241,17 @@ impl Blame<'_> {
 }
 
 /// The call graph of the frames that carry enough.
-struct Calls {
+struct CallGraph {
     graph: DiGraph<Option<FrameId>, ()>,
     nodes: FxHashMap<FrameId, NodeIndex>,
     root: NodeIndex,
 }
 
-impl Calls {
-    fn new() -> Calls {
+impl CallGraph {
+    fn new() -> CallGraph {
         let mut graph = DiGraph::new();
         let root = graph.add_node(None);
-        Calls { graph, nodes: FxHashMap::default(), root }
+        CallGraph { graph, nodes: FxHashMap::default(), root }
     }
 
     /// Adds the calls of a stack, outermost first.
@@ -304,11 +304,11 @@ mod tests {
         let frames: Vec<FrameId> =
             (0..17).map(|line| snapshot.stacks.intern_frame(Frame { name, file, line }).unwrap()).collect();
         // Every subset of 16 lines under one: each line carries half of the weight, no two paths are equal.
-        let guilty: Vec<Guilty> = (0..1_u32 << 16)
+        let guilty: Vec<GuiltyStack> = (0..1_u32 << 16)
             .map(|set| {
                 let inner = (0..16).rev().filter(|at| set >> at & 1 == 1);
                 let path: Vec<FrameId> = inner.map(|at| frames[at + 1]).chain([frames[0]]).collect();
-                Guilty { stack: snapshot.stacks.intern(&path).unwrap(), event: None, weight: 1 }
+                GuiltyStack { stack: snapshot.stacks.intern(&path).unwrap(), event: None, weight: 1 }
             })
             .collect();
         let (trace, meanings) = (DeviceTrace::default(), Frames::of(&snapshot));
@@ -329,7 +329,7 @@ mod tests {
         let stack = snapshot.stacks.intern(&[tree, node, tree, node, caller, script]).unwrap();
         let (trace, meanings) = (DeviceTrace::default(), Frames::of(&snapshot));
         let blame = Blame { snapshot: &snapshot, trace: &trace, frames: &meanings, looping: None };
-        assert_eq!(blame.narrowest(&[Guilty { stack, event: None, weight: 1 }]), Some(node));
+        assert_eq!(blame.narrowest(&[GuiltyStack { stack, event: None, weight: 1 }]), Some(node));
     }
 
     /// What is blamed for two lines of one function that make as much each, called through these frames, the innermost first.
@@ -345,7 +345,7 @@ mod tests {
         let lines = [27, 30].map(|line| frame(file, "__call__", line));
         let guilty = lines.map(|line| {
             let path: Vec<FrameId> = [line].into_iter().chain(outer.iter().copied()).chain([main]).collect();
-            Guilty { stack: snapshot.stacks.intern(&path).unwrap(), event: None, weight: 1 }
+            GuiltyStack { stack: snapshot.stacks.intern(&path).unwrap(), event: None, weight: 1 }
         });
         let (trace, meanings) = (DeviceTrace::default(), Frames::of(&snapshot));
         let blame = Blame { snapshot: &snapshot, trace: &trace, frames: &meanings, looping: None };

@@ -133,7 +133,7 @@ fn made(facts: &Facts) -> Vec<Made> {
 }
 
 /// A tensor that outlived its turn, and the turn.
-struct Kept<'a> {
+struct Survivor<'a> {
     made: &'a Made,
     turn: usize,
     /// The position of the event with which it would have gone.
@@ -143,7 +143,7 @@ struct Kept<'a> {
 /// What one run of a loop collects; `None` if that is nothing.
 fn collected(facts: &Facts, made: &[Made], run: &LoopRun) -> Option<Collected> {
     let turns = run.starts.len();
-    let mut sites: BTreeMap<FrameId, Vec<Kept>> = BTreeMap::new();
+    let mut sites: BTreeMap<FrameId, Vec<Survivor>> = BTreeMap::new();
     let (mut all, mut stays) = (0_u64, 0_u64);
     for (turn, from) in run.starts.iter().enumerate() {
         let (from, to) = (from.position(), run.end_of(turn).position());
@@ -160,7 +160,7 @@ fn collected(facts: &Facts, made: &[Made], run: &LoopRun) -> Option<Collected> {
             if let Some(site) = facts.site(one.stack) {
                 let due = facts.frames.function(site).and_then(|function| due.get(&function).copied());
                 let due = due.filter(|due| *due > one.born).unwrap_or(to.saturating_sub(1));
-                sites.entry(site).or_default().push(Kept { made: one, turn, due });
+                sites.entry(site).or_default().push(Survivor { made: one, turn, due });
             }
         }
     }
@@ -185,7 +185,7 @@ fn last_let_go<'m>(facts: &Facts, gone: impl Iterator<Item = &'m Made>) -> FxHas
 }
 
 /// What one line leaves behind over a run's turns; `None` where that does not pile up, or a backward pass lets go of it.
-fn collected_at(run: &LoopRun, site: FrameId, kept: &[Kept]) -> Option<CollectedAt> {
+fn collected_at(run: &LoopRun, site: FrameId, kept: &[Survivor]) -> Option<CollectedAt> {
     let bytes = |released: bool| -> u64 {
         kept.iter().filter(|one| one.made.released || !released).map(|one| one.made.bytes).sum()
     };
@@ -194,7 +194,7 @@ fn collected_at(run: &LoopRun, site: FrameId, kept: &[Kept]) -> Option<Collected
     }
     let turns = run.starts.len();
     let ends: Vec<usize> = (0..turns).map(|turn| run.end_of(turn).position()).collect();
-    let stay = |one: &Kept| Stay {
+    let stay = |one: &Survivor| Stay {
         first: one.turn,
         last: Some(ends.partition_point(|end| *end <= one.made.dies)).filter(|gone| *gone < turns),
         bytes: one.made.bytes as f64,

@@ -11,7 +11,7 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::facts::kind::{Kind, Lost};
+use crate::facts::kind::{Lost, RecordingKind};
 use crate::facts::older_gradients::OlderGradients;
 use crate::facts::updates;
 use crate::finding::{Absent, Hidden, Silence};
@@ -31,7 +31,7 @@ static FEW: Threshold<usize> = Threshold::new("facts::evidence::FEW", 10);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Evidence {
     /// What kind of recording it is.
-    pub kind: Kind,
+    pub kind: RecordingKind,
     /// Why the beginning is lost, where it is.
     pub lost: Option<Lost>,
     events: Result<(), Hidden>,
@@ -51,7 +51,7 @@ pub struct Evidence {
 }
 
 /// What is looked at.
-struct Recorded<'a> {
+struct Observed<'a> {
     snapshot: &'a Snapshot,
     frames: &'a Frames,
     timeline: &'a Timeline,
@@ -69,10 +69,10 @@ impl Evidence {
     ) -> Evidence {
         let none = DeviceTrace::default();
         let trace = snapshot.devices.get(timeline.device.position()).unwrap_or(&none);
-        let recorded = Recorded { snapshot, frames, timeline, program, roles };
+        let recorded = Observed { snapshot, frames, timeline, program, roles };
         let lost = Lost::of(snapshot, trace, timeline);
         let mut evidence = Evidence {
-            kind: Kind::Whole,
+            kind: RecordingKind::Whole,
             lost,
             events: if trace.has_history() { Ok(()) } else { Err(Hidden::Trace) },
             history: recorded.history(trace),
@@ -92,7 +92,7 @@ impl Evidence {
         evidence.steps = recorded.steps(trace, &evidence);
         let clears = || updates::clears(program, timeline, roles);
         evidence.updates = evidence.steps.or_else(|silence| if clears() { Ok(()) } else { Err(silence) });
-        evidence.kind = Kind::of(lost, timeline, program, &evidence);
+        evidence.kind = RecordingKind::of(lost, timeline, program, &evidence);
         evidence
     }
 
@@ -175,7 +175,7 @@ impl Evidence {
     }
 }
 
-impl Recorded<'_> {
+impl Observed<'_> {
     fn history(&self, trace: &DeviceTrace) -> Result<(), Hidden> {
         let agreement = self.timeline.agreement;
         let lists_blocks = self.snapshot.segments_of(self.timeline.device.position()).next().is_some();

@@ -47,7 +47,7 @@ pub struct Growing {
 
 /// A tensor that outlives an end.
 #[derive(Clone, Copy)]
-struct Member {
+struct Outliving {
     id: AllocationId,
     bytes: Bytes,
     /// The ends at which it is held: the first, and the first at which it no longer is.
@@ -56,9 +56,9 @@ struct Member {
 }
 
 /// What outlives ends, line by line.
-struct Held {
+struct LineHoldings {
     turns: usize,
-    sites: BTreeMap<FrameId, Vec<Member>>,
+    sites: BTreeMap<FrameId, Vec<Outliving>>,
     /// What stood before the loop, or the recording, and goes while it turns: the turn and the bytes.
     leaving: Vec<(usize, Bytes)>,
 }
@@ -80,8 +80,8 @@ pub(super) fn growing(facts: &Facts) -> Vec<Growing> {
 
 /// The lines that grow over some turns.
 fn growing_through(facts: &Facts, turns: &Turns) -> Vec<Growing> {
-    let held = Held::of(facts, turns);
-    let parameters = Parameters::of(facts);
+    let held = LineHoldings::of(facts, turns);
+    let parameters = ParameterCounts::of(facts);
     let mut judged = Judged::default();
     for (site, members) in &held.sites {
         let is_meant =
@@ -105,7 +105,8 @@ fn growing_through(facts: &Facts, turns: &Turns) -> Vec<Growing> {
                 // Of a line at which some go, others stay for sure only once they are older than any of these.
                 let gone = members.iter().filter(|member| member.last < held.turns);
                 let oldest = gone.map(|member| member.last - member.first).max().unwrap_or(0);
-                let tells = |member: &Member| member.last < held.turns || member.last - member.first > oldest;
+                let tells =
+                    |member: &Outliving| member.last < held.turns || member.last - member.first > oldest;
                 judged.none.extend(of_site.filter(|(_, member)| tells(member)));
             }
             None => {}
@@ -147,14 +148,14 @@ struct Judged {
     sure: Vec<Growing>,
     unsure: Vec<Growing>,
     /// What stands at the unsure ones.
-    few: Vec<(FrameId, Member)>,
+    few: Vec<(FrameId, Outliving)>,
     /// What stands at those that show no growth and yet keep something.
-    none: Vec<(FrameId, Member)>,
+    none: Vec<(FrameId, Outliving)>,
 }
 
 impl Judged {
     /// Few rises at each of several lines may be many together: first of those that show some, then of all.
-    fn pooled(mut self, judge: impl Fn(&[(FrameId, Member)]) -> Option<Growing>) -> Vec<Growing> {
+    fn pooled(mut self, judge: impl Fn(&[(FrameId, Outliving)]) -> Option<Growing>) -> Vec<Growing> {
         if let Some(one) = judge(&self.few).filter(is_sure) {
             self.sure.push(one);
             return self.sure;
@@ -169,11 +170,11 @@ impl Judged {
 }
 
 /// What all lines that do not surely grow by themselves gain together.
-fn scattered(facts: &Facts, held: &Held, rest: &[(FrameId, Member)]) -> Option<Growing> {
+fn scattered(facts: &Facts, held: &LineHoldings, rest: &[(FrameId, Outliving)]) -> Option<Growing> {
     let lasting = |id| {
         matches!(facts.role(id), Role::Parameter | Role::Gradient | Role::OptimizerState | Role::Workspace)
     };
-    let members: Vec<Member> =
+    let members: Vec<Outliving> =
         rest.iter().map(|(_, member)| *member).filter(|member| !lasting(member.id)).collect();
     let any = rest.first()?.0;
     let one = held.judge(any, &members).filter(|one| one.surplus.is_empty())?;
@@ -185,9 +186,9 @@ fn scattered(facts: &Facts, held: &Held, rest: &[(FrameId, Member)]) -> Option<G
     Some(Growing { site: *site, lines: lines.len(), ..one })
 }
 
-impl Held {
-    fn of(facts: &Facts, turns: &Turns) -> Held {
-        let mut held = Held { turns: turns.len(), sites: BTreeMap::new(), leaving: Vec::new() };
+impl LineHoldings {
+    fn of(facts: &Facts, turns: &Turns) -> LineHoldings {
+        let mut held = LineHoldings { turns: turns.len(), sites: BTreeMap::new(), leaving: Vec::new() };
         for (id, one) in facts.timeline.iter() {
             let ends = turns.held(one);
             if ends.is_empty() {
@@ -199,7 +200,7 @@ impl Held {
             }
             let seen = one.alloc.and_then(|event| facts.seen_stack(event));
             let Some(site) = seen.and_then(|stack| facts.site(stack)).filter(|_| in_loop) else { continue };
-            let member = Member { id, bytes: one.bytes, first: ends.start, last: ends.end };
+            let member = Outliving { id, bytes: one.bytes, first: ends.start, last: ends.end };
             held.sites.entry(site).or_default().push(member);
         }
         held.leaving.sort_unstable();
@@ -207,7 +208,7 @@ impl Held {
     }
 
     /// The growth of some members: of what stays, or of their number.
-    fn judge(&self, site: FrameId, members: &[Member]) -> Option<Growing> {
+    fn judge(&self, site: FrameId, members: &[Outliving]) -> Option<Growing> {
         let by_tensor = judge(&self.stays(members), self.turns);
         let growing = match by_tensor {
             Some(growth) => self.piled(site, members, growth),
@@ -218,8 +219,8 @@ impl Held {
 
     /// The certain growth of what each stack of a line makes, where it has several: behind what one statement of it replaces, and beside the
     /// state that another one makes once, what a third keeps does not show.
-    fn judge_stacks(&self, facts: &Facts, site: FrameId, members: &[Member]) -> Vec<Growing> {
-        let mut parts: BTreeMap<Option<StackId>, Vec<Member>> = BTreeMap::new();
+    fn judge_stacks(&self, facts: &Facts, site: FrameId, members: &[Outliving]) -> Vec<Growing> {
+        let mut parts: BTreeMap<Option<StackId>, Vec<Outliving>> = BTreeMap::new();
         for member in members {
             let stack = facts.timeline.allocation(member.id).and_then(|one| one.stack);
             parts.entry(stack).or_default().push(*member);
@@ -231,8 +232,8 @@ impl Held {
         parts.filter_map(|part| self.judge(site, &part)).filter(is_certain).collect()
     }
 
-    fn stays(&self, members: &[Member]) -> Vec<Stay> {
-        let stay = |member: &Member| Stay {
+    fn stays(&self, members: &[Outliving]) -> Vec<Stay> {
+        let stay = |member: &Outliving| Stay {
             first: member.first,
             last: Some(member.last).filter(|last| *last < self.turns),
             bytes: member.bytes.get() as f64,
@@ -241,18 +242,18 @@ impl Held {
         members.iter().map(stay).collect()
     }
 
-    fn piled(&self, site: FrameId, members: &[Member], growth: Growth) -> Growing {
+    fn piled(&self, site: FrameId, members: &[Outliving], growth: Growth) -> Growing {
         let until = self.turns - growth.horizon;
         let stays =
-            |member: &&Member| member.last == self.turns && (growth.from..until).contains(&member.first);
+            |member: &&Outliving| member.last == self.turns && (growth.from..until).contains(&member.first);
         let mut stays: Vec<AllocationId> = members.iter().filter(stays).map(|member| member.id).collect();
         stays.sort_unstable();
         Growing { site, lines: 1, growth, stays, surplus: Vec::new(), series: self.series(members) }
     }
 
     /// The growth of sets that replace one another and have ever more members: of how many each turn makes.
-    fn more_and_more(&self, site: FrameId, members: &[Member]) -> Option<Growing> {
-        let mut alive: Vec<&Member> = members.iter().filter(|member| member.last == self.turns).collect();
+    fn more_and_more(&self, site: FrameId, members: &[Outliving]) -> Option<Growing> {
+        let mut alive: Vec<&Outliving> = members.iter().filter(|member| member.last == self.turns).collect();
         let mut sizes: Vec<Bytes> = alive.iter().map(|member| member.bytes).collect();
         sizes.sort_unstable();
         let each = sizes.get(sizes.len() / 2)?.get() as f64;
@@ -297,7 +298,7 @@ impl Held {
     }
 
     /// Bytes alive at each end.
-    fn series(&self, members: &[Member]) -> Vec<Bytes> {
+    fn series(&self, members: &[Outliving]) -> Vec<Bytes> {
         let mut changes = vec![0_i128; self.turns + 1];
         for member in members {
             let bytes = i128::from(member.bytes.get());
@@ -316,7 +317,7 @@ impl Held {
 }
 
 /// The members of each set beyond as many as the first one has.
-fn beyond_the_first(members: &[Member], from: usize) -> Vec<AllocationId> {
+fn beyond_the_first(members: &[Outliving], from: usize) -> Vec<AllocationId> {
     let usual = members.iter().filter(|member| member.first == from).count();
     let mut sets: FxHashMap<usize, usize> = FxHashMap::default();
     let mut beyond = Vec::new();
@@ -331,15 +332,15 @@ fn beyond_the_first(members: &[Member], from: usize) -> Vec<AllocationId> {
 }
 
 /// How many parameters there are of each size.
-struct Parameters(FxHashMap<Bytes, usize>);
+struct ParameterCounts(FxHashMap<Bytes, usize>);
 
-impl Parameters {
-    fn of(facts: &Facts) -> Parameters {
+impl ParameterCounts {
+    fn of(facts: &Facts) -> ParameterCounts {
         let mut sizes = FxHashMap::default();
         for (_, one) in facts.with_role(Role::Parameter) {
             *sizes.entry(one.bytes).or_default() += 1;
         }
-        Parameters(sizes)
+        ParameterCounts(sizes)
     }
 
     /// Whether what stays is mostly gradients and optimizer state, and no more than the parameters of these sizes have: layers

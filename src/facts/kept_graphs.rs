@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use graphless::{Graphless, is_graphless};
-use lives::{Caller, Life, lives};
+use lives::{GraphLife, ModelCaller, lives};
 
 use crate::facts::Facts;
 use crate::facts::failure::failures;
@@ -107,15 +107,15 @@ pub(super) fn kept_graphs(facts: &Facts) -> Vec<KeptGraph> {
     let graphless = Graphless::of(facts, &lives, &backwards);
     let unused =
         facts.unused_graphs().iter().filter(|unused| unused.sure).map(|unused| unused.line).collect();
-    let scene = Scene { lives, backwards, failures: failures(facts), graphless, unused };
+    let survey = GraphSurvey { lives, backwards, failures: failures(facts), graphless, unused };
     let captured = captured(facts);
-    let (mut by_caller, mut lone): (Lines, Lines) = Default::default();
+    let (mut by_caller, mut lone): (KeptByLine, KeptByLine) = Default::default();
     for run in facts.program.loops.iter().filter(|run| keeps_for_itself(facts, run)) {
         let is_main = facts.program.is_main(run);
-        if let Some(found) = of_run(&scene, run) {
+        if let Some(found) = of_run(&survey, run) {
             by_caller.entry(found.caller).or_default().add(run.frame, found, is_main);
         }
-        for found in lone::of_run(facts, (&scene.lives, &captured), run) {
+        for found in lone::of_run(facts, (&survey.lives, &captured), run) {
             lone.entry(found.caller).or_default().add(run.frame, found, is_main);
         }
     }
@@ -129,7 +129,7 @@ fn keeps_for_itself(facts: &Facts, run: &LoopRun) -> bool {
     facts.frames.is_own(run.frame) || facts.program.is_main(run)
 }
 
-type Lines = BTreeMap<FrameId, Line>;
+type KeptByLine = BTreeMap<FrameId, Line>;
 
 /// What the passes of one line keep, over all runs of loops.
 #[derive(Default)]
@@ -171,12 +171,12 @@ impl Line {
 
 /// The passes of one line in one run, by turn; only turns in which the line ran. A loop whose every turn runs another line
 /// (generated code) would else cost lines x turns.
-type Passes = BTreeMap<usize, Pass>;
+type PassesByTurn = BTreeMap<usize, Pass>;
 
 /// What runs of loops are judged by: lives by birth, the positions of backward passes' events and of requests that failed,
 /// iterations without a graph.
-struct Scene {
-    lives: Vec<Life>,
+struct GraphSurvey {
+    lives: Vec<GraphLife>,
     backwards: Vec<usize>,
     failures: Vec<usize>,
     graphless: Graphless,
@@ -185,11 +185,11 @@ struct Scene {
 }
 
 /// What one run of a loop keeps, at the line that keeps most.
-fn of_run(scene: &Scene, run: &LoopRun) -> Option<KeptGraph> {
+fn of_run(survey: &GraphSurvey, run: &LoopRun) -> Option<KeptGraph> {
     let turns = run.starts.len();
-    let Ran { passes, along, graphless } = ran(scene, run);
+    let Ran { passes, along, graphless } = ran(survey, run);
     let has_graph = |turn: usize, pass: &Pass| pass.in_module || graphless.get(turn) == Some(&false);
-    let is_recorded = |caller: &Caller| scene.unused.contains(&caller.frame);
+    let is_recorded = |caller: &ModelCaller| survey.unused.contains(&caller.frame);
     let best = passes.into_iter().filter_map(|(caller, mut passes)| {
         passes.retain(|turn, pass| has_graph(*turn, pass));
         Some((weigh(&passes, turns, is_recorded(&caller))?, caller, passes))
@@ -207,7 +207,7 @@ fn of_run(scene: &Scene, run: &LoopRun) -> Option<KeptGraph> {
         along,
         growth: growth(&keeping, run),
         retaining: keeping.iter().any(|(_, pass)| pass.turn.retaining),
-        comes_to_numbers: comes_to_a_number(&scene.lives, run),
+        comes_to_numbers: comes_to_a_number(&survey.lives, run),
     })
 }
 
@@ -215,15 +215,15 @@ fn of_run(scene: &Scene, run: &LoopRun) -> Option<KeptGraph> {
 #[derive(Default)]
 struct Ran {
     /// The passes of each line.
-    passes: FxHashMap<Caller, Passes>,
+    passes: FxHashMap<ModelCaller, PassesByTurn>,
     /// What outlives each turn for long, whoever made it.
     along: Vec<Vec<(AllocationId, Bytes)>>,
     /// Whether modules drop in each turn what they make.
     graphless: Vec<bool>,
 }
 
-fn ran(scene: &Scene, run: &LoopRun) -> Ran {
-    let Scene { lives, backwards, failures, graphless, .. } = scene;
+fn ran(survey: &GraphSurvey, run: &LoopRun) -> Ran {
+    let GraphSurvey { lives, backwards, failures, graphless, .. } = survey;
     let turns = run.starts.len();
     let mut ran = Ran::default();
     for (turn, start) in run.starts.iter().enumerate() {
@@ -285,9 +285,9 @@ fn grown_old(along: &[Vec<(AllocationId, Bytes)>]) -> Vec<Vec<AllocationId>> {
 
 /// Whether the last that a loop computes is a number: where the line that runs the model computes the loss, too, its turns may begin between
 /// the two. What goes before anything else happens is an operator's scratch.
-fn comes_to_a_number(lives: &[Life], run: &LoopRun) -> bool {
+fn comes_to_a_number(lives: &[GraphLife], run: &LoopRun) -> bool {
     let end = lives.partition_point(|life| life.born < run.end.position());
-    let is_number = |life: &&Life| life.bytes <= NUMBER;
+    let is_number = |life: &&GraphLife| life.bytes <= NUMBER;
     let mut computed = lives.iter().take(end).rev().filter(|life| life.caller.is_some());
     computed.find(|life| is_number(life) || life.dies > life.born + 1).is_some_and(|last| is_number(&last))
 }
@@ -304,7 +304,7 @@ fn growth(keeping: &[(usize, &Pass)], run: &LoopRun) -> Option<Growth> {
 }
 
 /// The bytes that a line's passes keep, if these are graphs.
-fn weigh(passes: &Passes, turns: usize, is_recorded: bool) -> Option<Bytes> {
+fn weigh(passes: &PassesByTurn, turns: usize, is_recorded: bool) -> Option<Bytes> {
     let ran = || passes.values().filter(|pass| pass.made > Bytes::ZERO);
     let keeping = ran().filter(|pass| pass.keeps(is_recorded)).count();
     // The last turn is too young to tell by itself.
@@ -316,7 +316,7 @@ fn weigh(passes: &Passes, turns: usize, is_recorded: bool) -> Option<Bytes> {
 }
 
 impl Pass {
-    fn note(&mut self, life: &Life, stays: bool) {
+    fn note(&mut self, life: &GraphLife, stays: bool) {
         self.in_module |= life.in_module;
         self.made += life.bytes;
         if stays {
@@ -347,19 +347,15 @@ fn is_spread(functions: usize, places: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::unit::EventIndex;
+    use crate::testing::at;
 
-    fn event(position: usize) -> EventIndex {
-        EventIndex::at(position).unwrap()
-    }
-
-    fn life(id: usize, born: usize, bytes: u64, (caller, place): (usize, usize)) -> Life {
-        Life {
+    fn life(id: usize, born: usize, bytes: u64, (caller, place): (usize, usize)) -> GraphLife {
+        GraphLife {
             id: AllocationId::at(id).unwrap(),
             bytes: Bytes(bytes),
             born,
             dies: usize::MAX,
-            caller: FrameId::at(caller).map(|frame| Caller { frame, way: caller }),
+            caller: FrameId::at(caller).map(|frame| ModelCaller { frame, way: caller }),
             in_module: true,
             place,
             function: FunctionId::at(place),
@@ -368,8 +364,8 @@ mod tests {
         }
     }
 
-    fn scene(lives: Vec<Life>) -> Scene {
-        Scene {
+    fn survey(lives: Vec<GraphLife>) -> GraphSurvey {
+        GraphSurvey {
             lives,
             backwards: Vec::new(),
             failures: Vec::new(),
@@ -379,28 +375,31 @@ mod tests {
     }
 
     fn run(turns: usize, length: usize) -> LoopRun {
-        let starts = (0..turns).map(|turn| event(turn * length)).collect();
-        LoopRun { frame: FrameId::at(0).unwrap(), starts, end: event(turns * length) }
+        let starts = (0..turns).map(|turn| at(turn * length)).collect();
+        LoopRun { frame: FrameId::at(0).unwrap(), starts, end: at(turns * length) }
     }
 
     #[test]
     fn a_line_costs_by_its_passes_and_not_by_the_turns() {
         // Dense, the passes would take some 300 GB.
         let turns: usize = 50_000;
-        let lives: Vec<Life> = (0..turns).map(|turn| life(turn, turn, 1 << 20, (turn, turn))).collect();
-        assert!(of_run(&scene(lives), &run(turns, 1)).is_none());
+        let lives: Vec<GraphLife> = (0..turns).map(|turn| life(turn, turn, 1 << 20, (turn, turn))).collect();
+        assert!(of_run(&survey(lives), &run(turns, 1)).is_none());
     }
 
     #[test]
     fn three_passes_of_eleven_that_keep_everything_count() {
         // Each turn makes two tensors; those of turns 2, 5 and 8 stay.
-        let lives: Vec<Life> = (0..22)
+        let lives: Vec<GraphLife> = (0..22)
             .map(|at| {
                 let stays = [2, 5, 8].contains(&(at / 2));
-                Life { dies: if stays { usize::MAX } else { at + 1 }, ..life(at, at, 1 << 20, (0, at % 2)) }
+                GraphLife {
+                    dies: if stays { usize::MAX } else { at + 1 },
+                    ..life(at, at, 1 << 20, (0, at % 2))
+                }
             })
             .collect();
-        let found = of_run(&scene(lives), &run(11, 2)).unwrap();
+        let found = of_run(&survey(lives), &run(11, 2)).unwrap();
         assert_eq!((found.passes, found.kept.len()), (3, 6));
         assert!(found.growth.is_some_and(|growth| growth.rises == 3));
     }
@@ -408,8 +407,8 @@ mod tests {
     #[test]
     fn bytes_beyond_64_bits_do_not_wrap_to_nothing() {
         // Two tensors of 2^63 bytes a turn: wrapped, a pass would have kept 0 bytes.
-        let lives: Vec<Life> = (0..8).map(|at| life(at, at, 1 << 63, (0, at % 2))).collect();
-        let found = of_run(&scene(lives), &run(4, 2)).unwrap();
+        let lives: Vec<GraphLife> = (0..8).map(|at| life(at, at, 1 << 63, (0, at % 2))).collect();
+        let found = of_run(&survey(lives), &run(4, 2)).unwrap();
         assert_eq!((found.passes, found.kept.len()), (4, 8));
     }
 }

@@ -1,6 +1,6 @@
 //! What kind of recording it is: people record whole runs, a few later iterations, one pass, or by mistake one event.
 //!
-//! In: the trace, what it lacks, and the iterations. Out: the [`Kind`], and why the beginning is lost, where it is.
+//! In: the trace, what it lacks, and the iterations. Out: the [`RecordingKind`], and why the beginning is lost, where it is.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ pub enum Lost {
 
 /// What kind of recording it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Kind {
+pub enum RecordingKind {
     /// What is there at one moment, without a history.
     State,
     /// Events of some kinds alone (`skip_actions`), or of kinds that memlint does not know.
@@ -73,64 +73,68 @@ fn is_a_buffer_size(snapshot: &Snapshot, events: usize) -> bool {
     events.is_multiple_of(100) || events.is_power_of_two() || full > 1
 }
 
-impl Kind {
+impl RecordingKind {
     pub(super) fn of(
         lost: Option<Lost>,
         timeline: &Timeline,
         program: &Program,
         evidence: &Evidence,
-    ) -> Kind {
+    ) -> RecordingKind {
         let older = timeline.allocations.iter().any(|one| one.alloc.is_none());
         match lost {
-            Some(Lost::OneEvent) => Kind::State,
-            Some(Lost::Slice) => Kind::Slice,
-            Some(Lost::Full) => Kind::Tail,
-            Some(Lost::Earlier) => Kind::Resumed,
-            None if evidence.events().is_err() => Kind::State,
-            None if evidence.history().is_err() => Kind::Partial,
-            None if !older => Kind::Whole,
-            None if program.iterations.is_empty() && evidence.pass().is_ok() => Kind::Pass,
-            None if program.iterations.is_empty() => Kind::Straight,
-            None if evidence.first_iteration().is_err() => Kind::Later,
-            None => Kind::Loop,
+            Some(Lost::OneEvent) => RecordingKind::State,
+            Some(Lost::Slice) => RecordingKind::Slice,
+            Some(Lost::Full) => RecordingKind::Tail,
+            Some(Lost::Earlier) => RecordingKind::Resumed,
+            None if evidence.events().is_err() => RecordingKind::State,
+            None if evidence.history().is_err() => RecordingKind::Partial,
+            None if !older => RecordingKind::Whole,
+            None if program.iterations.is_empty() && evidence.pass().is_ok() => RecordingKind::Pass,
+            None if program.iterations.is_empty() => RecordingKind::Straight,
+            None if evidence.first_iteration().is_err() => RecordingKind::Later,
+            None => RecordingKind::Loop,
         }
     }
 
     /// The name in every machine-readable format.
     pub const fn name(self) -> &'static str {
         match self {
-            Kind::State => "state",
-            Kind::Partial => "partial",
-            Kind::Slice => "slice",
-            Kind::Tail => "tail",
-            Kind::Resumed => "resumed",
-            Kind::Whole => "whole",
-            Kind::Loop => "loop",
-            Kind::Later => "later",
-            Kind::Pass => "pass",
-            Kind::Straight => "straight",
+            RecordingKind::State => "state",
+            RecordingKind::Partial => "partial",
+            RecordingKind::Slice => "slice",
+            RecordingKind::Tail => "tail",
+            RecordingKind::Resumed => "resumed",
+            RecordingKind::Whole => "whole",
+            RecordingKind::Loop => "loop",
+            RecordingKind::Later => "later",
+            RecordingKind::Pass => "pass",
+            RecordingKind::Straight => "straight",
         }
     }
 
     /// What it is, and what therefore cannot be judged.
     pub const fn words(self) -> &'static str {
         match self {
-            Kind::State => {
+            RecordingKind::State => {
                 "the state at one moment, without a history: nothing that takes time can be judged"
             }
-            Kind::Partial => "events of some kinds are left out or not known: lifetimes cannot be judged",
-            Kind::Slice => "a part that was cut out of a longer recording: what came before is not seen",
-            Kind::Tail => {
+            RecordingKind::Partial => {
+                "events of some kinds are left out or not known: lifetimes cannot be judged"
+            }
+            RecordingKind::Slice => {
+                "a part that was cut out of a longer recording: what came before is not seen"
+            }
+            RecordingKind::Tail => {
                 "the last events of a longer recording, whose buffer was full: how things began is lost"
             }
-            Kind::Resumed => "history was switched off and on again: what came before is not seen",
-            Kind::Whole => "from the first allocation on",
-            Kind::Loop => "a loop from its first iteration on; what was built before is older",
-            Kind::Later => "from a later iteration on: how things began is not seen",
-            Kind::Pass => {
+            RecordingKind::Resumed => "history was switched off and on again: what came before is not seen",
+            RecordingKind::Whole => "from the first allocation on",
+            RecordingKind::Loop => "a loop from its first iteration on; what was built before is older",
+            RecordingKind::Later => "from a later iteration on: how things began is not seen",
+            RecordingKind::Pass => {
                 "one pass, as it seems: no loop was found, and what needs several iterations cannot be judged"
             }
-            Kind::Straight => {
+            RecordingKind::Straight => {
                 "no loop and no single pass was found: what compares iterations cannot be judged"
             }
         }
@@ -138,6 +142,6 @@ impl Kind {
 
     /// Whether it keeps something from being judged.
     pub const fn hides(self) -> bool {
-        !matches!(self, Kind::Whole | Kind::Loop)
+        !matches!(self, RecordingKind::Whole | RecordingKind::Loop)
     }
 }

@@ -36,7 +36,7 @@ mod updates;
 
 use std::sync::OnceLock;
 
-pub use blame::{Blame, Guilty};
+pub use blame::{Blame, GuiltyStack};
 pub use bursts::Burst;
 pub use calls::Calls;
 pub use collection::{Collected, CollectedAt, Collection};
@@ -44,7 +44,7 @@ pub use evidence::Evidence;
 pub use failure::Failure;
 pub use growing::Growing;
 pub use kept_graphs::KeptGraph;
-pub use kind::{Kind, Lost};
+pub use kind::{Lost, RecordingKind};
 pub use makers::Maker;
 pub use module_calls::ModuleCall;
 pub use older_gradients::OlderGradients;
@@ -53,8 +53,8 @@ pub use pending::Pending;
 pub use pinned::PinnedSegment;
 pub use pools::{PoolPeaks, PrivatePool};
 pub use reallocation::Reallocation;
-pub use regrowth::{Sizes, StateMaking};
-pub use releases::{Cause, Release};
+pub use regrowth::{StateMaking, StateSizes};
+pub use releases::{Release, ReleaseCause};
 pub use settings::{Trial, Trials};
 pub use shapes::{Shapes, VaryingSite};
 pub use steady::Steady;

@@ -28,7 +28,7 @@ pub struct ModuleCall {
 
 /// Who called a module of a stack.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Caller {
+struct ModuleCaller {
     number: usize,
     line: Option<FrameId>,
 }
@@ -58,10 +58,10 @@ fn by_own_module(facts: &Facts, python: &[FrameId]) -> Option<usize> {
 }
 
 /// The calls that such callers make, in order.
-fn calls(facts: &Facts, callers: &[Option<Caller>]) -> Vec<ModuleCall> {
+fn calls(facts: &Facts, callers: &[Option<ModuleCaller>]) -> Vec<ModuleCall> {
     let caller_of = |stack: StackId| callers.get(stack.position()).copied().flatten();
     let mut calls: Vec<ModuleCall> = Vec::new();
-    let mut open: Option<(Caller, Option<IterationIndex>)> = None;
+    let mut open: Option<(ModuleCaller, Option<IterationIndex>)> = None;
     for (position, event) in facts.trace.events.iter().enumerate() {
         let allocates = event.action == Action::Alloc;
         let told = allocates || (facts.timeline.frees_have_stacks() && event.action == Action::FreeRequested);
@@ -92,7 +92,7 @@ fn calls(facts: &Facts, callers: &[Option<Caller>]) -> Vec<ModuleCall> {
 }
 
 /// For each stack with a module call on it, of which `called` says where it stands, who called.
-fn callers(facts: &Facts, called: fn(&Facts, &[FrameId]) -> Option<usize>) -> Vec<Option<Caller>> {
+fn callers(facts: &Facts, called: fn(&Facts, &[FrameId]) -> Option<usize>) -> Vec<Option<ModuleCaller>> {
     let mut numbers: FxHashMap<&[FrameId], usize> = FxHashMap::default();
     let mut callers = Vec::new();
     for stack in facts.snapshot.stacks.ids() {
@@ -104,7 +104,7 @@ fn callers(facts: &Facts, called: fn(&Facts, &[FrameId]) -> Option<usize>) -> Ve
             let own = outside.iter().rev().copied().find(|frame| facts.frames.is_own(*frame));
             let packaged = |frame: &FrameId| facts.frames.owner(*frame).is_package();
             let line = own.or_else(|| outside.iter().rev().copied().find(packaged));
-            Caller { number, line }
+            ModuleCaller { number, line }
         }));
     }
     callers

@@ -120,8 +120,8 @@ fn default_pool(facts: &Facts) -> PoolPeaks {
     }
     let is_private =
         |address: u64| private.range(..=address).next_back().is_some_and(|(_, end)| address < *end);
-    let mut reserved = Level { now: signed(facts.timeline.reserved_at_start), peak: 0 };
-    let mut active = Level::default();
+    let mut reserved = PoolLevel { now: signed(facts.timeline.reserved_at_start), peak: 0 };
+    let mut active = PoolLevel::default();
     // Private segments that were there before the first event are part of what was reserved then.
     let made = made(facts);
     let older = private.iter().filter(|(address, _)| !made.contains(address));
@@ -153,12 +153,12 @@ fn default_pool(facts: &Facts) -> PoolPeaks {
 }
 
 #[derive(Default)]
-struct Level {
+struct PoolLevel {
     now: i128,
     peak: i128,
 }
 
-impl Level {
+impl PoolLevel {
     fn change(&mut self, by: i128) {
         self.now += by;
         self.peak = self.peak.max(self.now);

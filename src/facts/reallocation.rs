@@ -107,16 +107,16 @@ pub(super) fn reallocations(facts: &Facts) -> Vec<Reallocation> {
 type Waiting = (AllocationId, Bytes, usize);
 
 /// Where something is made: the path, and whether it is the one under which the engine's thread ran.
-type Path = (usize, bool);
+type MakingPath = (usize, bool);
 
 /// The numbers of the paths of all stacks.
-struct Paths<'f> {
+struct MakingPaths<'f> {
     facts: &'f Facts<'f>,
     of_stack: Vec<Option<usize>>,
 }
 
-impl<'f> Paths<'f> {
-    fn of(facts: &'f Facts<'f>) -> Paths<'f> {
+impl<'f> MakingPaths<'f> {
+    fn of(facts: &'f Facts<'f>) -> MakingPaths<'f> {
         let mut ids: FxHashMap<&[FrameId], usize> = FxHashMap::default();
         let mut path_of = |stack: StackId| {
             let path = facts.frames.python(stack);
@@ -124,10 +124,10 @@ impl<'f> Paths<'f> {
             (!path.is_empty()).then(|| *ids.entry(path).or_insert(next))
         };
         let of_stack = facts.snapshot.stacks.ids().map(&mut path_of).collect();
-        Paths { facts, of_stack }
+        MakingPaths { facts, of_stack }
     }
 
-    fn path(&self, one: &Allocation) -> Option<Path> {
+    fn path(&self, one: &Allocation) -> Option<MakingPath> {
         let known = |stack: StackId| self.of_stack.get(stack.position()).copied().flatten();
         match known(one.stack?) {
             Some(own) => Some((own, false)),
@@ -138,9 +138,9 @@ impl<'f> Paths<'f> {
 
 /// What is alive and may replace what goes.
 struct Search<'f> {
-    paths: Paths<'f>,
+    paths: MakingPaths<'f>,
     /// By path.
-    waiting: FxHashMap<Path, Vec<Waiting>>,
+    waiting: FxHashMap<MakingPath, Vec<Waiting>>,
     /// What is large enough to count, by size: a copy in another order has the size of what it was made of.
     copies: FxHashMap<Bytes, Vec<(AllocationId, usize)>>,
     least: Bytes,
@@ -176,7 +176,7 @@ impl Search<'_> {
     }
 
     /// The smallest larger one of a path that was made after.
-    fn larger(&mut self, path: Path, one: &Allocation) -> Option<AllocationId> {
+    fn larger(&mut self, path: MakingPath, one: &Allocation) -> Option<AllocationId> {
         let facts = self.paths.facts;
         let born = one.alloc.map_or(0, Index::position);
         let own_iteration = facts.born_in(one);
@@ -199,7 +199,7 @@ impl Search<'_> {
     }
 
     /// What was copied of it on another path before it went: `cache = [k.index_select(0, beams) for k in cache]`.
-    fn copy(&self, path: Path, one: &Allocation) -> Option<AllocationId> {
+    fn copy(&self, path: MakingPath, one: &Allocation) -> Option<AllocationId> {
         let born = one.alloc.map_or(0, Index::position);
         let is_copy = |(id, at): &&(AllocationId, usize)| {
             let path_of = |id: AllocationId| self.paths.path(self.paths.facts.timeline.allocation(id)?);
@@ -213,7 +213,7 @@ impl Search<'_> {
 /// The chains of all paths.
 fn chains(facts: &Facts) -> Vec<Vec<AllocationId>> {
     let mut search = Search {
-        paths: Paths::of(facts),
+        paths: MakingPaths::of(facts),
         waiting: FxHashMap::default(),
         copies: FxHashMap::default(),
         least: Bytes(facts.peak().get() / SMALL_PART),

@@ -62,13 +62,13 @@ pub(super) fn makings(facts: &Facts) -> Vec<StateMaking> {
     }
     let born = |id: AllocationId| facts.timeline.allocation(id).and_then(|one| one.alloc);
     let mut makings: Vec<StateMaking> = Vec::new();
-    let mut first = Sizes::default();
-    let mut last_sizes = Sizes::default();
+    let mut first = StateSizes::default();
+    let mut last_sizes = StateSizes::default();
     let mut before = None;
     let mut predecessor: Vec<AllocationId> = Vec::new();
     let parameters = Parameters::of(facts);
     for (step, tensors) in by_step {
-        let sizes = Sizes::of(facts, &tensors);
+        let sizes = StateSizes::of(facts, &tensors);
         if first.counts.is_empty() {
             first.clone_from(&sizes);
         }
@@ -101,9 +101,9 @@ fn histories(facts: &Facts) -> Vec<bool> {
 fn holds_again(
     facts: &Facts,
     last: &StateMaking,
-    last_sizes: &Sizes,
+    last_sizes: &StateSizes,
     tensors: &[AllocationId],
-    sizes: &Sizes,
+    sizes: &StateSizes,
 ) -> bool {
     // Never more work than the later making has tensors.
     if tensors.len() < last.tensors.len() || !sizes.hold(last_sizes) {
@@ -166,15 +166,15 @@ impl Parameters {
 
 /// How many tensors there are of each size, and their bytes.
 #[derive(Debug, Default, Clone)]
-pub struct Sizes {
+pub struct StateSizes {
     counts: BTreeMap<Bytes, usize>,
     total: Bytes,
 }
 
-impl Sizes {
+impl StateSizes {
     /// The sizes of some allocations.
-    pub fn of<'i>(facts: &Facts, tensors: impl IntoIterator<Item = &'i AllocationId>) -> Sizes {
-        let mut sizes = Sizes::default();
+    pub fn of<'i>(facts: &Facts, tensors: impl IntoIterator<Item = &'i AllocationId>) -> StateSizes {
+        let mut sizes = StateSizes::default();
         for one in tensors.into_iter().filter_map(|id| facts.timeline.allocation(*id)) {
             *sizes.counts.entry(one.bytes).or_default() += 1;
             sizes.total += one.bytes;
@@ -195,16 +195,16 @@ impl Sizes {
     }
 
     /// Whether nearly all bytes are in tensors of equal sizes. Takes time by the sizes of this one alone.
-    fn alike(&self, first: &Sizes) -> bool {
+    fn alike(&self, first: &StateSizes) -> bool {
         self.common(first).share_of(self.total.max(first.total)) >= ALIKE.get()
     }
 
     /// Whether nearly all of another's bytes are here, in tensors of equal sizes.
-    fn hold(&self, other: &Sizes) -> bool {
+    fn hold(&self, other: &StateSizes) -> bool {
         self.common(other).share_of(other.total) >= ALIKE.get()
     }
 
-    fn common(&self, other: &Sizes) -> Bytes {
+    fn common(&self, other: &StateSizes) -> Bytes {
         let common = self.counts.iter().map(|(bytes, count)| {
             let others = other.counts.get(bytes).copied().unwrap_or(0);
             bytes.times((*count).min(others) as u64)
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn few_sizes_are_held_against_very_many() {
-        let counts = |sizes: u64| Sizes {
+        let counts = |sizes: u64| StateSizes {
             counts: (0..sizes).map(|size| (Bytes(size), 1)).collect(),
             total: (0..sizes).map(Bytes).sum(),
         };

@@ -20,12 +20,12 @@ pub struct Release {
     /// How many segments went back.
     pub segments: usize,
     /// What made them go back.
-    pub cause: Cause,
+    pub cause: ReleaseCause,
 }
 
 /// Why segments go back to the driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cause {
+pub enum ReleaseCause {
     /// `empty_cache` was called, under this stack.
     Call(StackId),
     /// A CUDA graph was about to be captured: PyTorch empties the cache once for each, and no line of the user's asks for it.
@@ -55,7 +55,7 @@ pub(super) fn releases(facts: &Facts) -> Vec<Release> {
                         regained: Bytes::default(),
                         requests: Vec::new(),
                         segments: 1,
-                        cause: Cause::Unknown,
+                        cause: ReleaseCause::Unknown,
                     });
                 }
                 stacks.push(event.stack);
@@ -77,17 +77,17 @@ pub(super) fn releases(facts: &Facts) -> Vec<Release> {
 }
 
 /// What the stacks of a release and of the request after it say.
-fn cause(facts: &Facts, released: &[Option<StackId>], request: Option<StackId>) -> Cause {
+fn cause(facts: &Facts, released: &[Option<StackId>], request: Option<StackId>) -> ReleaseCause {
     let says = |stack: StackId, sign: MemorySign| {
         facts.frames.python(stack).iter().any(|frame: &FrameId| facts.frames.memory(*frame) == sign)
     };
     let calls = |stack: &&StackId| says(**stack, MemorySign::EmptyCache);
     if let Some(stack) = released.iter().flatten().find(calls) {
         let captures = says(*stack, MemorySign::Captures);
-        return if captures { Cause::Capture } else { Cause::Call(*stack) };
+        return if captures { ReleaseCause::Capture } else { ReleaseCause::Call(*stack) };
     }
     match request {
-        Some(stack) if released.iter().all(|one| *one == Some(stack)) => Cause::Retry(stack),
-        _ => Cause::Unknown,
+        Some(stack) if released.iter().all(|one| *one == Some(stack)) => ReleaseCause::Retry(stack),
+        _ => ReleaseCause::Unknown,
     }
 }

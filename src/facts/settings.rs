@@ -6,7 +6,8 @@
 
 use crate::facts::Facts;
 use crate::replay::{
-    Change, FitOrder, Forecast, Proof, Recorded, Scenario, Script, Tuning, as_recorded, worth_trying,
+    FitOrder, Forecast, Proof, RecordedTrace, Scenario, Script, SettingChange, Tuning, as_recorded,
+    worth_trying,
 };
 use crate::unit::{Bytes, EventIndex};
 
@@ -22,7 +23,7 @@ pub struct Trials {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
     /// What to set.
-    pub set: Vec<Change>,
+    pub set: Vec<SettingChange>,
     /// What came of it.
     pub forecast: Forecast,
 }
@@ -74,7 +75,7 @@ impl Trials {
 /// The trials with so much memory, or with no end of it.
 pub(super) fn trials(facts: &Facts, capacity: Option<Bytes>) -> Option<Trials> {
     let own = Tuning::recorded(facts.snapshot);
-    let stage = Stage::of(facts, capacity)?;
+    let stage = Reproduction::of(facts, capacity)?;
     let tried = |(set, tuning)| Some(Trial { set, forecast: stage.play(&stage.script, tuning)? });
     let others = worth_trying(&own).into_iter().map(tried).collect::<Option<Vec<_>>>()?;
     Some(Trials { own: stage.own, others })
@@ -84,14 +85,14 @@ pub(super) fn trials(facts: &Facts, capacity: Option<Bytes>) -> Option<Trials> {
 /// cannot tell.
 pub(super) fn saved_by_sharing(facts: &Facts, pools: &[(u64, u64)], with: (u64, u64)) -> Option<Bytes> {
     let had = facts.replay.failure.map(|failure| failure.capacity);
-    let stage = Stage::of(facts, had)?;
+    let stage = Reproduction::of(facts, had)?;
     let shared =
         stage.play(&stage.script.with_pools_shared(pools, with), Tuning::recorded(facts.snapshot))?;
     shared.out_of_memory.is_none().then(|| stage.own.end_reserved - shared.end_reserved)
 }
 
 /// A recording that the model of the allocator reproduces.
-struct Stage<'a> {
+struct Reproduction<'a> {
     facts: &'a Facts<'a>,
     script: Script,
     order: FitOrder,
@@ -99,12 +100,12 @@ struct Stage<'a> {
     own: Forecast,
 }
 
-impl<'a> Stage<'a> {
+impl<'a> Reproduction<'a> {
     /// Nothing where the model differs, or where the addresses that it assumes make a difference.
-    fn of(facts: &'a Facts<'a>, capacity: Option<Bytes>) -> Option<Stage<'a>> {
+    fn of(facts: &'a Facts<'a>, capacity: Option<Bytes>) -> Option<Reproduction<'a>> {
         let Facts { snapshot, timeline, replay, .. } = *facts;
         let script = Script::of(snapshot, timeline, replay);
-        let proof = Proof::of(Recorded { snapshot, timeline, replay, script: &script });
+        let proof = Proof::of(RecordedTrace { snapshot, timeline, replay, script: &script });
         if !proof.is_exact() {
             return None;
         }
@@ -112,7 +113,7 @@ impl<'a> Stage<'a> {
         let as_recorded = own.peak_reserved.bytes == timeline.peak_reserved.bytes
             && own.end_reserved == timeline.reserved_at_end
             && own.out_of_memory.map(|(event, _)| event) == replay.failure.map(|failure| failure.event);
-        as_recorded.then_some(Stage { facts, script, order: proof.order, capacity, own })
+        as_recorded.then_some(Reproduction { facts, script, order: proof.order, capacity, own })
     }
 
     fn play(&self, script: &Script, tuning: Tuning) -> Option<Forecast> {
@@ -128,6 +129,6 @@ fn play(
 ) -> Option<Forecast> {
     let Facts { snapshot, timeline, replay, .. } = *facts;
     let scenario = Scenario { tuning, order, capacity };
-    let forecast = scenario.play(Recorded { snapshot, timeline, replay, script }, as_recorded);
+    let forecast = scenario.play(RecordedTrace { snapshot, timeline, replay, script }, as_recorded);
     Some(forecast).filter(|forecast| !forecast.given_up)
 }

@@ -2,7 +2,7 @@
 //!
 //! In: events and allocations. Out: stacks as a person would see them, frames, and what the finder of responsible lines takes.
 
-use super::{Blame, Facts, Guilty};
+use super::{Blame, Facts, GuiltyStack};
 use crate::frames::GraphSign;
 use crate::program::{Phase, Step};
 use crate::unit::{AllocationId, EventIndex, FrameId, Index, StackId};
@@ -43,14 +43,14 @@ impl Facts<'_> {
     }
 
     /// Allocations as guilty stacks, weighed by their bytes.
-    pub fn guilty(&self, allocations: impl IntoIterator<Item = AllocationId>) -> Vec<Guilty> {
+    pub fn guilty(&self, allocations: impl IntoIterator<Item = AllocationId>) -> Vec<GuiltyStack> {
         let one = |id| {
             let allocation = self.timeline.allocation(id)?;
             let stack = match allocation.alloc {
                 Some(event) => self.seen_stack(event)?,
                 None => allocation.stack?,
             };
-            Some(Guilty { stack, event: allocation.alloc, weight: allocation.bytes.get() })
+            Some(GuiltyStack { stack, event: allocation.alloc, weight: allocation.bytes.get() })
         };
         allocations.into_iter().filter_map(one).collect()
     }

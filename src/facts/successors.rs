@@ -13,15 +13,15 @@ use crate::timeline::Allocation;
 use crate::unit::{Bytes, EventIndex, FrameId};
 
 /// Gradients of one size that one line of the user's had made.
-type Alike = (Bytes, Option<FrameId>);
+type SameSource = (Bytes, Option<FrameId>);
 
 /// When gradients that are alike are made, ascending.
 #[derive(Debug, Default)]
-pub(super) struct Successors(FxHashMap<Alike, Vec<EventIndex>>);
+pub(super) struct Successors(FxHashMap<SameSource, Vec<EventIndex>>);
 
 impl Successors {
     pub(super) fn of(facts: &Facts) -> Successors {
-        let mut births: FxHashMap<Alike, Vec<EventIndex>> = FxHashMap::default();
+        let mut births: FxHashMap<SameSource, Vec<EventIndex>> = FxHashMap::default();
         // They stand in the order in which they were made.
         for (_, one) in facts.with_role(Role::Gradient) {
             if let Some(born) = one.alloc {
@@ -47,6 +47,6 @@ impl Facts<'_> {
     }
 }
 
-fn alike(facts: &Facts, bytes: Bytes, born: EventIndex) -> Alike {
+fn alike(facts: &Facts, bytes: Bytes, born: EventIndex) -> SameSource {
     (bytes, facts.seen_stack(born).and_then(|stack| facts.site(stack)))
 }

@@ -58,7 +58,7 @@ pub(super) fn unscalings(facts: &Facts) -> Vec<Unscaling> {
 }
 
 /// What the backward passes of an iteration made of gradients that outlived them.
-struct Made {
+struct UnscaledGradients {
     first: EventIndex,
     gradients: Vec<(Bytes, Option<EventIndex>)>,
 }
@@ -70,14 +70,14 @@ pub(super) fn passes(facts: &Facts) -> Vec<Unscaling> {
     if !facts.calls.annotated {
         return Vec::new();
     }
-    let mut made: BTreeMap<usize, Made> = BTreeMap::new();
+    let mut made: BTreeMap<usize, UnscaledGradients> = BTreeMap::new();
     let in_backward = |event: EventIndex| facts.phase(event) == Phase::Backward;
     for (_, one) in facts.with_role(Role::Gradient) {
         let Some(born) = one.alloc.filter(|born| in_backward(*born)) else { continue };
         let Some(iteration) = facts.iteration_of(born) else { continue };
         let freed = one.given_back();
         if freed.is_none_or(|freed| !in_backward(freed)) {
-            let new = || Made { first: born, gradients: Vec::new() };
+            let new = || UnscaledGradients { first: born, gradients: Vec::new() };
             let here = made.entry(iteration.position()).or_insert_with(new);
             here.first = here.first.min(born);
             here.gradients.push((one.bytes, freed));
@@ -86,7 +86,7 @@ pub(super) fn passes(facts: &Facts) -> Vec<Unscaling> {
     made.into_iter().filter_map(|(iteration, made)| pass(facts, iteration, &made)).collect()
 }
 
-fn pass(facts: &Facts, iteration: usize, made: &Made) -> Option<Unscaling> {
+fn pass(facts: &Facts, iteration: usize, made: &UnscaledGradients) -> Option<Unscaling> {
     let steps = &facts.program.steps;
     let next = steps.get(steps.partition_point(|step| step.start <= made.first)).map(|step| step.start);
     let end = facts.iteration_ends().get(iteration).copied()?;

@@ -106,7 +106,7 @@ impl Judge<'_> {
     fn lines<'c>(
         &self,
         calls: impl Iterator<Item = &'c ModuleCall>,
-        counts: fn(&Kept) -> bool,
+        counts: fn(&KeptForNothing) -> bool,
     ) -> BTreeMap<FrameId, UnusedGraph> {
         let Judge { facts, backward, older } = self;
         let mut calls_of: BTreeMap<usize, Vec<&ModuleCall>> = BTreeMap::new();
@@ -115,7 +115,7 @@ impl Judge<'_> {
         }
         let mut found: BTreeMap<FrameId, UnusedGraph> = BTreeMap::new();
         for calls in calls_of.values() {
-            let unused: Vec<(&ModuleCall, Kept)> = calls
+            let unused: Vec<(&ModuleCall, KeptForNothing)> = calls
                 .iter()
                 .filter_map(|call| {
                     Some((*call, kept_for_nothing(facts, backward, older, call).filter(counts)?))
@@ -160,8 +160,8 @@ impl UnusedGraph {
 
     /// Without autograd a tensor dies when the next operation but one has its result: the next reads it. What the call's last
     /// operation reads goes as the call ends.
-    fn add(&mut self, facts: &Facts, call: &ModuleCall, kept: &Kept) {
-        let Kept { tensors: kept, before, sure, .. } = kept;
+    fn add(&mut self, facts: &Facts, call: &ModuleCall, kept: &KeptForNothing) {
+        let KeptForNothing { tensors: kept, before, sure, .. } = kept;
         let bytes = facts.bytes(kept);
         // What was kept stands in the order in which it was made.
         let mut made = call.made.iter().enumerate();
@@ -191,7 +191,7 @@ impl UnusedGraph {
 }
 
 /// What a call kept for nothing.
-struct Kept {
+struct KeptForNothing {
     tensors: Vec<AllocationId>,
     /// What the pass before the recording kept, where this one's is still there at the end.
     before: Vec<AllocationId>,
@@ -207,7 +207,7 @@ fn kept_for_nothing(
     backward: &BackwardPasses,
     older: &BTreeMap<Bytes, Vec<AllocationId>>,
     call: &ModuleCall,
-) -> Option<Kept> {
+) -> Option<KeptForNothing> {
     let is_tensor = |id: &&AllocationId| facts.role(**id) != Role::Workspace;
     let made: Vec<AllocationId> = call.made.iter().filter(is_tensor).copied().collect();
     let outlives = |id: &AllocationId| {
@@ -240,7 +240,7 @@ fn kept_for_nothing(
     let stepped = facts.program.steps.last().is_some_and(|step| step.start.position() >= call.end);
     let sees_backward = backward.ran(call.end, last);
     let sure = last < end || (stepped && sees_backward) || facts.bytes(&before).times(2) >= bytes;
-    unused.then_some(Kept { tensors: kept, before, sure, sees_backward })
+    unused.then_some(KeptForNothing { tensors: kept, before, sure, sees_backward })
 }
 
 /// Whether the backward passes between a call and a moment belong to another call: none runs in the call's own iteration any more, and one
@@ -336,7 +336,7 @@ fn seen_to_be_dropped(facts: &Facts, backward: &BackwardPasses) -> Vec<UnusedGra
         dropped.push((line, id, one));
     }
     // The variable that held one is bound again where the next one is made.
-    let alike = Alike::of(facts, dropped.iter().map(|(_, _, one)| *one));
+    let alike = Lookalikes::of(facts, dropped.iter().map(|(_, _, one)| *one));
     for (line, id, one) in dropped {
         let graph = found.get_mut(&line);
         if let Some((graph, end)) = graph.zip(alike.after(one).and_then(|position| facts.event(position))) {
@@ -366,10 +366,10 @@ fn model_line(facts: &Facts, stack: StackId) -> Option<FrameId> {
 }
 
 /// Where there are allocations like some given ones: of the same size under the same stack.
-struct Alike(FxHashMap<(Option<StackId>, Bytes), Vec<usize>>);
+struct Lookalikes(FxHashMap<(Option<StackId>, Bytes), Vec<usize>>);
 
-impl Alike {
-    fn of<'a>(facts: &Facts, sought: impl Iterator<Item = &'a Allocation>) -> Alike {
+impl Lookalikes {
+    fn of<'a>(facts: &Facts, sought: impl Iterator<Item = &'a Allocation>) -> Lookalikes {
         let mut births: FxHashMap<_, Vec<usize>> =
             sought.map(|one| ((one.stack, one.bytes), Vec::new())).collect();
         if !births.is_empty() {
@@ -381,7 +381,7 @@ impl Alike {
                 }
             }
         }
-        Alike(births)
+        Lookalikes(births)
     }
 
     /// The next after an allocation.

@@ -275,14 +275,14 @@ pub struct Measure {
     /// kebab-case, the key in JSON: `alive-at-boundaries`.
     pub name: Cow<'static, str>,
     /// The number.
-    pub value: Value,
+    pub value: Quantity,
     /// The clause that shows it to a person: "alive at 4 of 4 iteration boundaries". Empty where only machines want it.
     pub text: String,
 }
 
 /// The number of a [`Measure`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Value {
+pub enum Quantity {
     /// Bytes.
     Bytes(Bytes),
     /// A count.

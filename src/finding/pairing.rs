@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::{Finding, Fingerprint, Impact, Measure, Severity, Value};
+use super::{Finding, Fingerprint, Impact, Measure, Quantity, Severity};
 use crate::unit::Bytes;
 
 /// What of a finding tells whether another run has it, too, and whether it has grown.
@@ -139,12 +139,12 @@ impl Difference {
         match self {
             Difference::Severity { was, now } => Measure {
                 name: name.into(),
-                value: Value::Text(was.name().to_owned()),
+                value: Quantity::Text(was.name().to_owned()),
                 text: format!("of severity {} {place}, now {}", was.name(), now.name()),
             },
             Difference::Size { of, was, now } => Measure {
                 name: name.into(),
-                value: Value::Bytes(*was),
+                value: Quantity::Bytes(*was),
                 text: format!("{was}{} {place}, now {now}", of.words()),
             },
         }

@@ -6,7 +6,7 @@ use ruff_python_ast::{Expr, ExprCall, Stmt, StmtFunctionDef};
 use ruff_text_size::Ranged;
 
 use super::case::Case;
-use super::flow::Key;
+use super::flow::Variable;
 use super::script::{Edit, Reason, range};
 use super::tree::{self, bound_names, callee, dotted, method};
 use super::{Applicability, Draft, Saves};
@@ -25,7 +25,7 @@ pub(super) fn evaluation(case: &Case<'_>) -> Result<Draft, Reason> {
         return Err("its function does not only evaluate".to_owned());
     }
     let torch = case.torch()?;
-    if case.flow.reaches_backward([Key::Returned(function.name.to_string())]) {
+    if case.flow.reaches_backward([Variable::Returned(function.name.to_string())]) {
         return Err(format!("what `{}` returns may be differentiated", function.name));
     }
     if keeps_for_backward(case, function.body.iter(), Some(function)) {

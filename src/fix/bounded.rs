@@ -45,7 +45,7 @@ pub(super) fn bounded(case: &Case<'_>, keepers: &[Keeper<'_>]) -> Option<Draft> 
 
 /// The class around a byte, and its constructor.
 fn class_of<'a>(case: &Case<'a>, at: usize) -> Option<(&'a StmtClassDef, &'a StmtFunctionDef)> {
-    let place = tree::Place::of(case.script.body, at);
+    let place = tree::Nesting::of(case.script.body, at);
     let class = place.steps.iter().rev().find_map(|step| match step.statement() {
         Stmt::ClassDef(of) => Some(of),
         _ => None,
@@ -73,7 +73,7 @@ fn forgotten<'a>(case: &Case<'_>, init: &'a StmtFunctionDef) -> Option<&'a str> 
     }
     let is_stored_alone = tree::reads(&init.body, name) == stored_as.len();
     let is_read = stored_as.iter().any(|attribute| {
-        let mut read = Read { attribute, found: false };
+        let mut read = AttributeReads { attribute, found: false };
         read.visit_body(case.script.body);
         read.found
     });
@@ -81,12 +81,12 @@ fn forgotten<'a>(case: &Case<'_>, init: &'a StmtFunctionDef) -> Option<&'a str> 
 }
 
 /// Whether an attribute's value is asked for anywhere.
-struct Read<'n> {
+struct AttributeReads<'n> {
     attribute: &'n str,
     found: bool,
 }
 
-impl<'a> Visitor<'a> for Read<'_> {
+impl<'a> Visitor<'a> for AttributeReads<'_> {
     fn visit_expr(&mut self, expression: &'a Expr) {
         self.found |=
             matches!(expression, Expr::Attribute(of) if of.ctx.is_load() && of.attr == *self.attribute);

@@ -4,7 +4,7 @@ use ruff_python_ast::{Expr, Stmt};
 
 use super::case::Case;
 use super::script::Reason;
-use super::tree::{Step, call_of, dotted};
+use super::tree::{Statement, call_of, dotted};
 use super::{Applicability, Draft, Saves};
 
 /// Takes `empty_cache()` out, with a condition that guards nothing else.
@@ -17,7 +17,7 @@ pub(super) fn leave_alone(case: &Case<'_>) -> Result<Draft, Reason> {
     let own = case.place.innermost().ok_or("no statement stands at the line")?;
     let outer = case.place.steps.iter().rev().nth(1).copied();
     let guard = outer.filter(|outer| own.block.len() == 1 && only_guards(outer.statement()));
-    let gone: Step<'_> = guard.unwrap_or(own);
+    let gone: Statement<'_> = guard.unwrap_or(own);
     Ok(Draft {
         title: "take `empty_cache()` out of the loop".to_owned(),
         applicability: Applicability::Safe,

@@ -2,10 +2,10 @@
 
 use ruff_python_ast::{Expr, Stmt, StmtFunctionDef};
 
-use super::flow::{Flow, Key};
-use super::script::{Reason, Script};
-use super::tree::{self, Names, Place};
-use crate::finding::{Finding, Location, Value};
+use super::flow::{Flow, Variable};
+use super::script::{EditedFile, Reason};
+use super::tree::{self, Names, Nesting};
+use crate::finding::{Finding, Location, Quantity};
 use crate::source::{SourceMap, Spot};
 use crate::unit::{Bytes, shown_name};
 
@@ -14,11 +14,11 @@ pub(super) struct Case<'a> {
     pub(super) finding: &'a Finding,
     /// The peak of the device.
     pub(super) whole: Option<Bytes>,
-    pub(super) script: Script<'a>,
-    pub(super) place: Place<'a>,
+    pub(super) script: EditedFile<'a>,
+    pub(super) place: Nesting<'a>,
     pub(super) flow: Flow,
     /// Where the callers of the finding's function stand in the same file, innermost first.
-    pub(super) callers: Vec<Place<'a>>,
+    pub(super) callers: Vec<Nesting<'a>>,
 }
 
 /// Where a finding stands, if that is certain.
@@ -61,7 +61,7 @@ impl<'a> Case<'a> {
         spot: &'a Spot,
         sources: &SourceMap,
     ) -> Result<Case<'a>, Reason> {
-        let script = Script::of(&spot.file)?;
+        let script = EditedFile::of(&spot.file)?;
         let place = script.place(spot.line)?;
         let own = finding.location.as_ref().map(|location| location.file.as_str());
         let frames = finding.stack.iter().filter(|frame| frame.user).map(|frame| &frame.location);
@@ -80,12 +80,12 @@ impl<'a> Case<'a> {
     }
 
     /// The function around a place.
-    pub(super) fn function(place: &Place<'a>) -> Option<&'a StmtFunctionDef> {
+    pub(super) fn function(place: &Nesting<'a>) -> Option<&'a StmtFunctionDef> {
         place.function().map(|(_, function)| function)
     }
 
     /// What a name stands for at a place.
-    pub(super) fn key(&self, place: &Place<'a>, name: &str) -> Key {
+    pub(super) fn key(&self, place: &Nesting<'a>, name: &str) -> Variable {
         self.flow.key(Case::function(place), name)
     }
 
@@ -112,7 +112,7 @@ impl<'a> Case<'a> {
     /// A count among the finding's evidence.
     pub(super) fn counted(&self, name: &str) -> Option<u64> {
         self.finding.evidence.iter().find(|one| one.name == name).and_then(|one| match one.value {
-            Value::Count(number) => Some(number),
+            Quantity::Count(number) => Some(number),
             _ => None,
         })
     }

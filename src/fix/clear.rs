@@ -6,7 +6,7 @@ use ruff_text_size::Ranged;
 use super::case::{Case, looks_at_gradients};
 use super::optimizer::{OptimizerStep, backwards, clearings, steps};
 use super::script::{Edit, Reason};
-use super::tree::{self, Names, Place, Step, call_of, callee, method};
+use super::tree::{self, Names, Nesting, Statement, call_of, callee, method};
 use super::widen::widened;
 use super::{Applicability, Draft, Saves, watch};
 
@@ -150,7 +150,7 @@ pub(super) fn late(case: &Case<'_>) -> Result<Draft, Reason> {
 
 /// A function behind the step, in its block, that by its name works with gradients: their norm is logged there, or they are clipped too
 /// late.
-fn reads_gradients_after(step: Step<'_>) -> Option<&str> {
+fn reads_gradients_after(step: Statement<'_>) -> Option<&str> {
     let behind = step.block.get(step.index + 1..)?;
     let calls = tree::calls(behind).into_iter().filter_map(callee);
     calls
@@ -159,7 +159,7 @@ fn reads_gradients_after(step: Step<'_>) -> Option<&str> {
 }
 
 /// The one step that follows, in the function of the clearing or in the one that calls it.
-fn step_after<'a>(case: &Case<'a>, cleared: &str) -> Result<Step<'a>, Reason> {
+fn step_after<'a>(case: &Case<'a>, cleared: &str) -> Result<Statement<'a>, Reason> {
     if backwards(case.script.body).len() != 1 {
         return Err("several backward passes of the file may add to these gradients".to_owned());
     }
@@ -199,8 +199,8 @@ fn runs_through(case: &Case<'_>) -> bool {
 }
 
 /// The statements around a place that run whenever it does, innermost first.
-fn steady<'a>(place: &Place<'a>) -> Result<Vec<Step<'a>>, Reason> {
-    let mut steady: Vec<Step<'a>> = Vec::new();
+fn steady<'a>(place: &Nesting<'a>) -> Result<Vec<Statement<'a>>, Reason> {
+    let mut steady: Vec<Statement<'a>> = Vec::new();
     for step in place.inside().iter().rev() {
         if !steady.is_empty() && !matches!(step.statement(), Stmt::With(_)) {
             break;
@@ -211,7 +211,7 @@ fn steady<'a>(place: &Place<'a>) -> Result<Vec<Step<'a>>, Reason> {
 }
 
 /// The step, if it runs exactly as often as what comes before it, and nothing leaves in between.
-fn level_with<'a>(outer: &[Step<'a>], step: Step<'a>) -> Result<Step<'a>, Reason> {
+fn level_with<'a>(outer: &[Statement<'a>], step: Statement<'a>) -> Result<Statement<'a>, Reason> {
     let uneven = || "the step does not follow every time".to_owned();
     for from in outer {
         let mut rest = from.block.iter().skip(from.index + 1);

@@ -18,7 +18,7 @@ use super::tree::{callee, method};
 
 /// A name in the function that binds it (by number; 0 is the file), or an attribute.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Key {
+pub(super) enum Variable {
     Local(usize, String),
     Attribute(String),
     /// What functions of this name return.
@@ -39,14 +39,14 @@ const NUMBERS: [&str; 6] = ["float", "int", "len", "bool", "str", "print"];
 #[derive(Debug, Default)]
 pub(super) struct Flow {
     /// From what stands on the right to what stands on the left.
-    links: Vec<(BTreeSet<Key>, BTreeSet<Key>)>,
+    links: Vec<(BTreeSet<Variable>, BTreeSet<Variable>)>,
     /// What is differentiated.
-    sinks: BTreeSet<Key>,
+    sinks: BTreeSet<Variable>,
     /// The scopes in which a function (by where it begins) finds its names, outermost first.
     functions: BTreeMap<usize, Vec<usize>>,
     scopes: Vec<Scope>,
     /// What a function (by where it begins) puts somewhere where it is found when the call is over.
-    kept: BTreeMap<usize, BTreeSet<Key>>,
+    kept: BTreeMap<usize, BTreeSet<Variable>>,
 }
 
 impl Flow {
@@ -55,10 +55,10 @@ impl Flow {
     }
 
     /// The name as a function (by where it begins) knows it, or the file.
-    pub(super) fn key(&self, function: Option<&StmtFunctionDef>, name: &str) -> Key {
+    pub(super) fn key(&self, function: Option<&StmtFunctionDef>, name: &str) -> Variable {
         let inside = function.and_then(|of| self.functions.get(&of.range.start().to_usize()));
         let scope = self.scope(inside.map_or(&[0], Vec::as_slice), name).unwrap_or(0);
-        Key::Local(scope, name.to_owned())
+        Variable::Local(scope, name.to_owned())
     }
 
     /// The innermost of some scopes that binds a name; none does for modules and what Python has.
@@ -76,7 +76,7 @@ impl Flow {
     }
 
     /// Whether any of these may be differentiated.
-    pub(super) fn reaches_backward(&self, from: impl IntoIterator<Item = Key>) -> bool {
+    pub(super) fn reaches_backward(&self, from: impl IntoIterator<Item = Variable>) -> bool {
         let reached = self.reached(from);
         reached.iter().any(|key| self.sinks.contains(key))
     }
@@ -87,8 +87,8 @@ impl Flow {
         self.reaches_backward(kept.flatten().cloned())
     }
 
-    fn reached(&self, from: impl IntoIterator<Item = Key>) -> BTreeSet<Key> {
-        let mut reached: BTreeSet<Key> = from.into_iter().collect();
+    fn reached(&self, from: impl IntoIterator<Item = Variable>) -> BTreeSet<Variable> {
+        let mut reached: BTreeSet<Variable> = from.into_iter().collect();
         loop {
             let before = reached.len();
             for (from, to) in &self.links {

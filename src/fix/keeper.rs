@@ -10,10 +10,10 @@ use ruff_python_ast::{Expr, ExprCall, Operator, Stmt, StmtFunctionDef};
 use ruff_text_size::Ranged;
 
 use super::case::Case;
-use super::flow::Key;
+use super::flow::Variable;
 use super::script::Reason;
 use super::tensor::{Kept, mentions};
-use super::tree::{self, Names, Place, Step, bound_names, call_of, callee, method, value_of};
+use super::tree::{self, Names, Nesting, Statement, bound_names, call_of, callee, given, method, value_of};
 
 /// Methods of containers that keep what they are given.
 const KEEPING: [&str; 4] = ["append", "add", "appendleft", "insert"];
@@ -28,7 +28,7 @@ const HOOKING: [&str; 3] =
 /// Something that keeps a value.
 pub(super) struct Keeper<'a> {
     /// Where the kept value stands.
-    pub(super) place: Place<'a>,
+    pub(super) place: Nesting<'a>,
     /// What is kept: in a statement of the place, or by a helper that is called there.
     pub(super) value: &'a Expr,
     /// Where: the name that everything else knows it by.
@@ -52,7 +52,7 @@ struct Keeping<'a> {
 }
 
 impl<'a> Keeper<'a> {
-    fn of(place: &Place<'a>, keeping: &Keeping<'a>, derived: BTreeSet<String>) -> Keeper<'a> {
+    fn of(place: &Nesting<'a>, keeping: &Keeping<'a>, derived: BTreeSet<String>) -> Keeper<'a> {
         let Keeping { value, container, sums, appends } = *keeping;
         Keeper { place: place.clone(), value, container, sums, appends, derived, by_helper: None }
     }
@@ -61,7 +61,7 @@ impl<'a> Keeper<'a> {
     pub(super) fn is_for_good(&self, case: &Case<'_>) -> Result<(), Reason> {
         let key = match root(self.container) {
             Some(Expr::Name(of)) => case.key(&self.place, &of.id),
-            Some(Expr::Attribute(of)) => Key::Attribute(of.attr.to_string()),
+            Some(Expr::Attribute(of)) => Variable::Attribute(of.attr.to_string()),
             _ => return Err("what keeps the value has no plain name".to_owned()),
         };
         if case.flow.reaches_backward([key]) {
@@ -138,7 +138,7 @@ fn followed<'a>(case: &Case<'a>, what: Kept) -> Vec<Keeper<'a>> {
         if !found.is_empty() {
             return found;
         }
-        let hands_on = |step: &Step<'_>| match step.statement() {
+        let hands_on = |step: &Statement<'_>| match step.statement() {
             Stmt::Return(of) => of.value.as_ref().is_some_and(|value| mentions(value, &derived, what)),
             _ => false,
         };
@@ -152,7 +152,7 @@ fn followed<'a>(case: &Case<'a>, what: Kept) -> Vec<Keeper<'a>> {
 /// The keepers of some names in the scope of a place: statements, or else helpers that are called there.
 fn in_scope<'a>(
     case: &Case<'a>,
-    place: &Place<'a>,
+    place: &Nesting<'a>,
     derived: &BTreeSet<String>,
     what: Kept,
 ) -> Vec<Keeper<'a>> {
@@ -173,7 +173,7 @@ fn in_scope<'a>(
 }
 
 /// Adds the names whose values come from others of them, graph and all.
-fn derive(scope: &[Step<'_>], names: &mut BTreeSet<String>) {
+fn derive(scope: &[Statement<'_>], names: &mut BTreeSet<String>) {
     loop {
         let before = names.len();
         for step in scope {
@@ -192,7 +192,7 @@ fn derive(scope: &[Step<'_>], names: &mut BTreeSet<String>) {
 /// The arguments of a call that the called helper keeps in an object, and uses for nothing else.
 fn in_helper<'a>(
     case: &Case<'a>,
-    place: &Place<'a>,
+    place: &Nesting<'a>,
     call: &'a ExprCall,
     (derived, what): (&BTreeSet<String>, Kept),
 ) -> Vec<Keeper<'a>> {
@@ -230,30 +230,11 @@ fn only_function<'a>(case: &Case<'a>, name: &str) -> Option<&'a StmtFunctionDef>
 
 fn functions<'a>(case: &Case<'a>) -> Vec<&'a StmtFunctionDef> {
     let steps = tree::all_statements(case.script.body).into_iter();
-    let function = |step: Step<'a>| match step.statement() {
+    let function = |step: Statement<'a>| match step.statement() {
         Stmt::FunctionDef(of) => Some(of),
         _ => None,
     };
     steps.filter_map(function).collect()
-}
-
-/// What a call hands to each parameter of a function; nothing where that is not plain.
-pub(super) fn given<'a>(helper: &'a StmtFunctionDef, call: &'a ExprCall) -> Vec<(&'a str, &'a Expr)> {
-    let mut parameters: Vec<&str> =
-        helper.parameters.iter_non_variadic_params().map(|one| one.name().as_str()).collect();
-    if method(call).is_some() && parameters.first().is_some_and(|first| *first == "self") {
-        parameters.remove(0);
-    }
-    let args = &call.arguments.args;
-    if args.iter().any(Expr::is_starred_expr) || args.len() > parameters.len() {
-        return Vec::new();
-    }
-    let named = call.arguments.keywords.iter().filter_map(|keyword| {
-        let name = keyword.arg.as_ref()?;
-        parameters.iter().find(|one| **one == name.as_str()).map(|one| (*one, &keyword.value))
-    });
-    let named: Vec<(&str, &Expr)> = named.collect();
-    parameters.iter().copied().zip(args).chain(named).collect()
 }
 
 /// What the hooks of a file's modules append to a list that stays.
@@ -294,9 +275,9 @@ fn hook<'a>(case: &Case<'a>, registered: &Expr) -> Option<&'a StmtFunctionDef> {
 
 fn by_hook<'a>(case: &Case<'a>, hook: &'a StmtFunctionDef, what: Kept) -> Vec<Keeper<'a>> {
     let names: BTreeSet<String> = hook.parameters.iter().map(|one| one.name().to_string()).collect();
-    let keeper = |step: Step<'a>| {
+    let keeper = |step: Statement<'a>| {
         let keeping = keeping(step.statement())?;
-        let place = Place::of(case.script.body, step.statement().start().to_usize());
+        let place = Nesting::of(case.script.body, step.statement().start().to_usize());
         let appends = call_of(step.statement()).is_some() && outlasts(&place, keeping.container);
         (appends && mentions(keeping.value, &names, what))
             .then(|| Keeper::of(&place, &keeping, names.clone()))
@@ -380,11 +361,11 @@ fn is_constant(index: &Expr) -> bool {
 }
 
 /// Whether a container is older than the turn of the innermost loop, or belongs to an object.
-fn outlasts(place: &Place<'_>, container: &Expr) -> bool {
+fn outlasts(place: &Nesting<'_>, container: &Expr) -> bool {
     match root(container) {
         Some(Expr::Name(of)) => {
             let body = place.loops().next().and_then(|step| step.loop_body());
-            let fresh = |step: Step<'_>| {
+            let fresh = |step: Statement<'_>| {
                 bound_names(step.statement()).is_some_and(|names| names.contains(&of.id.as_str()))
             };
             !body.is_some_and(|body| tree::statements(body).into_iter().any(fresh))

@@ -3,19 +3,19 @@
 use ruff_python_ast::{Expr, ExprCall, Stmt};
 
 use super::case::Case;
-use super::tree::{self, Step, call_of, callee, dotted, method};
+use super::tree::{self, Statement, call_of, callee, dotted, method};
 
 /// A statement that makes an optimizer's step.
 #[derive(Debug, Clone)]
 pub(super) struct OptimizerStep<'a> {
-    pub(super) step: Step<'a>,
+    pub(super) step: Statement<'a>,
     /// What the program calls the optimizer: `self.optimizer`.
     pub(super) optimizer: String,
 }
 
 /// The steps in a block, at any depth, in the order of the file.
 pub(super) fn steps<'a>(case: &Case<'a>, block: &'a [Stmt]) -> Vec<OptimizerStep<'a>> {
-    let one = |step: Step<'a>| {
+    let one = |step: Statement<'a>| {
         let optimizer = stepped(case, call_of(step.statement())?)?;
         Some(OptimizerStep { step, optimizer })
     };

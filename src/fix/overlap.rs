@@ -8,7 +8,7 @@ use ruff_text_size::Ranged;
 use super::case::Case;
 use super::flow::is_cut;
 use super::script::{Edit, Reason};
-use super::tree::{self, Names, Place, Step, bound_names, method, value_of};
+use super::tree::{self, Names, Nesting, Statement, bound_names, method, value_of};
 use super::{Applicability, Draft, Saves};
 use crate::finding::Location;
 
@@ -40,7 +40,7 @@ pub(super) fn drop_names(case: &Case<'_>) -> Result<Draft, Reason> {
         }
         let scope = tree::statements(place.scope());
         let held = aliases(&scope, &names);
-        let hands_on = |step: &Step<'_>| match step.statement() {
+        let hands_on = |step: &Statement<'_>| match step.statement() {
             Stmt::Return(of) => of.value.as_ref().is_some_and(|value| {
                 Names::in_expression(value).read.iter().any(|name| held.contains(*name))
             }),
@@ -54,7 +54,7 @@ pub(super) fn drop_names(case: &Case<'_>) -> Result<Draft, Reason> {
 }
 
 /// The names that other lines of the finding bind in the same loop.
-fn beside<'a>(case: &Case<'a>, around: Step<'a>) -> Vec<&'a str> {
+fn beside<'a>(case: &Case<'a>, around: Statement<'a>) -> Vec<&'a str> {
     let file =
         |location: &Location| case.finding.location.as_ref().is_some_and(|own| own.file == location.file);
     let lines = case.finding.related.iter().map(|one| &one.location).filter(|location| file(location));
@@ -66,13 +66,18 @@ fn beside<'a>(case: &Case<'a>, around: Step<'a>) -> Vec<&'a str> {
 }
 
 /// The `del` for names of a place's innermost loop; nothing where that is not certain.
-pub(super) fn also_drop(case: &Case<'_>, place: &Place<'_>, names: &[&str]) -> Vec<Edit> {
+pub(super) fn also_drop(case: &Case<'_>, place: &Nesting<'_>, names: &[&str]) -> Vec<Edit> {
     let around = place.loops().next();
     let draft = around.and_then(|around| drop_in(case, place, around, names).ok());
     draft.map_or_else(Vec::new, |draft| draft.edits)
 }
 
-fn drop_in(case: &Case<'_>, place: &Place<'_>, around: Step<'_>, names: &[&str]) -> Result<Draft, Reason> {
+fn drop_in(
+    case: &Case<'_>,
+    place: &Nesting<'_>,
+    around: Statement<'_>,
+    names: &[&str],
+) -> Result<Draft, Reason> {
     let body = around.loop_body().unwrap_or_default();
     let mut held = aliases(&tree::statements(body), names);
     held.extend(kin(body, &held).into_iter().filter(|name| droppable(place, around, name).is_ok()));
@@ -143,7 +148,7 @@ fn in_order<'a>(body: &'a [Stmt], held: &BTreeSet<String>) -> Vec<&'a str> {
 
 /// Names with the same memory as some names: what they are made of and what is made of them, as far as that takes no more than
 /// another view.
-fn aliases(scope: &[Step<'_>], names: &[&str]) -> BTreeSet<String> {
+fn aliases(scope: &[Statement<'_>], names: &[&str]) -> BTreeSet<String> {
     let mut held: BTreeSet<String> = names.iter().map(|name| (*name).to_owned()).collect();
     loop {
         let before = held.len();
@@ -188,7 +193,7 @@ fn viewed(expression: &Expr) -> Option<&str> {
 }
 
 /// Makes sure that nothing misses a name at the end of the loop's turn.
-fn droppable(place: &Place<'_>, around: Step<'_>, name: &str) -> Result<(), Reason> {
+fn droppable(place: &Nesting<'_>, around: Statement<'_>, name: &str) -> Result<(), Reason> {
     let body = around.loop_body().unwrap_or_default();
     // Bound in every turn before it is read.
     let first = body.iter().find(|statement| {

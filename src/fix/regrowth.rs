@@ -5,7 +5,7 @@ use ruff_text_size::Ranged;
 
 use super::case::Case;
 use super::script::{Edit, Reason};
-use super::tree::{self, Names, Place, Step, dotted};
+use super::tree::{self, Names, Nesting, Statement, dotted};
 use super::{Applicability, Draft, Saves};
 
 const WHY: &str =
@@ -13,7 +13,7 @@ const WHY: &str =
 
 /// A statement that makes an optimizer.
 struct Making<'a> {
-    step: Step<'a>,
+    step: Statement<'a>,
     target: String,
     call: &'a ExprCall,
 }
@@ -28,7 +28,7 @@ pub(super) fn make_once(case: &Case<'_>) -> Result<Draft, Reason> {
         .ok_or("no optimizer is made in a loop in a known way")?;
     let again = &all[at];
     let earlier = all.iter().find(|one| one.target == again.target && comes_before(case, one, again));
-    let around = Place::of(case.script.body, again.step.statement().start().to_usize());
+    let around = Nesting::of(case.script.body, again.step.statement().start().to_usize());
     let names = Names::of(around.scope());
     let says = |word: &str| names.read.union(&names.attributes).any(|name| name.ends_with(word));
     if says("LR") || says("lr_scheduler") {
@@ -42,14 +42,15 @@ pub(super) fn make_once(case: &Case<'_>) -> Result<Draft, Reason> {
 
 /// Whether one optimizer is always there when the other is made: in a block around it, or by `__init__`.
 fn comes_before(case: &Case<'_>, first: &Making<'_>, again: &Making<'_>) -> bool {
-    let place = |one: &Making<'_>| Place::of(case.script.body, one.step.statement().start().to_usize());
+    let place = |one: &Making<'_>| Nesting::of(case.script.body, one.step.statement().start().to_usize());
     let (before, after) = (place(first), place(again));
     if !again.target.contains('.') {
-        let around =
-            |step: &Step<'_>| std::ptr::eq(step.block, first.step.block) && first.step.index < step.index;
+        let around = |step: &Statement<'_>| {
+            std::ptr::eq(step.block, first.step.block) && first.step.index < step.index
+        };
         return after.inside().iter().any(around);
     }
-    let class = |place: &Place<'_>| {
+    let class = |place: &Nesting<'_>| {
         place
             .steps
             .iter()
@@ -61,7 +62,7 @@ fn comes_before(case: &Case<'_>, first: &Making<'_>, again: &Making<'_>) -> bool
     is_made_first && before.inside().len() == 1 && class(&before).is_some() && class(&before) == class(&after)
 }
 
-fn making<'a>(case: &Case<'a>, step: Step<'a>) -> Option<Making<'a>> {
+fn making<'a>(case: &Case<'a>, step: Statement<'a>) -> Option<Making<'a>> {
     let Stmt::Assign(of) = step.statement() else { return None };
     let ([target], Expr::Call(call)) = (&of.targets[..], &*of.value) else { return None };
     let target = dotted(target)?;
@@ -104,7 +105,7 @@ fn rate<'a>(case: &Case<'a>, one: &Making<'a>) -> Option<&'a str> {
 
 /// `for group in optimizer.param_groups: ...`, with a name that the function does not have.
 fn rate_lines(case: &Case<'_>, one: &Making<'_>, rate: &str) -> Result<Vec<String>, Reason> {
-    let place = Place::of(case.script.body, one.step.statement().start().to_usize());
+    let place = Nesting::of(case.script.body, one.step.statement().start().to_usize());
     let names = Names::of(place.scope());
     let is_free = |name: &&str| !names.bound.contains(name) && !names.read.contains(name);
     let group = ["group", "param_group"].into_iter().find(is_free).ok_or("`group` has a meaning already")?;
@@ -143,7 +144,7 @@ fn set_rate(case: &Case<'_>, first: &Making<'_>, again: &Making<'_>) -> Result<D
 /// The optimizer is made before the loop.
 fn move_out(case: &Case<'_>, one: &Making<'_>) -> Result<Draft, Reason> {
     let statement = one.step.statement();
-    let place = Place::of(case.script.body, statement.start().to_usize());
+    let place = Nesting::of(case.script.body, statement.start().to_usize());
     let around =
         place.loops().next().ok_or("the optimizer is made in a function that is called again and again")?;
     let body = around.loop_body().unwrap_or_default();

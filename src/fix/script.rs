@@ -9,7 +9,7 @@ use ruff_python_ast::visitor::{self, Visitor};
 use ruff_python_ast::{Expr, Stmt};
 use ruff_text_size::Ranged;
 
-use super::tree::{self, Place};
+use super::tree::{self, Nesting};
 use crate::source::SourceFile;
 
 /// Why there is no edit: lower-case start, no final stop.
@@ -40,19 +40,19 @@ impl Edit {
 
 /// A file that is to be edited.
 #[derive(Clone, Copy)]
-pub(super) struct Script<'a> {
+pub(super) struct EditedFile<'a> {
     pub(super) file: &'a SourceFile,
     pub(super) body: &'a [Stmt],
 }
 
-impl<'a> Script<'a> {
-    pub(super) fn of(file: &'a SourceFile) -> Result<Script<'a>, Reason> {
+impl<'a> EditedFile<'a> {
+    pub(super) fn of(file: &'a SourceFile) -> Result<EditedFile<'a>, Reason> {
         let body = file.tree().ok_or("the file is no valid Python, or nested too deeply")?;
         let text = file.text();
         if text.replace("\r\n", "\n").contains('\r') {
             return Err("the file has line ends of several kinds".to_owned());
         }
-        Ok(Script { file, body })
+        Ok(EditedFile { file, body })
     }
 
     pub(super) fn text(&self) -> &'a str {
@@ -65,11 +65,11 @@ impl<'a> Script<'a> {
     }
 
     /// The statements around a line's code.
-    pub(super) fn place(&self, line: u32) -> Result<Place<'a>, Reason> {
+    pub(super) fn place(&self, line: u32) -> Result<Nesting<'a>, Reason> {
         let whole = self.file.line(line).ok_or("the line is not in the file")?;
         let text = self.text().get(whole.clone()).unwrap_or_default();
         let code = whole.start + (text.len() - text.trim_start().len());
-        let place = Place::of(self.body, code);
+        let place = Nesting::of(self.body, code);
         if place.steps.is_empty() { Err("no statement stands at the line".to_owned()) } else { Ok(place) }
     }
 
@@ -184,7 +184,7 @@ fn joined(lines: &[String], before: &[&str], behind: &str) -> String {
 
 /// Looks for texts that hold a line break.
 struct Texts<'a> {
-    script: Script<'a>,
+    script: EditedFile<'a>,
     spans: bool,
 }
 

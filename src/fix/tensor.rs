@@ -8,7 +8,7 @@ use ruff_python_ast::{Expr, ExprCall, ExprContext, Stmt};
 use super::case::Case;
 use super::flow::is_cut;
 use super::script::Reason;
-use super::tree::{Place, dotted, method};
+use super::tree::{Nesting, dotted, method};
 
 /// What of a value is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl<'a> Visitor<'a> for Uncut<'_> {
 /// which either something is asked that tensors alone have, or whose line makes one tensor each time. (A model may well return a list.)
 pub(super) fn is_tensor(
     case: &Case<'_>,
-    place: &Place<'_>,
+    place: &Nesting<'_>,
     value: &Expr,
     derived: &BTreeSet<String>,
     kept: Kept,
@@ -74,7 +74,7 @@ pub(super) fn is_tensor(
         Expr::Name(of) => {
             let mut asked = Asked { name: &of.id, strange: false, shown: false };
             place.scope().iter().for_each(|one| asked.visit_stmt(one));
-            Bound::to_tensors(place.scope(), &of.id)
+            BoundValues::to_tensors(place.scope(), &of.id)
                 || !asked.strange && (asked.shown || makes_one_each(case))
         }
         Expr::Attribute(of) => ["loss", "logits"].contains(&of.attr.as_str()),
@@ -93,22 +93,22 @@ fn comes_to_a_tensor(call: &ExprCall) -> bool {
 }
 
 /// What a name is bound to: `onehot = F.one_hot(index).float()`.
-struct Bound<'n> {
+struct BoundValues<'n> {
     name: &'n str,
     to_tensors: bool,
     to_others: bool,
 }
 
-impl Bound<'_> {
+impl BoundValues<'_> {
     /// Whether a name is bound to what calls come to that make tensors, and to nothing else.
     fn to_tensors<'s>(scope: impl IntoIterator<Item = &'s Stmt>, name: &str) -> bool {
-        let mut bound = Bound { name, to_tensors: false, to_others: false };
+        let mut bound = BoundValues { name, to_tensors: false, to_others: false };
         scope.into_iter().for_each(|one| bound.visit_stmt(one));
         bound.to_tensors && !bound.to_others
     }
 }
 
-impl<'a> Visitor<'a> for Bound<'_> {
+impl<'a> Visitor<'a> for BoundValues<'_> {
     fn visit_stmt(&mut self, statement: &'a Stmt) {
         let made = match statement {
             Stmt::Assign(of) => match (&of.targets[..], &*of.value) {

@@ -6,7 +6,7 @@ mod uncertain;
 use std::rc::Rc;
 
 use super::{Applicability, Patch, mend_at};
-use crate::finding::{Finding, Group, Impact, Location, Measure, Related, Severity, StackFrame, Value};
+use crate::finding::{Finding, Group, Impact, Location, Measure, Quantity, Related, Severity, StackFrame};
 use crate::source::{SourceFile, SourceMap, Spot};
 use crate::unit::Bytes;
 
@@ -35,7 +35,7 @@ fn finding(rule: &'static str, text: &str) -> (Finding, u32) {
 }
 
 fn counted(name: &'static str, number: u64) -> Measure {
-    Measure { name: name.into(), value: Value::Count(number), text: String::new() }
+    Measure { name: name.into(), value: Quantity::Count(number), text: String::new() }
 }
 
 /// The lines that come out new, or why there are none.

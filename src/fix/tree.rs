@@ -15,14 +15,14 @@ use ruff_text_size::Ranged;
 
 /// A statement among its neighbours.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Step<'a> {
+pub(super) struct Statement<'a> {
     /// The block that holds it.
     pub(super) block: &'a [Stmt],
     /// Which of the block it is.
     pub(super) index: usize,
 }
 
-impl<'a> Step<'a> {
+impl<'a> Statement<'a> {
     pub(super) fn statement(&self) -> &'a Stmt {
         &self.block[self.index]
     }
@@ -39,26 +39,26 @@ impl<'a> Step<'a> {
 
 /// The statements around a part of a file, outermost first.
 #[derive(Debug, Clone)]
-pub(super) struct Place<'a> {
-    pub(super) steps: Vec<Step<'a>>,
+pub(super) struct Nesting<'a> {
+    pub(super) steps: Vec<Statement<'a>>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> Nesting<'a> {
     /// Where a byte is; empty where no statement holds it.
-    pub(super) fn of(body: &'a [Stmt], offset: usize) -> Place<'a> {
+    pub(super) fn of(body: &'a [Stmt], offset: usize) -> Nesting<'a> {
         let mut steps = Vec::new();
         let mut block = Some(body);
         while let Some(here) = block.take() {
             let holds = |one: &Stmt| one.start().to_usize() <= offset && offset < one.end().to_usize();
             let Some(index) = here.iter().position(holds) else { break };
-            steps.push(Step { block: here, index });
+            steps.push(Statement { block: here, index });
             let deeper = |inner: &&'a [Stmt]| inner.iter().any(holds);
             block = here.get(index).and_then(|statement| blocks(statement).into_iter().find(deeper));
         }
-        Place { steps }
+        Nesting { steps }
     }
 
-    pub(super) fn innermost(&self) -> Option<Step<'a>> {
+    pub(super) fn innermost(&self) -> Option<Statement<'a>> {
         self.steps.last().copied()
     }
 
@@ -71,7 +71,7 @@ impl<'a> Place<'a> {
     }
 
     /// The steps inside the innermost function (or the file).
-    pub(super) fn inside(&self) -> &[Step<'a>] {
+    pub(super) fn inside(&self) -> &[Statement<'a>] {
         let from = self.function().map_or(0, |(at, _)| at + 1);
         self.steps.get(from..).unwrap_or_default()
     }
@@ -82,8 +82,8 @@ impl<'a> Place<'a> {
     }
 
     /// The loops around it within its function, the innermost first.
-    pub(super) fn loops(&self) -> impl Iterator<Item = Step<'a>> {
-        let inside: Vec<Step<'a>> = self.inside().to_vec();
+    pub(super) fn loops(&self) -> impl Iterator<Item = Statement<'a>> {
+        let inside: Vec<Statement<'a>> = self.inside().to_vec();
         let own = inside.len().saturating_sub(1);
         inside.into_iter().take(own).rev().filter(|step| step.loop_body().is_some())
     }
@@ -115,10 +115,10 @@ pub(super) fn blocks(statement: &Stmt) -> Vec<&[Stmt]> {
 }
 
 /// Every statement of a block, at any depth, in the order of the file; not those of definitions inside.
-pub(super) fn statements(block: &[Stmt]) -> Vec<Step<'_>> {
+pub(super) fn statements(block: &[Stmt]) -> Vec<Statement<'_>> {
     let mut found = Vec::new();
     for (index, statement) in block.iter().enumerate() {
-        found.push(Step { block, index });
+        found.push(Statement { block, index });
         if !is_definition(statement) {
             found.extend(blocks(statement).into_iter().flat_map(statements));
         }
@@ -127,10 +127,10 @@ pub(super) fn statements(block: &[Stmt]) -> Vec<Step<'_>> {
 }
 
 /// Every statement of a file, those of definitions as well.
-pub(super) fn all_statements(block: &[Stmt]) -> Vec<Step<'_>> {
+pub(super) fn all_statements(block: &[Stmt]) -> Vec<Statement<'_>> {
     let mut found = Vec::new();
     for (index, statement) in block.iter().enumerate() {
-        found.push(Step { block, index });
+        found.push(Statement { block, index });
         found.extend(blocks(statement).into_iter().flat_map(all_statements));
     }
     found
@@ -159,6 +159,25 @@ pub(super) fn method(call: &ExprCall) -> Option<(&Expr, &str)> {
     }
 }
 
+/// What a call hands to each parameter of a function; nothing where that is not plain.
+pub(super) fn given<'a>(helper: &'a StmtFunctionDef, call: &'a ExprCall) -> Vec<(&'a str, &'a Expr)> {
+    let mut parameters: Vec<&str> =
+        helper.parameters.iter_non_variadic_params().map(|one| one.name().as_str()).collect();
+    if method(call).is_some() && parameters.first().is_some_and(|first| *first == "self") {
+        parameters.remove(0);
+    }
+    let args = &call.arguments.args;
+    if args.iter().any(Expr::is_starred_expr) || args.len() > parameters.len() {
+        return Vec::new();
+    }
+    let named = call.arguments.keywords.iter().filter_map(|keyword| {
+        let name = keyword.arg.as_ref()?;
+        parameters.iter().find(|one| **one == name.as_str()).map(|one| (*one, &keyword.value))
+    });
+    let named: Vec<(&str, &Expr)> = named.collect();
+    parameters.iter().copied().zip(args).chain(named).collect()
+}
+
 /// The last name of what is called.
 pub(super) fn callee(call: &ExprCall) -> Option<&str> {
     match &*call.func {
@@ -179,16 +198,16 @@ pub(super) fn dotted(expression: &Expr) -> Option<String> {
 
 /// All calls in some statements, also within definitions.
 pub(super) fn calls<'a>(statements: impl IntoIterator<Item = &'a Stmt>) -> Vec<&'a ExprCall> {
-    let mut found = Calls { found: Vec::new() };
+    let mut found = CallCollector { found: Vec::new() };
     statements.into_iter().for_each(|one| found.visit_stmt(one));
     found.found
 }
 
-struct Calls<'a> {
+struct CallCollector<'a> {
     found: Vec<&'a ExprCall>,
 }
 
-impl<'a> Visitor<'a> for Calls<'a> {
+impl<'a> Visitor<'a> for CallCollector<'a> {
     fn visit_expr(&mut self, expression: &'a Expr) {
         if let Expr::Call(call) = expression {
             self.found.push(call);

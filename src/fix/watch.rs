@@ -10,8 +10,7 @@ use ruff_python_ast::{Expr, ExprCall, Stmt, StmtFunctionDef};
 use ruff_text_size::Ranged;
 
 use super::case::Case;
-use super::keeper::given;
-use super::tree::{self, Names, Place, bound_names, callee, dotted, method, value_of};
+use super::tree::{self, Names, Nesting, bound_names, callee, dotted, given, method, value_of};
 
 /// Methods of a model or of what comes from it that hand it, or its parameters, on.
 const HANDING: [&str; 14] = [
@@ -88,7 +87,7 @@ const MODELS: [&str; 3] = ["model", "net", "network"];
 pub(super) fn may_look(case: &Case<'_>, cleared: &str, clearing: &Stmt, step: &Stmt) -> bool {
     let watch = Watch { case, functions: functions(case), held: BTreeSet::new() }.holding(cleared);
     // From the clearing to the step gradients are those of one backward pass, as before.
-    let place = |statement: &Stmt| Place::of(case.script.body, statement.start().to_usize());
+    let place = |statement: &Stmt| Nesting::of(case.script.body, statement.start().to_usize());
     let function = |statement: &Stmt| Case::function(&place(statement)).map(Ranged::start);
     let is_one = function(clearing) == function(step);
     let between = |call: &ExprCall| is_one && clearing.start() <= call.start() && call.end() <= step.end();
@@ -228,7 +227,7 @@ impl<'a> Watch<'_, 'a> {
         let all = tree::calls(body);
         let mut found: Vec<&'a ExprCall> = Vec::new();
         let mut known: BTreeSet<usize> = BTreeSet::new();
-        let mut places = vec![Place::of(body, step.start().to_usize())];
+        let mut places = vec![Nesting::of(body, step.start().to_usize())];
         while let Some(place) = places.pop() {
             let function = Case::function(&place);
             let outermost = place.loops().last().or_else(|| place.inside().first().copied());
@@ -246,7 +245,7 @@ impl<'a> Watch<'_, 'a> {
             found.extend(tree::calls(within).into_iter().filter(|call| call.end() > from));
             if let Some(function) = function {
                 let callers = all.iter().filter(|call| callee(call) == Some(function.name.as_str()));
-                places.extend(callers.map(|call| Place::of(body, call.start().to_usize())));
+                places.extend(callers.map(|call| Nesting::of(body, call.start().to_usize())));
             }
         }
         let mut at = 0;
@@ -283,8 +282,8 @@ fn parameters_of(made: &Expr) -> Vec<String> {
 
 fn calls_in(expression: &Expr) -> Vec<&ExprCall> {
     use ruff_python_ast::visitor::{Visitor, walk_expr};
-    struct Calls<'a>(Vec<&'a ExprCall>);
-    impl<'a> Visitor<'a> for Calls<'a> {
+    struct CallsAround<'a>(Vec<&'a ExprCall>);
+    impl<'a> Visitor<'a> for CallsAround<'a> {
         fn visit_expr(&mut self, expression: &'a Expr) {
             if let Expr::Call(call) = expression {
                 self.0.push(call);
@@ -292,7 +291,7 @@ fn calls_in(expression: &Expr) -> Vec<&ExprCall> {
             walk_expr(self, expression);
         }
     }
-    let mut calls = Calls(Vec::new());
+    let mut calls = CallsAround(Vec::new());
     calls.visit_expr(expression);
     calls.0
 }

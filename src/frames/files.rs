@@ -36,14 +36,14 @@ pub(super) struct File {
     /// Lines of its own code, outside every function; the first few.
     pub(super) module_lines: Vec<u32>,
     /// What functions of it frames show.
-    pub(super) functions: Functions,
+    pub(super) functions: FunctionsSeen,
     /// Whether the recorded name says that it is Python.
     pub(super) has_ending: bool,
 }
 
 /// Which functions of a file frames show.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Functions {
+pub(super) enum FunctionsSeen {
     /// None.
     #[default]
     None,
@@ -74,7 +74,7 @@ pub(super) struct Files {
 
 /// What a file's frames have shown before all are seen.
 #[derive(Default)]
-struct Shown {
+struct ShownFunctions {
     /// A name that Python cannot give.
     foreign: bool,
     /// A line that is counted.
@@ -85,13 +85,13 @@ impl Files {
     /// Looks at every distinct frame once.
     pub(super) fn of(snapshot: &Snapshot) -> Files {
         let mut files = Files::default();
-        let mut shown: Vec<(StringId, Shown)> = Vec::new();
+        let mut shown: Vec<(StringId, ShownFunctions)> = Vec::new();
         for frame in snapshot.stacks.frame_ids().filter_map(|id| snapshot.stacks.frame(id)) {
             let next = files.all.len();
             let number = *files.numbers.entry(frame.file).or_insert(next);
             if number == next {
                 files.all.push(read(snapshot.text(frame.file)));
-                shown.push((frame.file, Shown::default()));
+                shown.push((frame.file, ShownFunctions::default()));
             }
             let pair = files.all.get_mut(number).zip(shown.get_mut(number));
             let Some((file, (_, shown))) = pair else { continue };
@@ -101,7 +101,7 @@ impl Files {
             if Method::of(name) != Method::Module {
                 let special = name.starts_with("__") || name.starts_with('<');
                 file.functions =
-                    file.functions.max(if special { Functions::Special } else { Functions::Plain });
+                    file.functions.max(if special { FunctionsSeen::Special } else { FunctionsSeen::Plain });
             } else if file.module_lines.len() < LINES && !file.module_lines.contains(&frame.line) {
                 file.module_lines.push(frame.line);
             }
@@ -145,7 +145,7 @@ fn is_python_name(name: &str) -> bool {
     made || (!name.is_empty() && name.chars().all(|one| one.is_alphanumeric() || one == '_' || one == '.'))
 }
 
-fn is_native(text: &str, shown: &Shown) -> bool {
+fn is_native(text: &str, shown: &ShownFunctions) -> bool {
     if text.is_empty() || text == "??" {
         return true;
     }

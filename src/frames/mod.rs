@@ -39,8 +39,8 @@ use rustc_hash::FxHashMap;
 use crate::snapshot::{Frame, Snapshot};
 use crate::unit::{FrameId, FunctionId, Index, StackId, StringId};
 use files::Files;
-use named::Standing;
-use places::{Known, Places, Seen};
+use named::FileStanding;
+use places::{FolderHints, FolderMap, SeenFrame};
 
 /// What is known of one distinct frame.
 #[derive(Debug, Clone, Copy)]
@@ -76,14 +76,14 @@ pub struct Frames {
     /// The line that stands for each stack.
     sites: Vec<Option<FrameId>>,
     /// Where each file belongs.
-    standings: FxHashMap<StringId, Standing>,
+    standings: FxHashMap<StringId, FileStanding>,
 }
 
 impl Frames {
     /// Looks at every distinct frame and stack once.
     pub fn of(snapshot: &Snapshot) -> Frames {
         let files = Files::of(snapshot);
-        let seen: Vec<Seen> = frames(snapshot).map(|frame| seen(snapshot, &files, frame)).collect();
+        let seen: Vec<SeenFrame> = frames(snapshot).map(|frame| seen(snapshot, &files, frame)).collect();
         let standings = standings(snapshot, &files, &seen);
         let mut functions: FxHashMap<(StringId, StringId), FunctionId> = FxHashMap::default();
         let mut meanings = Vec::with_capacity(seen.len());
@@ -235,23 +235,23 @@ fn frames(snapshot: &Snapshot) -> impl Iterator<Item = Frame> {
     snapshot.stacks.frame_ids().filter_map(|id| snapshot.stacks.frame(id))
 }
 
-fn seen(snapshot: &Snapshot, files: &Files, frame: Frame) -> Seen {
+fn seen(snapshot: &Snapshot, files: &Files, frame: Frame) -> SeenFrame {
     let file = files.number(frame.file).unwrap_or(usize::MAX);
-    Seen { file, method: Method::of(snapshot.text(frame.name)) }
+    SeenFrame { file, method: Method::of(snapshot.text(frame.name)) }
 }
 
 /// Whose every file is. A launcher is the user's where nothing else could be blamed.
-fn standings(snapshot: &Snapshot, files: &Files, seen: &[Seen]) -> Vec<Standing> {
-    let named: Vec<Option<Standing>> = files.all.iter().map(named::standing).collect();
-    let places = Places::of(&Known { snapshot, files, named: &named, seen });
+fn standings(snapshot: &Snapshot, files: &Files, seen: &[SeenFrame]) -> Vec<FileStanding> {
+    let named: Vec<Option<FileStanding>> = files.all.iter().map(named::standing).collect();
+    let places = FolderMap::of(&FolderHints { snapshot, files, named: &named, seen });
     let pairs = files.all.iter().zip(named);
-    let mut standings: Vec<Standing> =
+    let mut standings: Vec<FileStanding> =
         pairs.map(|(file, named)| named.unwrap_or_else(|| places.standing(file))).collect();
-    let blamable = |one: &Standing| one.owner == Owner::User || one.owner.is_package();
+    let blamable = |one: &FileStanding| one.owner == Owner::User || one.owner.is_package();
     if !standings.iter().any(blamable) {
         for (file, standing) in files.all.iter().zip(&mut standings) {
             if named::is_launcher(file) {
-                *standing = Standing::alone(Owner::User, file);
+                *standing = FileStanding::alone(Owner::User, file);
             }
         }
     }
@@ -260,7 +260,7 @@ fn standings(snapshot: &Snapshot, files: &Files, seen: &[Seen]) -> Vec<Standing>
 
 fn meaning(
     snapshot: &Snapshot,
-    standing: &Standing,
+    standing: &FileStanding,
     frame: Frame,
     (method, function): (Method, FunctionId),
 ) -> Meaning {

@@ -1,16 +1,16 @@
 //! Whose a file is by its name alone: by the folders that installers use, and by the names of what is no file.
 //!
-//! In: a file. Out: its [`Standing`], or nothing where the name does not tell. Folders count as whole components of the path,
+//! In: a file. Out: its [`FileStanding`], or nothing where the name does not tell. Folders count as whole components of the path,
 //! and the innermost one decides: an environment may lie in a folder called `torch`.
 
-use super::files::{File, Functions};
+use super::files::{File, FunctionsSeen};
 use super::packages::is_framework;
 use super::signs::Owner;
 use super::standard::MODULES;
 
 /// Where a file belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct FileStanding {
     /// Whose it is.
     pub(super) owner: Owner,
     /// Its module by the name under which the table knows it: `torch/optim/adam`, `python/copy`; the whole path where it
@@ -22,28 +22,28 @@ pub(super) struct Standing {
     pub(super) by_name: bool,
 }
 
-impl Standing {
+impl FileStanding {
     /// A file that belongs to no package.
-    pub(super) fn alone(owner: Owner, file: &File) -> Standing {
-        Standing { owner, module: file.path.clone(), shared: None, by_name: true }
+    pub(super) fn alone(owner: Owner, file: &File) -> FileStanding {
+        FileStanding { owner, module: file.path.clone(), shared: None, by_name: true }
     }
 
     /// A file of a package that lies at `package` of the path; what is the same everywhere begins at `shared`.
-    pub(super) fn packaged(path: &str, package: usize, shared: usize) -> Standing {
+    pub(super) fn packaged(path: &str, package: usize, shared: usize) -> FileStanding {
         let module = path.get(package..).unwrap_or_default();
         let owner = match module.split('/').next().unwrap_or_default() {
             "torch" => Owner::Torch,
             name if is_framework(name) => Owner::Framework,
             _ => Owner::Library,
         };
-        Standing { owner, module: module.to_owned(), shared: Some(shared), by_name: true }
+        FileStanding { owner, module: module.to_owned(), shared: Some(shared), by_name: true }
     }
 
     /// A module of Python's own library that lies at `module` of the path.
-    pub(super) fn standard(path: &str, module: usize, shared: usize) -> Standing {
+    pub(super) fn standard(path: &str, module: usize, shared: usize) -> FileStanding {
         let name = path.get(module..).unwrap_or_default();
         let module = format!("python/{name}");
-        Standing { owner: Owner::Python, module, shared: Some(shared), by_name: true }
+        FileStanding { owner: Owner::Python, module, shared: Some(shared), by_name: true }
     }
 }
 
@@ -55,43 +55,43 @@ pub(super) const MADE: [&str; 10] = [
 ];
 
 /// What the name of a file says of its owner.
-pub(super) fn standing(file: &File) -> Option<Standing> {
+pub(super) fn standing(file: &File) -> Option<FileStanding> {
     if file.is_native {
-        let alone = Standing::alone(Owner::Native, file);
-        return Some(installed(&file.path).map_or(alone, |one| Standing { owner: Owner::Native, ..one }));
+        let alone = FileStanding::alone(Owner::Native, file);
+        return Some(installed(&file.path).map_or(alone, |one| FileStanding { owner: Owner::Native, ..one }));
     }
     if file.path.starts_with('<') {
         return Some(unreal(file));
     }
     if is_generated(file) {
-        return Some(Standing::alone(Owner::Generated, file));
+        return Some(FileStanding::alone(Owner::Generated, file));
     }
     // The bootstrap of a PEX.
     if file.path.contains("/.bootstrap/") || is_launcher(file) {
-        return Some(Standing::alone(Owner::Python, file));
+        return Some(FileStanding::alone(Owner::Python, file));
     }
     installed(&file.path)
 }
 
 /// `<frozen runpy>`, `<string>`, `<stdin>` and the like. What is run from a text is the user's; Python makes only special
 /// methods so (of data classes and named tuples).
-fn unreal(file: &File) -> Standing {
+fn unreal(file: &File) -> FileStanding {
     if let Some(module) = file.path.strip_prefix("<frozen ") {
         let module = format!("python/{}", module.trim_end_matches('>').replace('.', "/"));
-        return Standing { owner: Owner::Python, module, shared: Some(0), by_name: true };
+        return FileStanding { owner: Owner::Python, module, shared: Some(0), by_name: true };
     }
     let made = MADE.iter().any(|beginning| file.path.starts_with(beginning));
-    let methods = file.path == "<string>" && file.functions == Functions::Special;
+    let methods = file.path == "<string>" && file.functions == FunctionsSeen::Special;
     if made || (methods && file.module_lines.is_empty()) {
-        return Standing::alone(Owner::Generated, file);
+        return FileStanding::alone(Owner::Generated, file);
     }
-    Standing::alone(if is_launcher(file) { Owner::Python } else { Owner::User }, file)
+    FileStanding::alone(if is_launcher(file) { Owner::Python } else { Owner::User }, file)
 }
 
 /// What only calls another program: a console script; `python -c "import train; train.main()"`, which is also how
 /// `multiprocessing` starts its children.
 pub(super) fn is_launcher(file: &File) -> bool {
-    let starts = file.path == "<string>" && file.module_lines == [1] && file.functions == Functions::None;
+    let starts = file.path == "<string>" && file.module_lines == [1] && file.functions == FunctionsSeen::None;
     starts || is_console_script(file)
 }
 
@@ -105,7 +105,7 @@ fn is_console_script(file: &File) -> bool {
         file.name() == "__main__" && folder.rsplit_once('/').is_some_and(|(outer, _)| in_programs(outer));
     let brief = file.module_lines.len() <= 2 && file.module_lines.iter().all(|line| *line <= LONGEST_SCRIPT);
     let bare = !file.has_ending || file.name().ends_with("-script");
-    ((in_programs(folder) && bare) || zipped) && file.functions == Functions::None && brief
+    ((in_programs(folder) && bare) || zipped) && file.functions == FunctionsSeen::None && brief
 }
 
 /// The longest script that an installer writes: that of setuptools with its search for an entry point.
@@ -125,7 +125,7 @@ fn is_generated(file: &File) -> bool {
 }
 
 /// A file in a folder to which packages are installed, or in Python's own.
-fn installed(path: &str) -> Option<Standing> {
+fn installed(path: &str) -> Option<FileStanding> {
     let mut found = None;
     let mut start = 0;
     let mut outer = "";
@@ -136,15 +136,15 @@ fn installed(path: &str) -> Option<Standing> {
             break;
         }
         if matches!(folder, "site-packages" | "dist-packages") {
-            found = Some(Standing::packaged(path, after, start));
+            found = Some(FileStanding::packaged(path, after, start));
         } else if folder.rsplit_once('.').is_some_and(|(_, kind)| matches!(kind, "whl" | "egg")) {
-            found = Some(Standing::packaged(path, after, after));
+            found = Some(FileStanding::packaged(path, after, after));
         } else if is_python_folder(outer, folder) {
             let above = if matches!(outer, "lib" | "lib64") { outer.len() + 1 } else { 0 };
             found = Some(if is_standard(module) {
-                Standing::standard(path, after, start - above)
+                FileStanding::standard(path, after, start - above)
             } else {
-                Standing::packaged(path, after, after)
+                FileStanding::packaged(path, after, after)
             });
         }
         (start, outer) = (after, folder);

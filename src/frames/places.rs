@@ -1,6 +1,6 @@
 //! The folders of one recording: where its PyTorch lies, its Python, and the program itself.
 //!
-//! In: the files that no name settles, and the stacks. Out: [`Places`], which settle every file. PyTorch shows where packages
+//! In: the files that no name settles, and the stacks. Out: [`FolderMap`], which settle every file. PyTorch shows where packages
 //! are installed, whatever the folder is called (`pip --target`, PYTHONPATH): its own files are known by their paths inside the
 //! package, and what lies beside it was installed with it, unless the program lies there, too (a zip application, a checkout,
 //! an archive that is unpacked). Python's library and checkouts of frameworks are known by their functions.
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::evidence::{CHECKOUTS, STANDARD, TORCH_FILES, TORCH_FOLDERS};
 use super::files::{File, Files};
-use super::named::{Standing, is_standard};
+use super::named::{FileStanding, is_standard};
 use super::packages::is_public;
 use super::signs::{Method, Owner};
 use crate::snapshot::Snapshot;
@@ -34,7 +34,7 @@ const WINDOWS_TEMPORARY: [&str; 2] = ["/AppData/Local/Temp/", "/Windows/Temp/"];
 
 /// What the recording shows of its folders. All end with a separator, or are empty: the root of relative paths.
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(super) struct FolderMap {
     /// The folder that holds PyTorch, where no name tells it.
     packages: Option<String>,
     /// Folders that hold modules of the standard library.
@@ -49,7 +49,7 @@ pub(super) struct Places {
 
 /// A distinct frame, as far as this module asks about it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen {
+pub(super) struct SeenFrame {
     /// The number of its file.
     pub(super) file: usize,
     /// What its name says.
@@ -57,44 +57,44 @@ pub(super) struct Seen {
 }
 
 /// What is known before the folders are.
-pub(super) struct Known<'a> {
+pub(super) struct FolderHints<'a> {
     pub(super) snapshot: &'a Snapshot,
     pub(super) files: &'a Files,
     /// What names settle, by file.
-    pub(super) named: &'a [Option<Standing>],
+    pub(super) named: &'a [Option<FileStanding>],
     /// The distinct frames.
-    pub(super) seen: &'a [Seen],
+    pub(super) seen: &'a [SeenFrame],
 }
 
-impl Places {
+impl FolderMap {
     /// Looks at the files that no name settles.
-    pub(super) fn of(known: &Known<'_>) -> Places {
-        let mut places = Places { scripts: known.scripts(), ..Places::default() };
+    pub(super) fn of(known: &FolderHints<'_>) -> FolderMap {
+        let mut places = FolderMap { scripts: known.scripts(), ..FolderMap::default() };
         places.packages = known.packages();
         places.note_functions(known);
         places
     }
 
     /// Whose a file is that no name settles.
-    pub(super) fn standing(&self, file: &File) -> Standing {
-        Standing { by_name: false, ..self.settle(file) }
+    pub(super) fn standing(&self, file: &File) -> FileStanding {
+        FileStanding { by_name: false, ..self.settle(file) }
     }
 
-    fn settle(&self, file: &File) -> Standing {
+    fn settle(&self, file: &File) -> FileStanding {
         let path = file.path.as_str();
         if let Some(at) = self.package(path) {
-            return Standing::packaged(path, at, at);
+            return FileStanding::packaged(path, at, at);
         }
         if let Some(folder) = self.standard_folder(path) {
-            return Standing::standard(path, folder.len(), folder.len());
+            return FileStanding::standard(path, folder.len(), folder.len());
         }
         let checkout = self.checkouts.iter().find(|(folder, package)| is_in(path, folder, package));
         if let Some((folder, _)) = checkout {
-            return Standing::packaged(path, folder.len(), folder.len());
+            return FileStanding::packaged(path, folder.len(), folder.len());
         }
         let kept =
             self.scripts.iter().any(|script| shares_home(path, script)) || self.is_beside_packages(path);
-        Standing::alone(if is_temporary(path) && !kept { Owner::Generated } else { Owner::User }, file)
+        FileStanding::alone(if is_temporary(path) && !kept { Owner::Generated } else { Owner::User }, file)
     }
 
     /// Where the package begins that a file belongs to, if it lies where packages do.
@@ -149,7 +149,7 @@ impl Places {
     }
 
     /// What functions show: where Python's library lies, and checkouts of frameworks.
-    fn note_functions(&mut self, known: &Known<'_>) {
+    fn note_functions(&mut self, known: &FolderHints<'_>) {
         let mut found: BTreeMap<(String, &'static str), BTreeSet<(String, String)>> = BTreeMap::new();
         for (id, seen) in known.snapshot.stacks.frame_ids().zip(known.seen) {
             let Some(file) = known.undecided(seen.file) else { continue };
@@ -178,7 +178,7 @@ impl Places {
     }
 }
 
-impl Known<'_> {
+impl FolderHints<'_> {
     /// A file that no name settles.
     fn undecided(&self, file: usize) -> Option<&File> {
         self.files.all.get(file).filter(|_| matches!(self.named.get(file), Some(None)))

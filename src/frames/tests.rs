@@ -1,21 +1,18 @@
 //! Whose code is whose, and what it means, over small recordings.
 
 use super::*;
+use crate::testing::Recorder;
 
 /// A recording with the given stacks: each frame is a file and a function, outermost first, one line further each.
 fn recording(stacks: &[&[(&str, &str)]]) -> Snapshot {
-    let mut snapshot = Snapshot::default();
+    let mut recorder = Recorder::default();
     for stack in stacks {
-        let mut frames: Vec<FrameId> = Vec::new();
-        for (line, (file, name)) in stack.iter().enumerate() {
-            let file = snapshot.strings.intern(file).unwrap();
-            let name = snapshot.strings.intern(name).unwrap();
-            let line = 8 + u32::try_from(line).unwrap();
-            frames.insert(0, snapshot.stacks.intern_frame(Frame { name, file, line }).unwrap());
-        }
-        snapshot.stacks.intern(&frames).unwrap();
+        let frames = stack.iter().zip(8..).map(|((file, name), line)| recorder.frame(file, name, line));
+        let mut frames: Vec<FrameId> = frames.collect();
+        frames.reverse();
+        recorder.snapshot.stacks.intern(&frames).unwrap();
     }
-    snapshot
+    recorder.snapshot
 }
 
 /// The owner of each frame of the first stack, outermost first.

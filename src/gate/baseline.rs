@@ -13,8 +13,8 @@ pub use error::BaselineError;
 
 use crate::engine::Report;
 use crate::finding::{
-    Finding, Fingerprint, Impact, Location, Mark, Matter, Measure, Notice, Pairing, Severity, Standing,
-    Tolerance, Value, pair,
+    Finding, Fingerprint, Impact, Location, Mark, Matter, Measure, Notice, Pairing, Quantity, Severity,
+    Standing, Tolerance, pair,
 };
 
 /// Known findings.
@@ -54,7 +54,7 @@ pub struct Terms<'a> {
 
 /// How one baseline differs from another.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Changes {
+pub struct BaselineChanges {
     /// How many entries it has.
     pub entries: usize,
     /// How many of them the other did not have.
@@ -135,13 +135,13 @@ impl Baseline {
     }
 
     /// How it differs from an earlier one.
-    pub fn changes_since(&self, earlier: &Baseline) -> Changes {
+    pub fn changes_since(&self, earlier: &Baseline) -> BaselineChanges {
         let marks = |one: &Baseline| one.entries.iter().map(Entry::mark).collect::<Vec<Mark>>();
         let (old, now) = (marks(earlier), marks(self));
         let exact = Tolerance { share: 0.0, ..Tolerance::default() };
         let Pairing { same, gone, new } = pair(&old, &now, &exact);
         let changed = same.iter().filter(|(before, after)| old.get(*before) != now.get(*after)).count();
-        Changes { entries: now.len(), new: new.len(), changed, gone: gone.len() }
+        BaselineChanges { entries: now.len(), new: new.len(), changed, gone: gone.len() }
     }
 
     /// Sorted, and those that would read the same told apart by a number.
@@ -184,7 +184,7 @@ impl Baseline {
         let known = crate::unit::count(alike, "finding");
         finding.evidence.push(Measure {
             name: "baseline-entries".into(),
-            value: Value::Count(alike as u64),
+            value: Quantity::Count(alike as u64),
             text: format!("the baseline has {known} of this kind here; this is one more"),
         });
     }

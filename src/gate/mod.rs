@@ -8,7 +8,7 @@ mod baseline;
 mod suppress;
 
 pub use against::inherit;
-pub use baseline::{Baseline, BaselineError, Changes, Terms};
+pub use baseline::{Baseline, BaselineChanges, BaselineError, Terms};
 pub use suppress::Suppressions;
 
 use crate::engine::{Report, Verdict};

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::config::{Date, Ignore, Origin, Selection};
+use crate::config::{Date, Ignore, Selection, SetBy};
 use crate::engine::{RecordedFile, Report};
 use crate::finding::{Finding, Location, Matter, Notice, Severity, Standing};
 use crate::source::{EXAMPLE, IgnoreComment, Malformed, SourceFile, SourceMap, Spot};
@@ -223,9 +223,9 @@ fn by_name_alone(finding: &Finding, location: &Location, file: &SourceFile, line
 }
 
 /// Kind, severity, message and help of what is to be said.
-type Said = (Matter, Severity, String, String);
+type Remark = (Matter, Severity, String, String);
 
-fn of_comment(comment: &IgnoreComment, used: &[String], about: impl Fn(&str) -> About) -> Vec<Said> {
+fn of_comment(comment: &IgnoreComment, used: &[String], about: impl Fn(&str) -> About) -> Vec<Remark> {
     let asked = match &comment.asks {
         Ok(asked) => asked,
         Err(malformed) => {
@@ -261,9 +261,9 @@ fn of_comment(comment: &IgnoreComment, used: &[String], about: impl Fn(&str) -> 
 }
 
 /// The line of a configuration.
-fn place(origin: &Origin) -> Option<Location> {
+fn place(origin: &SetBy) -> Option<Location> {
     match origin {
-        Origin::File { name, line } => {
+        SetBy::File { name, line } => {
             Some(Location { file: name.to_string(), line: *line, function: String::new() })
         }
         _ => None,

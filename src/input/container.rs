@@ -7,7 +7,7 @@ const HEAD: usize = 512;
 
 /// What the first bytes of a stream are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Container {
     Pickle,
     Gzip,
     Zstd,
@@ -16,36 +16,36 @@ pub(super) enum Kind {
     Other,
 }
 
-impl Kind {
-    pub(super) fn of(head: &[u8]) -> Kind {
+impl Container {
+    pub(super) fn of(head: &[u8]) -> Container {
         match head.trim_ascii_start() {
-            _ if matches!(head, [0x80, 2..=5, ..]) => Kind::Pickle,
-            _ if head.starts_with(&[0x1f, 0x8b]) => Kind::Gzip,
-            _ if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) => Kind::Zstd,
-            _ if head.starts_with(b"\xfd7zXZ\0") => Kind::Xz,
-            text if starts_with_ignoring_case(text, b"<!doctype html") => Kind::Html,
-            text if starts_with_ignoring_case(text, b"<html") => Kind::Html,
-            _ => Kind::Other,
+            _ if matches!(head, [0x80, 2..=5, ..]) => Container::Pickle,
+            _ if head.starts_with(&[0x1f, 0x8b]) => Container::Gzip,
+            _ if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) => Container::Zstd,
+            _ if head.starts_with(b"\xfd7zXZ\0") => Container::Xz,
+            text if starts_with_ignoring_case(text, b"<!doctype html") => Container::Html,
+            text if starts_with_ignoring_case(text, b"<html") => Container::Html,
+            _ => Container::Other,
         }
     }
 
     /// The compression's name, if it is one.
     pub(super) fn compression(self) -> Option<&'static str> {
         match self {
-            Kind::Gzip => Some("gzip"),
-            Kind::Zstd => Some("zstd"),
-            Kind::Xz => Some("xz"),
-            Kind::Pickle | Kind::Html | Kind::Other => None,
+            Container::Gzip => Some("gzip"),
+            Container::Zstd => Some("zstd"),
+            Container::Xz => Some("xz"),
+            Container::Pickle | Container::Html | Container::Other => None,
         }
     }
 
     /// What a compressed stream unpacks to; any other as it is.
     pub(super) fn unpack<'a>(self, packed: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
         Ok(match self {
-            Kind::Gzip => Box::new(flate2::read::MultiGzDecoder::new(packed)),
-            Kind::Zstd => Box::new(zstd::Decoder::new(packed)?),
-            Kind::Xz => Box::new(liblzma::read::XzDecoder::new_multi_decoder(packed)),
-            Kind::Pickle | Kind::Html | Kind::Other => Box::new(packed),
+            Container::Gzip => Box::new(flate2::read::MultiGzDecoder::new(packed)),
+            Container::Zstd => Box::new(zstd::Decoder::new(packed)?),
+            Container::Xz => Box::new(liblzma::read::XzDecoder::new_multi_decoder(packed)),
+            Container::Pickle | Container::Html | Container::Other => Box::new(packed),
         })
     }
 }
@@ -64,7 +64,7 @@ pub(super) fn head(stream: &mut impl Read) -> io::Result<Vec<u8>> {
 /// Whether a file begins like a snapshot, or unpacks to what does. Any other is told by its first bytes alone.
 pub(super) fn begins_like_a_snapshot(file: &mut impl Read) -> io::Result<bool> {
     let first = head(file)?;
-    let kind = Kind::of(&first);
+    let kind = Container::of(&first);
     if kind.compression().is_none() {
         return Ok(is_dict_or_list(&first));
     }

@@ -32,12 +32,12 @@ pub struct LeftOut {
     /// Where it is.
     pub path: PathBuf,
     /// What it is.
-    pub kind: Kind,
+    pub kind: Omission,
 }
 
 /// Why something is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum Omission {
     /// Its name begins with a dot.
     Hidden,
     /// A link to a folder.
@@ -48,14 +48,14 @@ pub enum Kind {
     Irregular,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for Omission {
     /// `hidden`, `a link to a folder`, ...
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Kind::Hidden => "hidden",
-            Kind::Linked => "a link to a folder",
-            Kind::Deep => "too deep",
-            Kind::Irregular => "no regular file",
+            Omission::Hidden => "hidden",
+            Omission::Linked => "a link to a folder",
+            Omission::Deep => "too deep",
+            Omission::Irregular => "no regular file",
         })
     }
 }
@@ -104,9 +104,9 @@ impl Search {
         let kind = entry.file_type()?;
         if path.is_dir() {
             let kind = match (hidden, kind.is_symlink(), depth < DEPTH) {
-                (true, ..) => Kind::Hidden,
-                (_, true, _) => Kind::Linked,
-                (.., false) => Kind::Deep,
+                (true, ..) => Omission::Hidden,
+                (_, true, _) => Omission::Linked,
+                (.., false) => Omission::Deep,
                 (false, false, true) => return Ok(Some((path, depth + 1))),
             };
             if !self.covers(&path, kind) && holds_snapshots(&path) {
@@ -115,8 +115,8 @@ impl Search {
         } else if is_named_like_a_snapshot(&path) || is_snapshot(&path) {
             let irregular = fs::metadata(&path).is_ok_and(|about| !about.is_file());
             match (irregular, hidden) {
-                (true, _) => self.left_out.push(LeftOut { path, kind: Kind::Irregular }),
-                (_, true) => self.left_out.push(LeftOut { path, kind: Kind::Hidden }),
+                (true, _) => self.left_out.push(LeftOut { path, kind: Omission::Irregular }),
+                (_, true) => self.left_out.push(LeftOut { path, kind: Omission::Hidden }),
                 (false, false) => self.found.push(path),
             }
         } else if !hidden && fs::metadata(&path).is_ok_and(|about| about.is_file()) {
@@ -126,10 +126,10 @@ impl Search {
     }
 
     /// Whether what a link leads to is walked through anyway.
-    fn covers(&self, path: &Path, kind: Kind) -> bool {
+    fn covers(&self, path: &Path, kind: Omission) -> bool {
         let target = fs::canonicalize(path).ok();
         let inside = self.root.as_ref().zip(target).is_some_and(|(root, target)| target.starts_with(root));
-        kind == Kind::Linked && inside
+        kind == Omission::Linked && inside
     }
 }
 
@@ -180,7 +180,7 @@ pub(super) fn matches(pattern: &Path) -> Result<Expansion, InputError> {
             matched.sources.extend(sources);
             matched.left_out.extend(left_out);
         } else if fs::metadata(&path).is_ok_and(|about| !about.is_file()) {
-            matched.left_out.push(LeftOut { path, kind: Kind::Irregular });
+            matched.left_out.push(LeftOut { path, kind: Omission::Irregular });
         } else {
             matched.sources.push(Source::File(path));
         }

@@ -27,7 +27,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use address::Stands;
-use container::Kind;
+use container::Container;
 
 /// How many times larger a compressed snapshot usually becomes: 20 to 60 times in the corpus of `snapshots/`.
 const PACKED: u64 = 40;
@@ -92,7 +92,7 @@ impl Source {
         };
         let bytes = fs::metadata(path).ok().filter(fs::Metadata::is_file)?.len();
         let head = File::open(path).and_then(|mut file| container::head(&mut file)).ok()?;
-        let packed = Kind::of(&head).compression().is_some();
+        let packed = Container::of(&head).compression().is_some();
         Some(if packed { bytes.saturating_mul(PACKED) } else { bytes })
     }
 
@@ -146,10 +146,10 @@ impl Source {
 
 /// The objects that a folder or a pattern of a store stands for.
 fn listed(address: &Address) -> Result<Expansion, RemoteError> {
-    let remote::Found { objects, left_out } = remote::list(address)?;
+    let remote::FoundObjects { objects, left_out } = remote::list(address)?;
     let left_out = left_out.into_iter().map(|(name, is_deep)| LeftOut {
         path: PathBuf::from(name),
-        kind: if is_deep { folder::Kind::Deep } else { folder::Kind::Hidden },
+        kind: if is_deep { folder::Omission::Deep } else { folder::Omission::Hidden },
     });
     Ok(Expansion { sources: objects.into_iter().map(Source::Remote).collect(), left_out: left_out.collect() })
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::{self, Cursor, ErrorKind, Read};
 use std::rc::Rc;
 
-use super::container::{self, Kind};
+use super::container::{self, Container};
 use super::foreign::Foreign;
 use super::remote::RemoteError;
 use super::{InputError, Limits, html};
@@ -40,12 +40,12 @@ pub enum Content {
 }
 
 /// Counts what is read.
-struct Counted<R> {
+struct CountedReader<R> {
     inner: R,
     count: Rc<Cell<u64>>,
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         self.count.set(self.count.get() + read as u64);
@@ -61,9 +61,9 @@ impl Stream {
         limits: Limits,
     ) -> Result<Content, InputError> {
         let packed = Rc::new(Cell::new(0));
-        let mut file = Counted { inner: file, count: Rc::clone(&packed) };
+        let mut file = CountedReader { inner: file, count: Rc::clone(&packed) };
         let head = container::head(&mut file).map_err(|source| unreadable(&name, None, source))?;
-        let kind = Kind::of(&head);
+        let kind = Container::of(&head);
         let whole = Cursor::new(head).chain(file);
         let compression = kind.compression();
         let bytes = kind.unpack(whole).map_err(|source| unreadable(&name, compression, source))?;
@@ -80,10 +80,10 @@ impl Stream {
             }
         };
         let name = self.name.clone();
-        match Kind::of(&head) {
-            Kind::Pickle => Ok(Content::Snapshot(self.rewound(head))),
-            Kind::Html if html::is_drawn_timeline(&head) => Err(InputError::DrawnTimeline { name }),
-            Kind::Html => self.find_in_page(head, MOST_PAGE).map(Content::Snapshot),
+        match Container::of(&head) {
+            Container::Pickle => Ok(Content::Snapshot(self.rewound(head))),
+            Container::Html if html::is_drawn_timeline(&head) => Err(InputError::DrawnTimeline { name }),
+            Container::Html => self.find_in_page(head, MOST_PAGE).map(Content::Snapshot),
             _ if head.is_empty() => Err(InputError::Empty { name }),
             _ if container::begins_like_a_timeline(&head) || container::begins_like_a_trace(&head) => {
                 Ok(Content::Timeline(self.rewound(head)))

@@ -153,41 +153,17 @@ fn shift(allocation: &Allocation, change: Change, shifts: &mut Vec<Shift>) {
 mod tests {
     use super::*;
     use crate::program::LoopRun;
-    use crate::timeline::{Levels, Peak};
-    use crate::unit::{DeviceIndex, FrameId};
-
-    fn event(position: usize) -> EventIndex {
-        EventIndex::at(position).unwrap()
-    }
-
-    fn allocation(bytes: u64, born: usize, died: Option<usize>) -> Allocation {
-        Allocation {
-            address: 0,
-            bytes: Bytes(bytes),
-            alloc: Some(event(born)),
-            free_requested: None,
-            free: died.map(event),
-            stack: None,
-            stream: 0,
-        }
-    }
+    use crate::testing::{self, allocation, at};
+    use crate::unit::FrameId;
 
     /// 10 bytes for good, 4 bytes early on, 8 bytes late: the peak is 18.
     fn timeline() -> Timeline {
-        Timeline {
-            device: DeviceIndex::at(0).unwrap(),
-            allocations: vec![allocation(10, 0, None), allocation(4, 1, Some(2)), allocation(8, 3, Some(4))],
-            allocation_of: vec![None; 5],
-            levels: Levels::of(Bytes::ZERO, vec![10, 14, 10, 18, 10]),
-            requested_at_start: Bytes::ZERO,
-            reserved_at_start: Bytes::ZERO,
-            peak_requested: Peak { bytes: Bytes(18), event: Some(event(3)) },
-            peak_reserved: Peak::default(),
-            requested_at_end: Bytes(10),
-            reserved_at_end: Bytes::ZERO,
-            agreement: crate::timeline::Agreement::default(),
-            free_stacks: crate::timeline::FreeStacks::Own,
-        }
+        let allocations = vec![
+            allocation(10, Some(0), None),
+            allocation(4, Some(1), Some(2)),
+            allocation(8, Some(3), Some(4)),
+        ];
+        testing::timeline(allocations, 0, &[10, 14, 10, 18, 10])
     }
 
     #[test]
@@ -198,7 +174,7 @@ mod tests {
     #[test]
     fn the_new_peak_may_lie_elsewhere() {
         let mut changes = Changes::default();
-        changes.set(AllocationId::at(0).unwrap(), Change::EndAt(event(2)));
+        changes.set(AllocationId::at(0).unwrap(), Change::EndAt(at(2)));
         // Ten bytes gone before the late eight: what remains is the early peak of 14, not 18 - 10.
         assert_eq!(changes.saving(&timeline()), Bytes(4));
         assert_eq!(changes.at_once(&timeline()), Bytes(10), "whatever else stands there");
@@ -213,17 +189,17 @@ mod tests {
 
     #[test]
     fn between_turns_falls_what_stood_at_an_end_of_one() {
-        let starts = [0, 2, 4].into_iter().map(event).collect();
-        let turns = Turns::of_run(&LoopRun { frame: FrameId::at(0).unwrap(), starts, end: event(5) });
+        let starts = [0, 2, 4].into_iter().map(at).collect();
+        let turns = Turns::of_run(&LoopRun { frame: FrameId::at(0).unwrap(), starts, end: at(5) });
         let falls = |id: usize, change: Change| {
             let mut changes = Changes::default();
             changes.set(AllocationId::at(id).unwrap(), change);
             changes.saving_between(&timeline(), &turns)
         };
         assert_eq!(falls(0, Change::Remove), Bytes(10));
-        assert_eq!(falls(0, Change::EndAt(event(3))), Bytes(10), "it stands at the later ends");
-        assert_eq!(falls(0, Change::EndAt(event(4))), Bytes(10));
-        assert_eq!(falls(1, Change::EndAt(event(3))), Bytes::ZERO, "it would stand for longer");
+        assert_eq!(falls(0, Change::EndAt(at(3))), Bytes(10), "it stands at the later ends");
+        assert_eq!(falls(0, Change::EndAt(at(4))), Bytes(10));
+        assert_eq!(falls(1, Change::EndAt(at(3))), Bytes::ZERO, "it would stand for longer");
         assert_eq!(falls(2, Change::Remove), Bytes(8));
     }
 }

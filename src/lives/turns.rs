@@ -91,22 +91,10 @@ impl Turns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::unit::Bytes;
-
-    fn event(position: usize) -> EventIndex {
-        EventIndex::at(position).unwrap()
-    }
+    use crate::testing::{self, at};
 
     fn allocation(born: Option<usize>, asked: Option<usize>, freed: Option<usize>) -> Allocation {
-        Allocation {
-            address: 0,
-            bytes: Bytes(1),
-            alloc: born.map(event),
-            free_requested: asked.map(event),
-            free: freed.map(event),
-            stack: None,
-            stream: 0,
-        }
+        Allocation { free_requested: asked.map(at), ..testing::allocation(1, born, freed) }
     }
 
     #[test]
@@ -123,7 +111,7 @@ mod tests {
         assert_eq!(held(allocation(Some(25), None, None)), 1..3);
         assert_eq!(turns.occupied(&allocation(Some(12), Some(19), Some(25))), 0..1);
         assert_eq!(
-            (turns.holding(event(9)), turns.holding(event(20)), turns.holding(event(40))),
+            (turns.holding(at(9)), turns.holding(at(20)), turns.holding(at(40))),
             (None, Some(1), None)
         );
     }

@@ -6,9 +6,9 @@
 //! window's end cuts in two, text or a list that was never written before, a value that is none of an event's. The single
 //! steps then take the dict, and say what is wrong with it if something is.
 
-use super::cursor::{Cursor, Step};
-use super::heap::{Content, Heap, Node, Value};
-use super::keys::{Alike, Key, MOST_KEYS};
+use super::cursor::{Cursor, ReadResult};
+use super::heap::{ContainerState, Heap, Node, Value};
+use super::keys::{FoldedKeys, KnownKey, MOST_KEYS};
 use super::lists::WrittenLists;
 use super::machine::Machine;
 use super::memo::{Memoised, get};
@@ -21,10 +21,10 @@ const MOST_SETS: usize = 4;
 impl<F: Fold> Machine<'_, F> {
     /// `EMPTY_DICT`: the whole dict where it is like one before, else an empty one.
     #[inline]
-    pub(super) fn new_dict(&mut self, cursor: &mut Cursor<'_>) -> Step<()> {
+    pub(super) fn new_dict(&mut self, cursor: &mut Cursor<'_>) -> ReadResult<()> {
         match self.take_alike(cursor) {
             Some((node, place)) => self.fold_alike(node, place),
-            None => self.push_new(Content::NewDict),
+            None => self.push_new(ContainerState::NewDict),
         }
     }
 
@@ -45,8 +45,8 @@ impl<F: Fold> Machine<'_, F> {
         if self.alike.len() == MOST_SETS {
             self.alike.remove(0);
         }
-        let keys = entries().map(Key::of).collect();
-        self.alike.push(Alike { keys, known });
+        let keys = entries().map(KnownKey::of).collect();
+        self.alike.push(FoldedKeys { keys, known });
     }
 
     /// Takes a dict of remembered keys: the dict, and which keys they are. Its values are in `self.values` then.
@@ -63,7 +63,7 @@ impl<F: Fold> Machine<'_, F> {
             if set.keys.first().is_none_or(|key| key.entry != first) {
                 continue;
             }
-            self.heap.contents.push(Content::NewDict);
+            self.heap.contents.push(ContainerState::NewDict);
             self.memo.push(Memoised::of(Value::Container(node)));
             let mut taking = Taking {
                 memo: &mut self.memo,
@@ -95,13 +95,13 @@ impl<F: Fold> Machine<'_, F> {
 
     /// SETITEMS of a dict that was taken whole.
     #[inline]
-    fn fold_alike(&mut self, node: Node, place: usize) -> Step<()> {
+    fn fold_alike(&mut self, node: Node, place: usize) -> ReadResult<()> {
         if let Some(set) = self.alike.get(place) {
             let values = self.values.get(..set.keys.len()).unwrap_or_default();
             let row = self.fold.dict_alike(&set.known, values, &self.heap);
             let row = row.map_err(|what| Self::damaged(what))?;
             if let Some(content) = self.heap.contents.get_mut(node.0 as usize) {
-                *content = Content::Folded(row);
+                *content = ContainerState::Folded(row);
             }
         }
         self.push(Value::Container(node))
@@ -120,7 +120,12 @@ struct Taking<'m> {
 impl Taking<'_> {
     /// Takes the opcodes of all keys and values and SETITEMS; what follows them.
     #[inline]
-    fn items<'b>(&mut self, keys: &mut [Key], values: &mut [Value], opcodes: &'b [u8]) -> Option<&'b [u8]> {
+    fn items<'b>(
+        &mut self,
+        keys: &mut [KnownKey],
+        values: &mut [Value],
+        opcodes: &'b [u8],
+    ) -> Option<&'b [u8]> {
         let mut rest = opcodes;
         for (key, place) in keys.iter_mut().zip(values) {
             let after = match key.again(rest) {
@@ -136,7 +141,7 @@ impl Taking<'_> {
     }
 
     #[inline]
-    fn value<'b>(&mut self, key: &mut Key, opcodes: &'b [u8]) -> Option<(Value, &'b [u8])> {
+    fn value<'b>(&mut self, key: &mut KnownKey, opcodes: &'b [u8]) -> Option<(Value, &'b [u8])> {
         if let Some((position, rest)) = get(opcodes) {
             return Some((self.memo.get(position)?.value()?, rest));
         }
@@ -151,10 +156,10 @@ impl Taking<'_> {
         match *opcodes {
             [opcode::EMPTY_LIST, opcode::MEMOIZE, opcode::MARK, ref rest @ ..] => {
                 let (row, rest) = self.lists.take(rest)?;
-                Some((self.container(Content::Folded(row))?, rest))
+                Some((self.container(ContainerState::Folded(row))?, rest))
             }
             [opcode::EMPTY_LIST, opcode::MEMOIZE, ref rest @ ..] => {
-                Some((self.container(Content::NewList)?, rest))
+                Some((self.container(ContainerState::NewList)?, rest))
             }
             [opcode::SHORT_BINUNICODE, ..] => self.text(key, opcodes),
             [opcode::NONE, ref rest @ ..] => Some((Value::None, rest)),
@@ -166,7 +171,7 @@ impl Taking<'_> {
 
     /// A container, and its entry of the memo.
     #[inline]
-    fn container(&mut self, content: Content) -> Option<Value> {
+    fn container(&mut self, content: ContainerState) -> Option<Value> {
         let value = Value::Container(Node(u32::try_from(self.heap.contents.len()).ok()?));
         self.heap.contents.push(content);
         self.memo.push(Memoised::of(value));
@@ -177,12 +182,12 @@ impl Taking<'_> {
     #[cold]
     fn pair(&mut self, first: i64, second: i64) -> Option<Value> {
         let slot = self.heap.same_tuple(&[Value::Int(first), Value::Int(second)])?;
-        self.container(Content::Tuple(slot))
+        self.container(ContainerState::Tuple(slot))
     }
 
     /// Text that is known, and its entry of the memo if it has one.
     #[inline]
-    fn text<'b>(&mut self, key: &mut Key, opcodes: &'b [u8]) -> Option<(Value, &'b [u8])> {
+    fn text<'b>(&mut self, key: &mut KnownKey, opcodes: &'b [u8]) -> Option<(Value, &'b [u8])> {
         let last = key.text.zip(opcodes.strip_prefix(key.written.as_slice()));
         let (id, rest) = match last {
             Some(last) => last,
@@ -197,7 +202,7 @@ impl Taking<'_> {
 
     /// Text that was not written the last time, but some time.
     #[cold]
-    fn other_text<'b>(&self, key: &mut Key, opcodes: &'b [u8]) -> Option<(StringId, &'b [u8])> {
+    fn other_text<'b>(&self, key: &mut KnownKey, opcodes: &'b [u8]) -> Option<(StringId, &'b [u8])> {
         let [_, length, rest @ ..] = opcodes else { return None };
         if u64::from(*length) >= self.most_text {
             return None;

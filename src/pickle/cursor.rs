@@ -9,7 +9,7 @@ use super::opcode;
 const LONGEST_LINE: usize = 4096;
 
 /// What reading costs when it fails: a pointer, so that success is returned in registers.
-pub(super) type Step<T> = Result<T, Box<PickleError>>;
+pub(super) type ReadResult<T> = Result<T, Box<PickleError>>;
 
 /// Bytes of each opcode with its operands, where they do not depend on these.
 pub(super) type Lengths = [Option<NonZeroU8>; 256];
@@ -37,7 +37,7 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
-    pub(super) fn byte(&mut self) -> Step<u8> {
+    pub(super) fn byte(&mut self) -> ReadResult<u8> {
         match self.rest.split_first() {
             Some((byte, rest)) => {
                 self.rest = rest;
@@ -48,7 +48,7 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
-    pub(super) fn array<const N: usize>(&mut self) -> Step<[u8; N]> {
+    pub(super) fn array<const N: usize>(&mut self) -> ReadResult<[u8; N]> {
         match self.rest.split_first_chunk::<N>() {
             Some((chunk, rest)) => {
                 self.rest = rest;
@@ -60,7 +60,7 @@ impl<'a> Cursor<'a> {
 
     /// The next `length` bytes.
     #[inline]
-    pub(super) fn run(&mut self, length: u64) -> Step<&'a [u8]> {
+    pub(super) fn run(&mut self, length: u64) -> ReadResult<&'a [u8]> {
         let split = usize::try_from(length).ok().and_then(|length| self.rest.split_at_checked(length));
         match split {
             Some((run, rest)) => {
@@ -127,7 +127,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The next line, without its end (GLOBAL's module and name).
-    pub(super) fn line(&mut self) -> Step<&'a [u8]> {
+    pub(super) fn line(&mut self) -> ReadResult<&'a [u8]> {
         let Some(end) = self.rest.iter().take(LONGEST_LINE + 1).position(|&byte| byte == b'\n') else {
             return Err(if self.rest.len() > LONGEST_LINE { self.endless() } else { self.starved() });
         };

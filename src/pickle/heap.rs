@@ -20,7 +20,7 @@ pub enum Value {
     /// A dict, list or tuple of the [`Heap`].
     Container(Node),
     /// What stood in a folded list that had to be kept after all.
-    Row(Row),
+    Row(TableRow),
     /// Bytes, or an integer beyond 64 bits: nothing that a snapshot uses.
     Opaque,
     /// The one function of PyTorch's C++ pickler that is known and harmless: it marks a type and returns its argument.
@@ -33,18 +33,18 @@ pub struct Node(pub(super) u32);
 
 /// A row of a table of the [`Fold`](super::Fold) that stands for a container: which table and which row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row(u32);
+pub struct TableRow(u32);
 
 const ROW_BITS: u32 = 28;
 
-impl Row {
+impl TableRow {
     /// How many rows a table may have.
     pub const MOST: u64 = 1 << ROW_BITS;
 
     /// Row `index` of table `table` (0 to 15); `None` beyond 2^28 rows.
-    pub fn new(table: u8, index: usize) -> Option<Row> {
+    pub fn new(table: u8, index: usize) -> Option<TableRow> {
         let index = u32::try_from(index).ok().filter(|index| index >> ROW_BITS == 0)?;
-        (table < 16).then_some(Row(u32::from(table) << ROW_BITS | index))
+        (table < 16).then_some(TableRow(u32::from(table) << ROW_BITS | index))
     }
 
     /// The table.
@@ -60,13 +60,13 @@ impl Row {
 
 /// The state of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Content {
+pub(super) enum ContainerState {
     /// A dict without items.
     NewDict,
     /// A list without items.
     NewList,
     /// Folded into a row.
-    Folded(Row),
+    Folded(TableRow),
     /// A dict whose items are kept: keys and values in turn, in this slot of [`Heap::kept`].
     Dict(u32),
     /// A list whose items are kept.
@@ -78,7 +78,7 @@ pub(super) enum Content {
 /// The containers of a pickle, addressed by [`Node`].
 #[derive(Debug, Default, PartialEq)]
 pub struct Heap {
-    pub(super) contents: Vec<Content>,
+    pub(super) contents: Vec<ContainerState>,
     pub(super) kept: Vec<Vec<Value>>,
     /// The slot of the last tuple that was kept.
     pub(super) last_tuple: Option<u32>,
@@ -88,8 +88,8 @@ impl Heap {
     /// The keys and values (in turn) of a dict that was not folded; empty for an empty dict.
     pub fn dict(&self, value: Value) -> Option<&[Value]> {
         match self.content(value)? {
-            Content::NewDict => Some(&[]),
-            Content::Dict(slot) => self.slot(slot),
+            ContainerState::NewDict => Some(&[]),
+            ContainerState::Dict(slot) => self.slot(slot),
             _ => None,
         }
     }
@@ -97,8 +97,8 @@ impl Heap {
     /// The items of a list that was not folded; empty for an empty list.
     pub fn list(&self, value: Value) -> Option<&[Value]> {
         match self.content(value)? {
-            Content::NewList => Some(&[]),
-            Content::List(slot) => self.slot(slot),
+            ContainerState::NewList => Some(&[]),
+            ContainerState::List(slot) => self.slot(slot),
             _ => None,
         }
     }
@@ -106,15 +106,15 @@ impl Heap {
     /// The items of a tuple.
     pub fn tuple(&self, value: Value) -> Option<&[Value]> {
         match self.content(value)? {
-            Content::Tuple(slot) => self.slot(slot),
+            ContainerState::Tuple(slot) => self.slot(slot),
             _ => None,
         }
     }
 
     /// The row that a container was folded into.
-    pub fn row(&self, value: Value) -> Option<Row> {
+    pub fn row(&self, value: Value) -> Option<TableRow> {
         match (value, self.content(value)) {
-            (Value::Row(row), _) | (_, Some(Content::Folded(row))) => Some(row),
+            (Value::Row(row), _) | (_, Some(ContainerState::Folded(row))) => Some(row),
             _ => None,
         }
     }
@@ -126,7 +126,7 @@ impl Heap {
         same.then_some(slot)
     }
 
-    fn content(&self, value: Value) -> Option<Content> {
+    fn content(&self, value: Value) -> Option<ContainerState> {
         match value {
             Value::Container(node) => self.contents.get(node.0 as usize).copied(),
             _ => None,

@@ -7,13 +7,13 @@ use crate::unit::StringId;
 pub(super) const MOST_KEYS: usize = 16;
 
 /// The keys of dicts that were folded, and what the fold makes of them.
-pub(super) struct Alike<K> {
-    pub(super) keys: Vec<Key>,
+pub(super) struct FoldedKeys<K> {
+    pub(super) keys: Vec<KnownKey>,
     pub(super) known: K,
 }
 
 /// One of these keys.
-pub(super) struct Key {
+pub(super) struct KnownKey {
     /// What its GET must bring back.
     pub(super) entry: Memoised,
     /// The GET that brought it back the last time, for as long as the memo's entries stay: the opcode with its operands in the
@@ -27,9 +27,9 @@ pub(super) struct Key {
     pub(super) written: Vec<u8>,
 }
 
-impl Key {
-    pub(super) fn of(entry: Memoised) -> Key {
-        Key { entry, get: Self::NO_GET, mask: 0, length: 0, text: None, written: Vec::new() }
+impl KnownKey {
+    pub(super) fn of(entry: Memoised) -> KnownKey {
+        KnownKey { entry, get: Self::NO_GET, mask: 0, length: 0, text: None, written: Vec::new() }
     }
 
     /// What no GET is while nothing counts.
@@ -58,9 +58,9 @@ impl Key {
     }
 }
 
-impl<K> Alike<K> {
+impl<K> FoldedKeys<K> {
     /// Forgets what GETs bring back: an entry of the memo was replaced.
     pub(super) fn forget(&mut self) {
-        self.keys.iter_mut().for_each(|key| (key.get, key.mask) = (Key::NO_GET, 0));
+        self.keys.iter_mut().for_each(|key| (key.get, key.mask) = (KnownKey::NO_GET, 0));
     }
 }

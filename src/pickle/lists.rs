@@ -10,7 +10,7 @@ use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
 use super::cursor::Cursor;
-use super::heap::Row;
+use super::heap::TableRow;
 use super::opcode;
 
 /// Bytes of distinct lists that are remembered; recordings of the corpus have less than a hundredth of it.
@@ -29,7 +29,7 @@ pub(super) struct WrittenLists {
 
 struct WrittenList {
     bytes: Range<usize>,
-    row: Row,
+    row: TableRow,
     /// The place of the list that followed the last time.
     next: usize,
 }
@@ -37,7 +37,7 @@ struct WrittenList {
 impl WrittenLists {
     /// The row of the list that comes next, if it was written with the same bytes before, and what follows its APPENDS.
     #[inline]
-    pub(super) fn take<'b>(&mut self, opcodes: &'b [u8]) -> Option<(Row, &'b [u8])> {
+    pub(super) fn take<'b>(&mut self, opcodes: &'b [u8]) -> Option<(TableRow, &'b [u8])> {
         if let Some(foretold) = self.foretold(opcodes) {
             return Some(foretold);
         }
@@ -48,7 +48,7 @@ impl WrittenLists {
 
     /// The list that followed the one before the last time, if it follows again: nothing is searched then.
     #[inline]
-    fn foretold<'b>(&mut self, opcodes: &'b [u8]) -> Option<(Row, &'b [u8])> {
+    fn foretold<'b>(&mut self, opcodes: &'b [u8]) -> Option<(TableRow, &'b [u8])> {
         let place = self.lists.get(self.last)?.next;
         let list = self.lists.get(place)?;
         match opcodes.strip_prefix(self.bytes.get(list.bytes.clone())?)? {
@@ -61,7 +61,7 @@ impl WrittenLists {
     }
 
     /// The row of a list that was written with the same bytes.
-    fn find(&mut self, written: &[u8]) -> Option<Row> {
+    fn find(&mut self, written: &[u8]) -> Option<TableRow> {
         let hash = FxBuildHasher.hash_one(written);
         let same = |place: &usize| self.written(*place) == Some(written);
         let place = *self.table.find(hash, same)?;
@@ -77,7 +77,7 @@ impl WrittenLists {
     }
 
     /// Remembers a list that [`Self::take`] does not know.
-    pub(super) fn remember(&mut self, written: &[u8], row: Row) {
+    pub(super) fn remember(&mut self, written: &[u8], row: TableRow) {
         if written.is_empty() || self.bytes.len() + written.len() > MOST_BYTES {
             return;
         }

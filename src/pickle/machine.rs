@@ -1,21 +1,21 @@
 //! The machine's state: a stack of values with marks, a memo, and the containers. What the opcodes do with it stands in
 //! `steps`, `scalars` and `containers`.
 
-use super::cursor::{Cursor, Step};
+use super::cursor::{Cursor, ReadResult};
 use super::error::PickleError;
 use super::heap::{Heap, Value};
-use super::keys::{Alike, MOST_KEYS};
+use super::keys::{FoldedKeys, MOST_KEYS};
 use super::lists::WrittenLists;
 use super::memo::Memoised;
 use super::stream::Consumer;
-use super::{Fold, Limits, opcode};
+use super::{Fold, PickleLimits, opcode};
 use crate::unit::{StringId, StringInterner};
 
 pub(super) struct Machine<'a, F: Fold> {
     /// Whether the protocol's mark has been seen.
     pub(super) begun: bool,
     pub(super) fold: &'a mut F,
-    pub(super) limits: Limits,
+    pub(super) limits: PickleLimits,
     pub(super) strings: StringInterner,
     pub(super) stack: Vec<Value>,
     /// Heights of the stack at the open marks.
@@ -24,7 +24,7 @@ pub(super) struct Machine<'a, F: Fold> {
     pub(super) heap: Heap,
     pub(super) lists: WrittenLists,
     /// The keys of dicts that came before, and room for the values of one that is like them.
-    pub(super) alike: Vec<Alike<F::Keys>>,
+    pub(super) alike: Vec<FoldedKeys<F::Keys>>,
     pub(super) values: [Value; MOST_KEYS],
     pub(super) text_bytes: u64,
     /// The text that came last: `compile_context` is written out for each event, and is nearly always the same.
@@ -34,7 +34,7 @@ pub(super) struct Machine<'a, F: Fold> {
 }
 
 impl<'a, F: Fold> Machine<'a, F> {
-    pub(super) fn new(strings: StringInterner, fold: &'a mut F, limits: &Limits) -> Self {
+    pub(super) fn new(strings: StringInterner, fold: &'a mut F, limits: &PickleLimits) -> Self {
         Machine {
             begun: false,
             fold,
@@ -54,13 +54,13 @@ impl<'a, F: Fold> Machine<'a, F> {
     }
 
     #[inline]
-    pub(super) fn push(&mut self, value: Value) -> Step<()> {
+    pub(super) fn push(&mut self, value: Value) -> ReadResult<()> {
         Self::check(self.stack.len() as u64, self.limits.stack, "values at a time", "--max-stack")?;
         self.stack.push(value);
         Ok(())
     }
 
-    pub(super) fn pop(&mut self) -> Step<Value> {
+    pub(super) fn pop(&mut self) -> ReadResult<Value> {
         let floor = self.marks.last().map_or(0, |&mark| mark as usize);
         if self.stack.len() <= floor {
             return Err(Self::damaged("a value is missing"));
@@ -68,7 +68,7 @@ impl<'a, F: Fold> Machine<'a, F> {
         self.stack.pop().ok_or_else(|| Self::damaged("a value is missing"))
     }
 
-    pub(super) fn drop_top(&mut self) -> Step<()> {
+    pub(super) fn drop_top(&mut self) -> ReadResult<()> {
         if self.marks.last().is_some_and(|&mark| mark as usize == self.stack.len()) {
             self.marks.pop();
             return Ok(());
@@ -77,14 +77,14 @@ impl<'a, F: Fold> Machine<'a, F> {
     }
 
     #[inline]
-    pub(super) fn mark(&mut self) -> Step<()> {
+    pub(super) fn mark(&mut self) -> ReadResult<()> {
         Self::check(self.marks.len() as u64, self.limits.stack, "open marks", "--max-stack")?;
         self.marks.push(u32::try_from(self.stack.len()).unwrap_or(u32::MAX));
         Ok(())
     }
 
     #[inline]
-    pub(super) fn pop_mark(&mut self) -> Step<usize> {
+    pub(super) fn pop_mark(&mut self) -> ReadResult<usize> {
         match self.marks.pop() {
             Some(mark) if mark as usize <= self.stack.len() => Ok(mark as usize),
             _ => Err(Self::damaged("a mark is missing")),
@@ -92,7 +92,7 @@ impl<'a, F: Fold> Machine<'a, F> {
     }
 
     /// The height of the stack below its `count` topmost values, which must all lie above the last mark.
-    pub(super) fn below(&self, count: usize) -> Step<usize> {
+    pub(super) fn below(&self, count: usize) -> ReadResult<usize> {
         let floor = self.marks.last().map_or(0, |&mark| mark as usize);
         match self.stack.len().checked_sub(count) {
             Some(base) if base >= floor => Ok(base),
@@ -106,7 +106,7 @@ impl<'a, F: Fold> Machine<'a, F> {
     }
 
     #[inline]
-    pub(super) fn recall(&mut self, position: usize) -> Step<()> {
+    pub(super) fn recall(&mut self, position: usize) -> ReadResult<()> {
         match self.recalled(position) {
             Some(value) => self.push(value),
             None => Err(Self::damaged("a memo entry is asked for that was never made")),
@@ -114,12 +114,12 @@ impl<'a, F: Fold> Machine<'a, F> {
     }
 
     #[inline]
-    pub(super) fn memoise_next(&mut self, cursor: &Cursor<'_>) -> Step<()> {
+    pub(super) fn memoise_next(&mut self, cursor: &Cursor<'_>) -> ReadResult<()> {
         self.memoise(self.memo.len(), cursor)
     }
 
     #[inline]
-    pub(super) fn memoise(&mut self, position: usize, cursor: &Cursor<'_>) -> Step<()> {
+    pub(super) fn memoise(&mut self, position: usize, cursor: &Cursor<'_>) -> ReadResult<()> {
         let entry = Memoised::of(*self.stack.last().ok_or_else(|| Self::damaged("nothing to memoise"))?);
         if position == self.memo.len() {
             Self::check(position as u64, self.limits.nodes, "memoised values", "--max-nodes")?;
@@ -137,13 +137,13 @@ impl<'a, F: Fold> Machine<'a, F> {
         if let Some(place) = self.memo.get_mut(position) {
             *place = entry;
             self.lists.forget();
-            self.alike.iter_mut().for_each(Alike::forget);
+            self.alike.iter_mut().for_each(FoldedKeys::forget);
         }
         Ok(())
     }
 
     #[inline]
-    pub(super) fn check(count: u64, limit: u64, what: &'static str, flag: &'static str) -> Step<()> {
+    pub(super) fn check(count: u64, limit: u64, what: &'static str, flag: &'static str) -> ReadResult<()> {
         if count < limit { Ok(()) } else { Err(Self::too_much(limit, what, flag)) }
     }
 
@@ -160,7 +160,7 @@ impl<'a, F: Fold> Machine<'a, F> {
 
 impl<F: Fold> Consumer for Machine<'_, F> {
     #[inline]
-    fn take(&mut self, cursor: &mut Cursor<'_>) -> Step<bool> {
+    fn take(&mut self, cursor: &mut Cursor<'_>) -> ReadResult<bool> {
         if !self.begun {
             return self.begin(cursor).map(|()| false);
         }

@@ -1,7 +1,7 @@
 //! Numbers, text and bytes.
 
 use super::Fold;
-use super::cursor::{Cursor, Step};
+use super::cursor::{Cursor, ReadResult};
 use super::heap::Value;
 use super::machine::Machine;
 
@@ -9,7 +9,7 @@ use super::machine::Machine;
 const LONGEST_INTEGER: u64 = 255;
 
 impl<F: Fold> Machine<'_, F> {
-    pub(super) fn push_long(&mut self, length: u64, cursor: &mut Cursor<'_>) -> Step<()> {
+    pub(super) fn push_long(&mut self, length: u64, cursor: &mut Cursor<'_>) -> ReadResult<()> {
         if length > LONGEST_INTEGER {
             return self.push_opaque(length, cursor);
         }
@@ -28,7 +28,7 @@ impl<F: Fold> Machine<'_, F> {
 
     /// Text; lone surrogates and other bytes that are no UTF-8 become replacement characters. A length beyond the limit
     /// is refused before the text is read.
-    pub(super) fn push_text(&mut self, length: u64, cursor: &mut Cursor<'_>) -> Step<()> {
+    pub(super) fn push_text(&mut self, length: u64, cursor: &mut Cursor<'_>) -> ReadResult<()> {
         Self::check(length, self.limits.text, "bytes of text", "--max-text")?;
         let bytes = cursor.run(length)?;
         if let Some(last) = self.last_text.filter(|last| self.strings.get(*last).as_bytes() == bytes) {
@@ -54,7 +54,7 @@ impl<F: Fold> Machine<'_, F> {
         }
     }
 
-    pub(super) fn push_opaque(&mut self, length: u64, cursor: &mut Cursor<'_>) -> Step<()> {
+    pub(super) fn push_opaque(&mut self, length: u64, cursor: &mut Cursor<'_>) -> ReadResult<()> {
         cursor.pass(length);
         self.push(Value::Opaque)
     }

@@ -1,8 +1,8 @@
 //! What each opcode does.
 
-use super::cursor::{Cursor, Step};
+use super::cursor::{Cursor, ReadResult};
 use super::error::PickleError;
-use super::heap::{Content, Value};
+use super::heap::{ContainerState, Value};
 use super::machine::Machine;
 use super::{Fold, opcode};
 use crate::unit::shown_name;
@@ -12,7 +12,7 @@ use crate::unit::shown_name;
 const TYPE_TAG: (&str, &str) = ("torch.jit._pickle", "restore_type_tag");
 
 impl<F: Fold> Machine<'_, F> {
-    pub(super) fn begin(&mut self, cursor: &mut Cursor<'_>) -> Step<()> {
+    pub(super) fn begin(&mut self, cursor: &mut Cursor<'_>) -> ReadResult<()> {
         let [first, protocol] = cursor.array()?;
         if first != opcode::PROTO {
             let found = format!("byte {first:#04x} instead of a protocol mark");
@@ -27,7 +27,7 @@ impl<F: Fold> Machine<'_, F> {
 
     /// The opcodes of which snapshots consist; the others are in [`Self::step_rare`].
     #[inline]
-    pub(super) fn step(&mut self, code: u8, cursor: &mut Cursor<'_>) -> Step<()> {
+    pub(super) fn step(&mut self, code: u8, cursor: &mut Cursor<'_>) -> ReadResult<()> {
         match code {
             opcode::BINGET => {
                 let position = usize::from(cursor.byte()?);
@@ -60,7 +60,7 @@ impl<F: Fold> Machine<'_, F> {
             }
             opcode::MARK => self.mark_or_list(cursor),
             opcode::EMPTY_DICT => self.new_dict(cursor),
-            opcode::EMPTY_LIST => self.push_new(Content::NewList),
+            opcode::EMPTY_LIST => self.push_new(ContainerState::NewList),
             opcode::SETITEMS => {
                 let base = self.pop_mark()?;
                 self.set_items(base)
@@ -83,7 +83,7 @@ impl<F: Fold> Machine<'_, F> {
         }
     }
 
-    pub(super) fn step_rare(&mut self, code: u8, cursor: &mut Cursor<'_>) -> Step<()> {
+    pub(super) fn step_rare(&mut self, code: u8, cursor: &mut Cursor<'_>) -> ReadResult<()> {
         match code {
             opcode::NONE => self.push(Value::None),
             opcode::NEWTRUE => self.push(Value::Bool(true)),
@@ -135,8 +135,8 @@ impl<F: Fold> Machine<'_, F> {
                 let base = self.pop_mark()?;
                 self.push_tuple(base)
             }
-            opcode::LIST => self.gather(Content::NewList),
-            opcode::DICT => self.gather(Content::NewDict),
+            opcode::LIST => self.gather(ContainerState::NewList),
+            opcode::DICT => self.gather(ContainerState::NewDict),
             opcode::POP => self.drop_top(),
             opcode::POP_MARK => {
                 let base = self.pop_mark()?;
@@ -153,7 +153,7 @@ impl<F: Fold> Machine<'_, F> {
     }
 
     /// Opcodes that import or call, which no snapshot needs, and bytes that are no opcodes.
-    pub(super) fn step_code(&mut self, code: u8, cursor: &mut Cursor<'_>) -> Step<()> {
+    pub(super) fn step_code(&mut self, code: u8, cursor: &mut Cursor<'_>) -> ReadResult<()> {
         let offset = cursor.offset() - 1;
         let what = match code {
             opcode::GLOBAL | opcode::INST => {
@@ -193,7 +193,7 @@ impl<F: Fold> Machine<'_, F> {
     }
 
     /// REDUCE: allowed for the C++ pickler's type tag alone, which stands for its first argument.
-    pub(super) fn untag(&mut self, offset: usize) -> Step<()> {
+    pub(super) fn untag(&mut self, offset: usize) -> ReadResult<()> {
         let arguments = self.pop()?;
         let function = self.pop()?;
         match (function, self.heap.tuple(arguments)) {
@@ -203,6 +203,6 @@ impl<F: Fold> Machine<'_, F> {
     }
 }
 
-fn length32(cursor: &mut Cursor<'_>) -> Step<u32> {
+fn length32(cursor: &mut Cursor<'_>) -> ReadResult<u32> {
     cursor.array().map(u32::from_le_bytes)
 }

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use super::cursor::{Cursor, Step};
+use super::cursor::{Cursor, ReadResult};
 use super::error::PickleError;
 
 /// Bytes asked of the source at a time; larger windows fall out of the processor's cache.
@@ -23,7 +23,7 @@ const AHEAD: usize = 2;
 pub(super) trait Consumer: Send {
     /// Takes one opcode with its operands, or several that are whole in the window; whether the last was among them. All
     /// operands are read before anything changes, so that an opcode cut in two by the window's end can be taken again.
-    fn take(&mut self, cursor: &mut Cursor<'_>) -> Step<bool>;
+    fn take(&mut self, cursor: &mut Cursor<'_>) -> ReadResult<bool>;
 }
 
 /// Where windows come from. Each begins with [`HEADROOM`] bytes that mean nothing; one without any more is the end.
@@ -72,7 +72,7 @@ fn read(source: &mut impl Read, mut window: Vec<u8>) -> io::Result<Vec<u8>> {
 }
 
 /// Runs a consumer over a stream until it has what it wants, which must be where the stream ends.
-pub(super) fn feed<C: Consumer>(mut source: impl Read, consumer: &mut C) -> Step<()> {
+pub(super) fn feed<C: Consumer>(mut source: impl Read, consumer: &mut C) -> ReadResult<()> {
     let first = read(&mut source, Vec::new()).map_err(|error| unreadable(&error, 0))?;
     if first.len() < HEADROOM + WINDOW {
         return consume(first, Here(source), consumer);
@@ -88,7 +88,7 @@ fn feed_ahead<C: Consumer>(
     first: Vec<u8>,
     mut source: impl Read,
     consumer: &mut C,
-) -> Result<Step<()>, Vec<u8>> {
+) -> Result<ReadResult<()>, Vec<u8>> {
     thread::scope(|scope| {
         let (sender, receiver) = sync_channel(AHEAD);
         let (back, spent) = sync_channel(AHEAD);
@@ -136,14 +136,18 @@ impl Windows for Pieces<'_> {
 
 /// Runs a consumer over bytes that come in windows of these lengths.
 #[cfg(test)]
-pub(super) fn feed_in_pieces<C: Consumer>(bytes: &[u8], lengths: &[usize], consumer: &mut C) -> Step<()> {
+pub(super) fn feed_in_pieces<C: Consumer>(
+    bytes: &[u8],
+    lengths: &[usize],
+    consumer: &mut C,
+) -> ReadResult<()> {
     let mut pieces = Pieces { bytes, lengths };
     let first = pieces.next(Vec::new()).map_err(|error| unreadable(&error, 0))?;
     consume(first, pieces, consumer)
 }
 
 /// Gives a consumer one window after the other.
-fn consume(first: Vec<u8>, mut windows: impl Windows, consumer: &mut impl Consumer) -> Step<()> {
+fn consume(first: Vec<u8>, mut windows: impl Windows, consumer: &mut impl Consumer) -> ReadResult<()> {
     let (mut window, mut start, mut before) = (first, HEADROOM, 0);
     loop {
         let held = window.get(start..).unwrap_or_default();
@@ -172,7 +176,7 @@ fn consume(first: Vec<u8>, mut windows: impl Windows, consumer: &mut impl Consum
 }
 
 /// Makes sure that the stream ends where the pickle does, at byte `offset`; the window ends at byte `last`.
-fn end(windows: &mut impl Windows, last: usize, offset: usize) -> Step<()> {
+fn end(windows: &mut impl Windows, last: usize, offset: usize) -> ReadResult<()> {
     let is_followed = last > offset || {
         let next = windows.next(Vec::new()).map_err(|error| unreadable(&error, offset))?;
         next.len() > HEADROOM
@@ -185,7 +189,12 @@ fn end(windows: &mut impl Windows, last: usize, offset: usize) -> Step<()> {
 
 /// Reads on behind what the window holds from `start` on, at least doubling an opcode that did not fit; false where the
 /// stream ended.
-fn go_on(windows: &mut impl Windows, window: &mut Vec<u8>, start: &mut usize, before: usize) -> Step<bool> {
+fn go_on(
+    windows: &mut impl Windows,
+    window: &mut Vec<u8>,
+    start: &mut usize,
+    before: usize,
+) -> ReadResult<bool> {
     let left = window.get(*start..).unwrap_or_default().to_vec();
     let failed = |error: io::Error| unreadable(&error, before + left.len());
     let mut next = windows.next(std::mem::take(window)).map_err(failed)?;
@@ -218,7 +227,7 @@ fn pass_over(
     start: &mut usize,
     owed: u64,
     before: &mut usize,
-) -> Step<bool> {
+) -> ReadResult<bool> {
     let mut owed = usize::try_from(owed).unwrap_or(usize::MAX);
     loop {
         let next = windows.next(std::mem::take(window)).map_err(|error| unreadable(&error, *before))?;

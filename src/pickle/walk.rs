@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::num::NonZeroU8;
 
-use super::cursor::{Cursor, Lengths, Step};
+use super::cursor::{Cursor, Lengths, ReadResult};
 use super::error::PickleError;
 use super::opcode;
 use super::stream::{self, Consumer};
@@ -26,7 +26,7 @@ struct Walker {
 impl Consumer for Walker {
     /// Takes all opcodes that come next and whose length they tell themselves, in one tight loop: what a reader may do, too.
     #[inline]
-    fn take(&mut self, cursor: &mut Cursor<'_>) -> Step<bool> {
+    fn take(&mut self, cursor: &mut Cursor<'_>) -> ReadResult<bool> {
         let passed = cursor.pass_opcodes(&self.lengths);
         if passed > 0 {
             self.count += passed;

@@ -7,8 +7,8 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::lives::{Drawn, Gathered, Lives, Step, born, died, steps};
-use super::{Bins, Mark};
+use super::lives::{CloudStep, Drawn, Gathered, Lives, born, died, steps};
+use super::{Bins, MemoryRefusal};
 use crate::facts::Facts;
 use crate::finding::{Fingerprint, Group};
 use crate::lives::Change;
@@ -31,21 +31,21 @@ pub struct Guilty {
     /// The moment at which to look at it, where it is about no lifetime.
     pub moment: Option<usize>,
     /// What would be drawn without it; nothing where no other lifetimes mend it.
-    pub without: Option<Without>,
+    pub without: Option<Counterfactual>,
 }
 
 /// What would be drawn were a finding mended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Without {
+pub struct Counterfactual {
     /// The peak of requested bytes.
     pub peak: Bytes,
     /// Lifetimes that end in another bin than they did, or, where that is no later than they begin, never were.
     pub ends: Vec<(u32, usize)>,
     /// Clouds that change otherwise.
-    pub clouds: Vec<(u32, Vec<Step>)>,
+    pub clouds: Vec<(u32, Vec<CloudStep>)>,
 }
 
-impl Without {
+impl Counterfactual {
     /// Some lifetimes as they would be then.
     pub(super) fn applied(&self, lives: &Lives) -> Lives {
         let mut mended = lives.clone();
@@ -67,7 +67,7 @@ impl Without {
 pub(super) fn guilty(
     facts: &Facts,
     told: &[Told],
-    (bins, failures): (&Bins, &[Mark]),
+    (bins, failures): (&Bins, &[MemoryRefusal]),
     gathered: &Gathered,
 ) -> Vec<Guilty> {
     let peak = super::peak(facts);
@@ -90,7 +90,7 @@ pub(super) fn guilty(
 
 /// The moment to look at for what is about no lifetime: where memory ran out; where most is reserved beside what is in use, for what
 /// the allocator makes of the requests.
-fn worth_a_look(bins: &Bins, failures: &[Mark], group: Group) -> Option<usize> {
+fn worth_a_look(bins: &Bins, failures: &[MemoryRefusal], group: Group) -> Option<usize> {
     let beside = |bin: &usize| {
         let of = |series: &[Bytes]| series.get(*bin).copied().unwrap_or_default();
         of(&bins.reserved) - of(&bins.requested)
@@ -119,7 +119,7 @@ fn drawn(gathered: &Gathered, ids: impl Iterator<Item = AllocationId>) -> (Vec<u
     (each, clouds)
 }
 
-fn without(facts: &Facts, told: &Told, bins: &Bins, gathered: &Gathered) -> Without {
+fn without(facts: &Facts, told: &Told, bins: &Bins, gathered: &Gathered) -> Counterfactual {
     let changes: BTreeMap<AllocationId, Change> = told.lives.settled().into_iter().collect();
     let (_, clouds) = drawn(gathered, changes.keys().copied());
     let mut ends = Vec::new();
@@ -141,5 +141,5 @@ fn without(facts: &Facts, told: &Told, bins: &Bins, gathered: &Gathered) -> With
     }
     let mut cloud = |at: u32| (at, steps(members.remove(&at).unwrap_or_default().into_iter(), bins.len()));
     let clouds = clouds.iter().map(|at| cloud(*at)).collect();
-    Without { peak: told.lives.peak(facts.timeline), ends, clouds }
+    Counterfactual { peak: told.lives.peak(facts.timeline), ends, clouds }
 }

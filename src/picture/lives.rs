@@ -26,14 +26,14 @@ const FARTHEST: u64 = 1 << 52;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lives {
     /// One by one, in the order of birth.
-    pub each: Vec<Life>,
+    pub each: Vec<DrawnLife>,
     /// Merged.
     pub clouds: Vec<Cloud>,
 }
 
 /// A lifetime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Life {
+pub struct DrawnLife {
     /// The first bin that shows it.
     pub start: usize,
     /// The bin after the last; `None` where it outlives the recording.
@@ -77,12 +77,12 @@ pub struct Cloud {
     /// Who made them: the node of a line, or of what could not be told apart.
     pub node: u32,
     /// How the bytes in use change: by ascending bins, each once.
-    pub steps: Vec<Step>,
+    pub steps: Vec<CloudStep>,
 }
 
 /// A change of a cloud.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
+pub struct CloudStep {
     /// The first bin that shows it.
     pub bin: usize,
     /// By how many bytes.
@@ -160,7 +160,7 @@ pub(super) fn gather(facts: &Facts, told: &[Told], bins: &Bins, (room, base): (R
     seen.sort_unstable_by_key(|one| one.id);
     let mut planting = Planting::default();
     let mut drawn = vec![None; facts.timeline.allocations.len()];
-    let each: Vec<Life> = seen.iter().map(|one| life(facts, bins, one, base, &mut planting)).collect();
+    let each: Vec<DrawnLife> = seen.iter().map(|one| life(facts, bins, one, base, &mut planting)).collect();
     for (at, one) in seen.iter().enumerate() {
         note(&mut drawn, one.id, Drawn::Alone, at);
     }
@@ -204,9 +204,9 @@ pub(super) fn died(one: &Allocation) -> Option<usize> {
     one.free.map(|event| event.position() + 1)
 }
 
-fn life(facts: &Facts, bins: &Bins, seen: &Seen, base: u64, planting: &mut Planting) -> Life {
+fn life(facts: &Facts, bins: &Bins, seen: &Seen, base: u64, planting: &mut Planting) -> DrawnLife {
     let Seen { id, one, .. } = *seen;
-    Life {
+    DrawnLife {
         start: seen.bins.start,
         end: Some(seen.bins.end).filter(|end| *end < bins.len() || one.free.is_some()),
         bytes: one.bytes,
@@ -270,7 +270,7 @@ fn clouds(
 }
 
 /// How the sum of some spans of bytes changes.
-pub(super) fn steps(spans: impl Iterator<Item = (Range<usize>, Bytes)>, bins: usize) -> Vec<Step> {
+pub(super) fn steps(spans: impl Iterator<Item = (Range<usize>, Bytes)>, bins: usize) -> Vec<CloudStep> {
     let mut steps: BTreeMap<usize, i64> = BTreeMap::new();
     let signed = |bytes: Bytes| i64::try_from(bytes.get()).unwrap_or(i64::MAX);
     for (span, bytes) in spans {
@@ -281,5 +281,5 @@ pub(super) fn steps(spans: impl Iterator<Item = (Range<usize>, Bytes)>, bins: us
             *end = end.saturating_sub(signed(bytes));
         }
     }
-    steps.into_iter().filter(|(_, by)| *by != 0).map(|(bin, by)| Step { bin, by }).collect()
+    steps.into_iter().filter(|(_, by)| *by != 0).map(|(bin, by)| CloudStep { bin, by }).collect()
 }

@@ -19,11 +19,11 @@ mod tree;
 use serde::{Deserialize, Serialize};
 
 pub use bins::Bins;
-pub use guilty::{Guilty, Without};
-pub use lives::{Born, Cloud, Life, Lives, Step};
+pub use guilty::{Counterfactual, Guilty};
+pub use lives::{Born, Cloud, CloudStep, DrawnLife, Lives};
 pub use segments::Piece;
 pub use sites::Site;
-pub use surroundings::{Annotated, Mark, Run, Turn};
+pub use surroundings::{Annotated, MemoryRefusal, PhaseSpan, Turn};
 pub use tree::{Label, Tree};
 
 use crate::facts::Facts;
@@ -71,11 +71,11 @@ pub struct Picture {
     /// The moment of the peak of requested bytes.
     pub peak: usize,
     /// The phases, one after the other.
-    pub phases: Vec<Run>,
+    pub phases: Vec<PhaseSpan>,
     /// The iterations.
     pub turns: Vec<Turn>,
     /// Requests that got no memory.
-    pub failures: Vec<Mark>,
+    pub failures: Vec<MemoryRefusal>,
     /// What the program named: spans of `record_function`.
     pub annotations: Vec<Annotated>,
     /// What was held from the driver, piece by piece.

@@ -41,7 +41,7 @@ struct Open {
 }
 
 /// The pieces while the events go by.
-struct Pieces<'a> {
+struct SegmentPieces<'a> {
     facts: &'a Facts<'a>,
     bins: &'a Bins,
     base: u64,
@@ -64,7 +64,7 @@ pub(super) fn pieces(facts: &Facts, bins: &Bins, base: u64, most: usize) -> Vec<
         let private = segment.pool != (0, 0);
         (segment.address, Open { bytes: segment.total_size, moment: 0, stream, expandable, private })
     });
-    let mut pieces = Pieces { facts, bins, base, open: older.collect(), closed: Vec::new() };
+    let mut pieces = SegmentPieces { facts, bins, base, open: older.collect(), closed: Vec::new() };
     for (at, event) in facts.trace.events.iter().enumerate() {
         pieces.step(at + 1, event);
     }
@@ -80,7 +80,7 @@ pub(super) fn pieces(facts: &Facts, bins: &Bins, base: u64, most: usize) -> Vec<
     closed
 }
 
-impl Pieces<'_> {
+impl SegmentPieces<'_> {
     fn step(&mut self, moment: usize, event: &Event) {
         let (address, bytes) = (event.address, event.size);
         match event.action {

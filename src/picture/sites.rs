@@ -32,7 +32,7 @@ pub struct Site {
 
 /// What is known of a line so far.
 #[derive(Default)]
-struct Tally {
+struct SiteTally {
     at_peak: Bytes,
     count_at_peak: usize,
     count: usize,
@@ -42,7 +42,7 @@ struct Tally {
 
 /// The lines that hold most at the peak first, then those that grow fastest.
 pub(super) fn sites(facts: &Facts, peak: usize) -> Vec<Site> {
-    let mut tallies: BTreeMap<Option<FrameId>, Tally> = BTreeMap::new();
+    let mut tallies: BTreeMap<Option<FrameId>, SiteTally> = BTreeMap::new();
     for one in &facts.timeline.allocations {
         let tally = tallies.entry(site(facts, one)).or_default();
         tally.count += 1;
@@ -58,7 +58,7 @@ pub(super) fn sites(facts: &Facts, peak: usize) -> Vec<Site> {
         }
     }
     let ends = facts.turns().len();
-    let row = |(frame, tally): (Option<FrameId>, Tally)| Site {
+    let row = |(frame, tally): (Option<FrameId>, SiteTally)| Site {
         location: frame.and_then(|frame| Location::of(facts.snapshot, frame)),
         at_peak: tally.at_peak,
         count_at_peak: tally.count_at_peak,

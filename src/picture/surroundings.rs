@@ -15,7 +15,7 @@ const DEEPEST: usize = 64;
 
 /// Bins of one phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Run {
+pub struct PhaseSpan {
     /// The first bin.
     pub bin: usize,
     /// What the program was doing; [`Phase::Other`] before the first event.
@@ -39,7 +39,7 @@ pub struct Turn {
 
 /// A request that got no memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mark {
+pub struct MemoryRefusal {
     /// The moment after it.
     pub moment: usize,
     /// What was asked for.
@@ -60,13 +60,13 @@ pub struct Annotated {
 }
 
 /// The phase of each bin, where it differs from that before.
-pub(super) fn phases(facts: &Facts, bins: &Bins) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
+pub(super) fn phases(facts: &Facts, bins: &Bins) -> Vec<PhaseSpan> {
+    let mut runs: Vec<PhaseSpan> = Vec::new();
     for (bin, moment) in bins.shown.iter().enumerate() {
         let last = moment.checked_sub(1).and_then(EventIndex::at);
         let phase = last.map(|event| facts.phase(event)).unwrap_or_default();
         if runs.last().is_none_or(|run| run.phase != phase) {
-            runs.push(Run { bin, phase });
+            runs.push(PhaseSpan { bin, phase });
         }
     }
     runs
@@ -89,10 +89,10 @@ pub(super) fn turns(facts: &Facts) -> Vec<Turn> {
 }
 
 /// The requests that failed, in order.
-pub(super) fn failures(facts: &Facts) -> Vec<Mark> {
+pub(super) fn failures(facts: &Facts) -> Vec<MemoryRefusal> {
     let events = facts.trace.events.iter().enumerate();
     let failed = events.filter(|(_, event)| event.action == Action::OutOfMemory);
-    failed.map(|(at, event)| Mark { moment: at + 1, bytes: event.size }).collect()
+    failed.map(|(at, event)| MemoryRefusal { moment: at + 1, bytes: event.size }).collect()
 }
 
 /// The spans that the program named, by their beginning. What has no end ends with the recording.

@@ -1,28 +1,28 @@
 //! How much there is of each category as the rows come: the peak, the end, and what does not add up.
 
-use super::{Composition, Pass};
+use super::{Composition, ProfiledPass};
 use crate::unit::{Bytes, Micros};
 
 /// Bytes of each category; below zero where a file frees more than it made.
-pub(super) type Level = [i64; 8];
+pub(super) type CategoryBytes = [i64; 8];
 
 /// Bytes by category, where nothing is less than nothing.
-pub(super) fn composition(level: &Level) -> Composition {
+pub(super) fn composition(level: &CategoryBytes) -> Composition {
     Composition(level.map(|bytes| Bytes(u64::try_from(bytes).unwrap_or(0))))
 }
 
 /// The sum of a level's categories.
-fn total(level: &Level) -> Bytes {
+fn total(level: &CategoryBytes) -> Bytes {
     composition(level).total()
 }
 
 /// The running level.
 #[derive(Debug, Default)]
-pub(super) struct Levels {
-    pub(super) now: Level,
+pub(super) struct RunningLevel {
+    pub(super) now: CategoryBytes,
     pub(super) rows: usize,
     pub(super) times: Option<(Micros, Micros)>,
-    pub(super) peak: Level,
+    pub(super) peak: CategoryBytes,
     pub(super) peak_time: Option<Micros>,
     pub(super) below_zero: Bytes,
     pub(super) backwards: i64,
@@ -31,9 +31,9 @@ pub(super) struct Levels {
     most: Bytes,
 }
 
-impl Levels {
+impl RunningLevel {
     /// What a row leaves, and when; `None` for what was there before the recording.
-    pub(super) fn set(&mut self, time: Option<Micros>, level: Level) {
+    pub(super) fn set(&mut self, time: Option<Micros>, level: CategoryBytes) {
         self.rows += 1;
         self.now = level;
         let now = total(&level);
@@ -50,8 +50,8 @@ impl Levels {
     }
 
     /// Ends a pass here.
-    pub(super) fn end_pass(&mut self, end: Option<Micros>) -> Pass {
+    pub(super) fn end_pass(&mut self, end: Option<Micros>) -> ProfiledPass {
         let peak = std::mem::replace(&mut self.highest, total(&self.now));
-        Pass { end, peak, resident: composition(&self.now) }
+        ProfiledPass { end, peak, resident: composition(&self.now) }
     }
 }

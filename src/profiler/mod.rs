@@ -17,7 +17,7 @@ mod rows;
 mod trace;
 
 pub use error::ProfilerError;
-pub use growth::Growth;
+pub use growth::MemoryTrend;
 
 use std::io::Read;
 
@@ -104,7 +104,7 @@ pub enum Form {
 
 /// The sign by which passes were told apart.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum FoundBy {
+pub enum PassSign {
     /// Parameters are changed in place after new activations or gradients: an optimizer step.
     OptimizerSteps,
     /// Activations rise and are gone again: a forward and a backward pass.
@@ -116,21 +116,21 @@ pub enum FoundBy {
     Nothing,
 }
 
-impl FoundBy {
+impl PassSign {
     /// The name in machine-readable formats.
     pub const fn name(self) -> &'static str {
         match self {
-            FoundBy::OptimizerSteps => "optimizer-steps",
-            FoundBy::Activations => "activations",
-            FoundBy::Annotations => "annotations",
-            FoundBy::Nothing => "nothing",
+            PassSign::OptimizerSteps => "optimizer-steps",
+            PassSign::Activations => "activations",
+            PassSign::Annotations => "annotations",
+            PassSign::Nothing => "nothing",
         }
     }
 }
 
 /// One pass: from the end of the one before to its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pass {
+pub struct ProfiledPass {
     /// When it ends.
     pub end: Option<Micros>,
     /// The highest level within it.
@@ -159,13 +159,13 @@ pub struct ProfilerTimeline {
     /// What is left at the end.
     pub at_end: Composition,
     /// Optimizer steps, or passes, in their order.
-    pub passes: Vec<Pass>,
+    pub passes: Vec<ProfiledPass>,
     /// How they were told apart.
-    pub found_by: FoundBy,
+    pub found_by: PassSign,
     /// How sure that is.
     pub confidence: Confidence,
     /// Whether memory grows from pass to pass.
-    pub growth: Growth,
+    pub growth: MemoryTrend,
     /// The deepest that a category falls below zero: more was freed than there was.
     pub below_zero: Bytes,
     /// By how many microseconds times run backwards at most.

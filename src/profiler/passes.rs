@@ -9,22 +9,22 @@
 //! the highest level of activations and a fall below a quarter of it. The same is counted of gradients; where both agree,
 //! confidence is medium.
 
-use super::levels::{Level, Levels};
-use super::{Category, Pass};
+use super::levels::{CategoryBytes, RunningLevel};
+use super::{Category, ProfiledPass};
 use crate::unit::Micros;
 
 /// A row of `.raw.json.gz`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Event {
+pub(super) struct ProfiledEvent {
     /// `None` for what is older than the recording.
     pub(super) time: Option<Micros>,
-    pub(super) action: Action,
+    pub(super) action: TensorAction,
     pub(super) category: Category,
 }
 
 /// What happens to a tensor (`_ACTION_TO_INDEX`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Action {
+pub(super) enum TensorAction {
     Preexisting,
     Create,
     IncrementVersion,
@@ -34,19 +34,19 @@ pub(super) enum Action {
 /// Tells optimizer steps while events come.
 #[derive(Debug, Default)]
 pub(super) struct Steps {
-    pub(super) passes: Vec<Pass>,
+    pub(super) passes: Vec<ProfiledPass>,
     /// Whether anything was made since the last step that only a forward or backward pass makes.
     fresh: bool,
 }
 
 impl Steps {
     /// Looks at an event before it takes effect.
-    pub(super) fn look(&mut self, event: Event, levels: &mut Levels) {
+    pub(super) fn look(&mut self, event: ProfiledEvent, levels: &mut RunningLevel) {
         match (event.action, event.category) {
-            (Action::Create, Category::Activation | Category::Gradient | Category::AutogradDetail) => {
+            (TensorAction::Create, Category::Activation | Category::Gradient | Category::AutogradDetail) => {
                 self.fresh = true;
             }
-            (Action::IncrementVersion, Category::Parameter) if self.fresh => {
+            (TensorAction::IncrementVersion, Category::Parameter) if self.fresh => {
                 self.fresh = false;
                 self.passes.push(levels.end_pass(event.time));
             }
@@ -57,19 +57,19 @@ impl Steps {
 
 /// The passes of a file of levels.
 #[derive(Debug)]
-pub(super) struct Passes {
-    pub(super) passes: Vec<Pass>,
+pub(super) struct PassSplitter {
+    pub(super) passes: Vec<ProfiledPass>,
     /// Whether gradients rise and fall as often as activations.
     pub(super) gradients_agree: bool,
 }
 
-impl Passes {
+impl PassSplitter {
     /// Finds the passes of all rows.
-    pub(super) fn of(rows: &[(Micros, Level)]) -> Passes {
+    pub(super) fn of(rows: &[(Micros, CategoryBytes)]) -> PassSplitter {
         let ends = falls(rows, Category::Activation);
         let gradients = falls(rows, Category::Gradient).len();
         let gradients_agree = gradients == ends.len();
-        let mut levels = Levels::default();
+        let mut levels = RunningLevel::default();
         let mut ends = ends.into_iter().peekable();
         let mut passes = Vec::new();
         for (position, (time, level)) in rows.iter().enumerate() {
@@ -78,13 +78,13 @@ impl Passes {
                 passes.push(levels.end_pass(Some(*time)));
             }
         }
-        Passes { passes, gradients_agree }
+        PassSplitter { passes, gradients_agree }
     }
 }
 
 /// The rows at which a category falls below a quarter of its highest level after it stood above half of it.
-fn falls(rows: &[(Micros, Level)], category: Category) -> Vec<usize> {
-    let bytes = |level: &Level| level.get(category as usize).copied().unwrap_or(0);
+fn falls(rows: &[(Micros, CategoryBytes)], category: Category) -> Vec<usize> {
+    let bytes = |level: &CategoryBytes| level.get(category as usize).copied().unwrap_or(0);
     let highest = rows.iter().map(|(_, level)| bytes(level)).max().unwrap_or(0);
     let mut falls = Vec::new();
     let mut is_high = false;

@@ -7,15 +7,15 @@ use std::io::{self, BufReader, Read};
 
 use serde::de::DeserializeSeed;
 
-use super::rows::{Document, Rows};
+use super::rows::{RowsDocument, RowsRead};
 use super::{ProfilerError, ProfilerTimeline};
 
 pub(super) fn read(json: impl Read, most: u64) -> Result<ProfilerTimeline, ProfilerError> {
     let mut plain = Plain { inner: json, offset: 0, found: None };
-    let mut rows = Rows::within(most);
+    let mut rows = RowsRead::within(most);
     let read = {
         let mut json = serde_json::Deserializer::from_reader(BufReader::new(&mut plain));
-        Document(&mut rows).deserialize(&mut json).and_then(|()| json.end())
+        RowsDocument(&mut rows).deserialize(&mut json).and_then(|()| json.end())
     };
     if let Some(error) = plain.found {
         return Err(error);

@@ -9,9 +9,9 @@ use serde::Deserialize;
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, Error, SeqAccess, Visitor};
 
-use super::levels::{Level, Levels, composition};
-use super::passes::{Action, Event, Passes, Steps};
-use super::{Category, Form, FoundBy, Growth, ProfilerTimeline};
+use super::levels::{CategoryBytes, RunningLevel, composition};
+use super::passes::{PassSplitter, ProfiledEvent, Steps, TensorAction};
+use super::{Category, Form, MemoryTrend, PassSign, ProfilerTimeline};
 use crate::unit::{Confidence, Micros};
 
 /// Numbers that one pass takes.
@@ -32,26 +32,26 @@ enum Shape {
 
 /// What was read so far.
 #[derive(Debug)]
-pub(super) struct Rows {
+pub(super) struct RowsRead {
     most: u64,
     held: u64,
     shape: Shape,
-    levels: Levels,
+    levels: RunningLevel,
     steps: Steps,
-    older: Level,
-    kept: Vec<(Micros, Level)>,
+    older: CategoryBytes,
+    kept: Vec<(Micros, CategoryBytes)>,
 }
 
-impl Rows {
+impl RowsRead {
     /// Holds this many numbers at most.
-    pub(super) fn within(most: u64) -> Rows {
-        Rows {
+    pub(super) fn within(most: u64) -> RowsRead {
+        RowsRead {
             most,
             held: 0,
             shape: Shape::Events,
-            levels: Levels::default(),
+            levels: RunningLevel::default(),
             steps: Steps::default(),
-            older: Level::default(),
+            older: CategoryBytes::default(),
             kept: Vec::new(),
         }
     }
@@ -72,21 +72,21 @@ impl Rows {
         let category = usize::try_from(category).ok().and_then(|at| Category::ALL.get(at).copied());
         let category = category.ok_or_else(|| E::custom(format!("row {row} is of no category")))?;
         let action = match action {
-            1 => Action::Preexisting,
-            2 => Action::Create,
-            3 => Action::IncrementVersion,
-            4 => Action::Destroy,
+            1 => TensorAction::Preexisting,
+            2 => TensorAction::Create,
+            3 => TensorAction::IncrementVersion,
+            4 => TensorAction::Destroy,
             _ => return Err(E::custom(format!("row {row} has the unknown action {action}"))),
         };
         let time = (time >= 0).then_some(Micros(time / 1_000));
         let known = self.steps.passes.len();
-        self.steps.look(Event { time, action, category }, &mut self.levels);
+        self.steps.look(ProfiledEvent { time, action, category }, &mut self.levels);
         if self.steps.passes.len() > known {
             self.hold(NUMBERS_OF_PASS)?;
         }
         let mut level = self.levels.now;
         add(&mut level, category, bytes);
-        if action == Action::Preexisting {
+        if action == TensorAction::Preexisting {
             add(&mut self.older, category, bytes);
         }
         self.levels.set(time, level);
@@ -103,18 +103,18 @@ impl Rows {
     }
 
     pub(super) fn finish(self) -> ProfilerTimeline {
-        let Rows { shape, levels, steps, older, kept, .. } = self;
+        let RowsRead { shape, levels, steps, older, kept, .. } = self;
         let (passes, agrees) = match shape {
             Shape::Events => (steps.passes, true),
             Shape::Levels => {
-                let found = Passes::of(&kept);
+                let found = PassSplitter::of(&kept);
                 (found.passes, found.gradients_agree)
             }
         };
         let found_by = match shape {
-            _ if passes.is_empty() => FoundBy::Nothing,
-            Shape::Events => FoundBy::OptimizerSteps,
-            Shape::Levels => FoundBy::Activations,
+            _ if passes.is_empty() => PassSign::Nothing,
+            Shape::Events => PassSign::OptimizerSteps,
+            Shape::Levels => PassSign::Activations,
         };
         let is_sure = agrees && passes.len() >= SEVERAL;
         ProfilerTimeline {
@@ -129,7 +129,7 @@ impl Rows {
             peak: composition(&levels.peak),
             reserved: None,
             at_end: composition(&levels.now),
-            growth: Growth::of(&passes),
+            growth: MemoryTrend::of(&passes),
             found_by,
             confidence: if is_sure { Confidence::Medium } else { Confidence::Low },
             passes,
@@ -139,7 +139,7 @@ impl Rows {
     }
 }
 
-fn add(level: &mut Level, category: Category, bytes: i64) {
+fn add(level: &mut CategoryBytes, category: Category, bytes: i64) {
     if let Some(place) = level.get_mut(category as usize) {
         *place = place.saturating_add(bytes);
     }
@@ -174,9 +174,9 @@ impl<'de> Deserialize<'de> for Number {
 }
 
 /// The whole file.
-pub(super) struct Document<'a>(pub(super) &'a mut Rows);
+pub(super) struct RowsDocument<'a>(pub(super) &'a mut RowsRead);
 
-impl<'de> DeserializeSeed<'de> for Document<'_> {
+impl<'de> DeserializeSeed<'de> for RowsDocument<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -184,7 +184,7 @@ impl<'de> DeserializeSeed<'de> for Document<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Document<'_> {
+impl<'de> Visitor<'de> for RowsDocument<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -211,7 +211,7 @@ impl<'de> Visitor<'de> for Document<'_> {
 }
 
 /// The first element: a row of events, or all times.
-struct First<'a>(&'a mut Rows);
+struct First<'a>(&'a mut RowsRead);
 
 impl<'de> DeserializeSeed<'de> for First<'_> {
     type Value = Vec<i64>;
@@ -245,7 +245,7 @@ fn row<E: Error>(numbers: &[i64]) -> Result<[i64; 4], E> {
 
 /// The second element: the next row of events, or all sizes. It says which.
 struct Second<'a> {
-    rows: &'a mut Rows,
+    rows: &'a mut RowsRead,
     first: &'a [i64],
 }
 

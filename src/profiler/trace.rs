@@ -13,8 +13,8 @@ use std::io::{self, BufReader, Read};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::levels::{Level, Levels, composition};
-use super::{Category, Form, FoundBy, Growth, Pass, ProfilerError, ProfilerTimeline};
+use super::levels::{CategoryBytes, RunningLevel, composition};
+use super::{Category, Form, MemoryTrend, PassSign, ProfiledPass, ProfilerError, ProfilerTimeline};
 use crate::unit::{Bytes, Confidence, Micros};
 
 /// Numbers that one moment or step takes.
@@ -30,7 +30,7 @@ pub(super) fn read(json: impl Read, most: u64) -> Result<ProfilerTimeline, Profi
     let mut trace = Trace { most, ..Trace::default() };
     let outcome = {
         let mut json = serde_json::Deserializer::from_reader(BufReader::new(&mut sane));
-        json.deserialize_map(Document(&mut trace)).and_then(|()| json.end())
+        json.deserialize_map(TraceDocument(&mut trace)).and_then(|()| json.end())
     };
     match outcome {
         _ if trace.held > most => Err(ProfilerError::Limit { limit: most }),
@@ -124,8 +124,8 @@ impl Trace {
         let mut ends = if self.steps.is_empty() { self.updates } else { self.steps };
         ends.sort_unstable();
         let mut ends = ends.into_iter().peekable();
-        let mut levels = Levels::default();
-        let mut passes: Vec<Pass> = Vec::new();
+        let mut levels = RunningLevel::default();
+        let mut passes: Vec<ProfiledPass> = Vec::new();
         for (time, allocated, _) in &rows {
             while let Some(end) = ends.next_if(|end| end < time) {
                 passes.extend((levels.rows > 0).then(|| levels.end_pass(Some(end))));
@@ -143,8 +143,8 @@ impl Trace {
             peak: composition(&levels.peak),
             reserved: Some(Bytes(u64::try_from(reserved).unwrap_or(0))),
             at_end: composition(&levels.now),
-            growth: Growth::of(&passes),
-            found_by: if passes.is_empty() { FoundBy::Nothing } else { FoundBy::Annotations },
+            growth: MemoryTrend::of(&passes),
+            found_by: if passes.is_empty() { PassSign::Nothing } else { PassSign::Annotations },
             confidence: if passes.is_empty() { Confidence::Low } else { Confidence::High },
             passes,
             below_zero: levels.below_zero,
@@ -153,8 +153,8 @@ impl Trace {
     }
 }
 
-fn level(allocated: i64) -> Level {
-    let mut level = Level::default();
+fn level(allocated: i64) -> CategoryBytes {
+    let mut level = CategoryBytes::default();
     if let Some(all) = level.get_mut(Category::Unknown as usize) {
         *all = allocated;
     }
@@ -162,9 +162,9 @@ fn level(allocated: i64) -> Level {
 }
 
 /// The whole file: an object of which one entry counts.
-struct Document<'a>(&'a mut Trace);
+struct TraceDocument<'a>(&'a mut Trace);
 
-impl<'de> Visitor<'de> for Document<'_> {
+impl<'de> Visitor<'de> for TraceDocument<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -247,8 +247,8 @@ enum Name {
 
 impl<'de> Deserialize<'de> for Name {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Name, D::Error> {
-        struct Text;
-        impl Visitor<'_> for Text {
+        struct TextSeed;
+        impl Visitor<'_> for TextSeed {
             type Value = Name;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -263,7 +263,7 @@ impl<'de> Deserialize<'de> for Name {
                 })
             }
         }
-        deserializer.deserialize_str(Text)
+        deserializer.deserialize_str(TextSeed)
     }
 }
 
@@ -361,13 +361,17 @@ mod tests {
             ]
         }));
         let found = read(trace(&events).as_bytes(), 1_000).unwrap();
-        assert_eq!((found.form, found.rows, found.found_by), (Form::Trace, 14, FoundBy::Annotations));
+        assert_eq!((found.form, found.rows, found.found_by), (Form::Trace, 14, PassSign::Annotations));
         assert_eq!((found.peak.total(), found.reserved), (Bytes(1000), Some(Bytes(4096))));
         assert_eq!(
             found.passes.iter().map(|pass| pass.resident.total().get()).collect::<Vec<_>>(),
             [200, 300, 400, 500, 600, 700]
         );
-        assert!(matches!(found.growth, Growth::Grows { per_pass: Bytes(100), .. }), "{:?}", found.growth);
+        assert!(
+            matches!(found.growth, MemoryTrend::Grows { per_pass: Bytes(100), .. }),
+            "{:?}",
+            found.growth
+        );
     }
 
     #[test]

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 
 use super::loops::{Edge, EdgeKind, Loops};
 use super::marks::Marks;
-use super::pending::Pending;
+use super::pending::AwaitingBackward;
 use crate::snapshot::{Action, Event};
 use crate::unit::FrameId;
 
@@ -293,7 +293,7 @@ fn header(bounds: &[Edge], main: u32) -> Option<Header> {
 
 /// Joins micro-batches into optimizer periods. A turn without a step is a micro-batch where a backward pass runs in it; otherwise
 /// its batch was skipped.
-pub(super) fn join_micro_batches(cut: Cut, marks: &Marks, passes: impl FnOnce() -> Pending) -> Cut {
+pub(super) fn join_micro_batches(cut: Cut, marks: &Marks, passes: impl FnOnce() -> AwaitingBackward) -> Cut {
     if !marks.has_optimizer() {
         return cut;
     }

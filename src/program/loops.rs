@@ -23,7 +23,7 @@ use crate::unit::FrameId;
 
 /// A function at a place in the tree of calls: which function, called from which lines.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Node {
+pub(super) struct CallNode {
     /// How many calls lie outside it.
     pub(super) depth: usize,
     /// Whose code it is.
@@ -95,7 +95,7 @@ pub(super) struct Loops {
     /// All calls.
     pub(super) activations: Vec<Activation>,
     /// All nodes.
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<CallNode>,
     /// The calls that were running at each moment asked for, with their lines, outermost first.
     pub(super) running: Vec<Vec<(u32, u32)>>,
     /// The first event of the main thread.

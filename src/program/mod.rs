@@ -53,7 +53,7 @@ use crate::unit::{Confidence, DeviceIndex, EventIndex, FrameId, Index, Iteration
 use iterations::Cut;
 use marks::{Marks, PacedBy};
 use paths::{Paths, Thread};
-use pending::Pending;
+use pending::AwaitingBackward;
 
 /// What one device's trace says of the program.
 #[derive(Debug, Default)]
@@ -220,7 +220,7 @@ impl Program {
         let moments: Vec<usize> = marks.paces.iter().map(|step| step.end).collect();
         let search = |paths: Paths, thread: Thread| {
             let loops = walk::walk(frames, &paths, events, frees, &moments);
-            let (cut, found_by) = find(&Sought {
+            let (cut, found_by) = find(&IterationSearch {
                 snapshot,
                 device: timeline.device,
                 events,
@@ -244,8 +244,9 @@ impl Program {
         if !frees {
             cut.leave_out_teardown(events);
         }
-        let scene = phases::Scene { events, signs: &signs, paths: &paths, marks: &marks, cut: &cut, frees };
-        let phases = phases::assign(&scene);
+        let evidence =
+            phases::PhaseEvidence { events, signs: &signs, paths: &paths, marks: &marks, cut: &cut, frees };
+        let phases = phases::assign(&evidence);
         let (main_loop, library_loop) = place(frames, &loops, &cut);
         Program {
             iterations: iterations(events, &marks, &cut, complete),
@@ -276,7 +277,7 @@ impl Program {
 }
 
 /// What iterations are sought in.
-struct Sought<'a> {
+struct IterationSearch<'a> {
     snapshot: &'a Snapshot,
     device: DeviceIndex,
     events: &'a [Event],
@@ -291,8 +292,8 @@ struct Sought<'a> {
 }
 
 /// The iterations by the best evidence there is.
-fn find(sought: &Sought) -> (Cut, FoundBy) {
-    let Sought { snapshot, events, marks, paths, .. } = *sought;
+fn find(sought: &IterationSearch) -> (Cut, FoundBy) {
+    let IterationSearch { snapshot, events, marks, paths, .. } = *sought;
     if let Some(found) = by_loops(sought) {
         return found;
     }
@@ -309,8 +310,8 @@ fn find(sought: &Sought) -> (Cut, FoundBy) {
     by_annotation.or_else(by_size).unwrap_or_default()
 }
 
-fn by_loops(sought: &Sought) -> Option<(Cut, FoundBy)> {
-    let Sought { snapshot, device, events, marks, paths, loops, signs, frees, thread } = *sought;
+fn by_loops(sought: &IterationSearch) -> Option<(Cut, FoundBy)> {
+    let IterationSearch { snapshot, device, events, marks, paths, loops, signs, frees, thread } = *sought;
     if loops.edges.is_empty() {
         return None;
     }
@@ -319,10 +320,10 @@ fn by_loops(sought: &Sought) -> Option<(Cut, FoundBy)> {
     let graphs = !pools.is_empty();
     if let Some(training) = training {
         let replaying = graphs.then(|| {
-            let tally = tally::Tally::of(events, paths, pools);
-            let pending = &Pending::of(events, signs, frees);
+            let tally = tally::TraceTotals::of(events, paths, pools);
+            let pending = &AwaitingBackward::of(events, signs, frees);
             stepless::replaying_loop(
-                &stepless::Stage { events, paths, loops, tally: &tally, pending, thread },
+                &stepless::StepSearch { events, paths, loops, tally: &tally, pending, thread },
                 &training,
             )
         });
@@ -333,12 +334,13 @@ fn by_loops(sought: &Sought) -> Option<(Cut, FoundBy)> {
             PacedBy::Annotations | PacedBy::Frames => FoundBy::LoopAndOptimizer,
             PacedBy::Backward | PacedBy::Nothing => FoundBy::LoopBackEdges,
         };
-        let passes = || Pending::of(events, signs, frees);
+        let passes = || AwaitingBackward::of(events, signs, frees);
         return Some((iterations::join_micro_batches(training, marks, passes), found_by));
     }
-    let tally = tally::Tally::of(events, paths, pools);
-    let pending = &Pending::of(events, signs, frees);
-    let cut = stepless::main_loop(&stepless::Stage { events, paths, loops, tally: &tally, pending, thread })?;
+    let tally = tally::TraceTotals::of(events, paths, pools);
+    let pending = &AwaitingBackward::of(events, signs, frees);
+    let cut =
+        stepless::main_loop(&stepless::StepSearch { events, paths, loops, tally: &tally, pending, thread })?;
     Some((cut, FoundBy::LoopBackEdges))
 }
 

@@ -159,7 +159,7 @@ fn is_hook(frames: &Frames, stack: StackId) -> bool {
 /// PyTorch's own threads (autograd engine, pin-memory) and `threading`'s last. The busiest one has most events under the user's own lines;
 /// none if that is the main one.
 fn root(snapshot: &Snapshot, frames: &Frames, weights: &[u32], thread: Thread) -> Option<FunctionId> {
-    let mut roots: FxHashMap<FunctionId, Root> = FxHashMap::default();
+    let mut roots: FxHashMap<FunctionId, ThreadRoot> = FxHashMap::default();
     for (stack, &weight) in snapshot.stacks.ids().zip(weights).filter(|(_, weight)| **weight > 0) {
         let python = frames.python(stack);
         let Some(outermost) = python.first().and_then(|frame| frames.get(*frame)) else { continue };
@@ -185,7 +185,7 @@ fn root(snapshot: &Snapshot, frames: &Frames, weights: &[u32], thread: Thread) -
 
 /// What a thread's outermost function is known by.
 #[derive(Default)]
-struct Root {
+struct ThreadRoot {
     /// Neither PyTorch's nor `threading`'s.
     own: bool,
     /// Files' own code runs under it.

@@ -12,7 +12,7 @@ use crate::unit::Index;
 
 /// Tensors that wait for a backward pass.
 #[derive(Debug, Default)]
-pub(super) struct Pending {
+pub(super) struct AwaitingBackward {
     /// Where one was made, ascending, and where a backward pass lets go of it.
     waits: Vec<(usize, usize)>,
     /// For each of them the last place at which a backward pass lets go of any made so far.
@@ -21,17 +21,17 @@ pub(super) struct Pending {
     backward: Vec<usize>,
 }
 
-impl Pending {
+impl AwaitingBackward {
     /// Nothing is known to wait where frees have no stacks.
-    pub(super) fn of(events: &[Event], signs: &[Sign], frees: bool) -> Pending {
+    pub(super) fn of(events: &[Event], signs: &[Sign], frees: bool) -> AwaitingBackward {
         if !frees {
-            return Pending::default();
+            return AwaitingBackward::default();
         }
         let is_backward = |event: &Event| {
             let sign = event.stack.and_then(|stack| signs.get(stack.position()));
             sign.is_some_and(|sign| sign.phase == Some(Phase::Backward))
         };
-        let mut pending = Pending::default();
+        let mut pending = AwaitingBackward::default();
         let mut made: FxHashMap<u64, usize> = FxHashMap::default();
         for (at, event) in events.iter().enumerate() {
             let moves = matches!(event.action, Action::Alloc | Action::FreeRequested);
@@ -91,8 +91,8 @@ mod tests {
     use super::*;
 
     /// Tensors that wait, each with its birth and the end of its wait.
-    fn pending(waits: &[(usize, usize)], backward: &[usize]) -> Pending {
-        Pending { waits: waits.to_vec(), latest: Vec::new(), backward: backward.to_vec() }
+    fn pending(waits: &[(usize, usize)], backward: &[usize]) -> AwaitingBackward {
+        AwaitingBackward { waits: waits.to_vec(), latest: Vec::new(), backward: backward.to_vec() }
     }
 
     const TURNS: [usize; 3] = [0, 10, 20];

@@ -26,7 +26,7 @@ use crate::snapshot::{Action, Event};
 use crate::unit::Index;
 
 /// Everything that phases depend on.
-pub(super) struct Scene<'a> {
+pub(super) struct PhaseEvidence<'a> {
     pub(super) events: &'a [Event],
     pub(super) signs: &'a [Sign],
     pub(super) paths: &'a Paths,
@@ -38,7 +38,7 @@ pub(super) struct Scene<'a> {
 
 /// Where a stretch of events lies.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum LoopSide {
     Before,
     Inside,
     After,
@@ -47,31 +47,31 @@ enum Place {
 }
 
 /// The phase of each event.
-pub(super) fn assign(scene: &Scene<'_>) -> Vec<Phase> {
-    let mut phases = vec![Phase::Other; scene.events.len()];
-    let rare = scene.rare_calls();
-    let training = scene.trains();
-    let first = scene.cut.starts.first().copied();
-    let mut stretch = |place: Place, start: usize, end: usize| {
+pub(super) fn assign(evidence: &PhaseEvidence<'_>) -> Vec<Phase> {
+    let mut phases = vec![Phase::Other; evidence.events.len()];
+    let rare = evidence.rare_calls();
+    let training = evidence.trains();
+    let first = evidence.cut.starts.first().copied();
+    let mut stretch = |place: LoopSide, start: usize, end: usize| {
         let Some(slots) = phases.get_mut(start..end.max(start)) else { return };
-        Stretch { scene, rare: &rare, training, place, start }.fill(slots);
+        Stretch { evidence, rare: &rare, training, place, start }.fill(slots);
     };
     match first {
         Some(first) => {
-            stretch(Place::Before, 0, first);
-            scene.cut.spans().for_each(|(start, end)| stretch(Place::Inside, start, end));
-            stretch(Place::After, scene.cut.end, scene.events.len());
+            stretch(LoopSide::Before, 0, first);
+            evidence.cut.spans().for_each(|(start, end)| stretch(LoopSide::Inside, start, end));
+            stretch(LoopSide::After, evidence.cut.end, evidence.events.len());
         }
-        None => stretch(Place::NoLoop, 0, scene.events.len()),
+        None => stretch(LoopSide::NoLoop, 0, evidence.events.len()),
     }
-    scene.overlay(&mut phases);
-    for phase in phases.iter_mut().skip(scene.teardown()) {
+    evidence.overlay(&mut phases);
+    for phase in phases.iter_mut().skip(evidence.teardown()) {
         *phase = Phase::Other;
     }
     phases
 }
 
-impl Scene<'_> {
+impl PhaseEvidence<'_> {
     fn sign(&self, event: &Event) -> Option<Sign> {
         if !self.frees && matches!(event.action, Action::FreeRequested | Action::FreeCompleted) {
             return None;
@@ -168,7 +168,7 @@ impl Scene<'_> {
 
 /// How far a pass has come.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Progress {
+enum PassProgress {
     Begun,
     Forward,
     Backward,
@@ -176,28 +176,28 @@ enum Progress {
 
 /// A stretch of events with one place: an iteration, or what lies before or after all of them.
 struct Stretch<'a> {
-    scene: &'a Scene<'a>,
+    evidence: &'a PhaseEvidence<'a>,
     rare: &'a [bool],
     training: bool,
-    place: Place,
+    place: LoopSide,
     start: usize,
 }
 
 impl Stretch<'_> {
     fn fill(&self, slots: &mut [Phase]) {
-        let events = self.scene.events.get(self.start..self.start + slots.len()).unwrap_or_default();
+        let events = self.evidence.events.get(self.start..self.start + slots.len()).unwrap_or_default();
         let tail = self.tail(events);
-        let shows = |sought: Phase| events.iter().any(|event| self.scene.phase(event) == Some(sought));
+        let shows = |sought: Phase| events.iter().any(|event| self.evidence.phase(event) == Some(sought));
         let computes = shows(Phase::Forward);
         // Without a loop around it, a stretch in which nothing computes and nothing is trained is no pass.
-        let is_idle = self.place == Place::NoLoop && !computes && !shows(Phase::Backward);
-        let mut progress = Progress::Begun;
-        let mut before = if self.place == Place::Before { Phase::Setup } else { Phase::Other };
+        let is_idle = self.place == LoopSide::NoLoop && !computes && !shows(Phase::Backward);
+        let mut progress = PassProgress::Begun;
+        let mut before = if self.place == LoopSide::Before { Phase::Setup } else { Phase::Other };
         let mut last = 0;
         for (at, (slot, event)) in slots.iter_mut().zip(events).enumerate() {
             let here = self.start + at;
-            let Some(sign) = self.scene.sign(event) else {
-                let stepped = before != Phase::Setup && self.scene.marks.stepped(last, here);
+            let Some(sign) = self.evidence.sign(event) else {
+                let stepped = before != Phase::Setup && self.evidence.marks.stepped(last, here);
                 *slot = if stepped { Phase::Other } else { before };
                 continue;
             };
@@ -211,9 +211,11 @@ impl Stretch<'_> {
             };
             *slot = before;
             progress = match (sign.phase, before) {
-                (Some(Phase::Backward | Phase::OptimizerStep), _) => Progress::Backward,
-                (Some(Phase::Forward), Phase::Forward) if event.action == Action::Alloc => Progress::Forward,
-                (Some(Phase::Forward), Phase::Forward) => progress.max(Progress::Forward),
+                (Some(Phase::Backward | Phase::OptimizerStep), _) => PassProgress::Backward,
+                (Some(Phase::Forward), Phase::Forward) if event.action == Action::Alloc => {
+                    PassProgress::Forward
+                }
+                (Some(Phase::Forward), Phase::Forward) => progress.max(PassProgress::Forward),
                 _ => progress,
             };
         }
@@ -221,37 +223,40 @@ impl Stretch<'_> {
 
     /// Where an iteration's tail of module calls without a backward begins, counted from its first event.
     fn tail(&self, events: &[Event]) -> usize {
-        if !self.training || self.place != Place::Inside {
+        if !self.training || self.place != LoopSide::Inside {
             return usize::MAX;
         }
         let trains = |event: &Event| {
-            matches!(self.scene.phase(event), Some(Phase::Backward | Phase::OptimizerStep | Phase::Clipping))
+            matches!(
+                self.evidence.phase(event),
+                Some(Phase::Backward | Phase::OptimizerStep | Phase::Clipping)
+            )
         };
         let Some(last) = events.iter().rposition(trains) else { return usize::MAX };
         let after = last + 1;
-        if events.iter().skip(after).any(|event| self.scene.computes(event)) { after } else { usize::MAX }
+        if events.iter().skip(after).any(|event| self.evidence.computes(event)) { after } else { usize::MAX }
     }
 
     fn is_evaluation(&self, event: &Event, sign: Sign) -> bool {
         if !self.training || sign.phase != Some(Phase::Forward) {
             return false;
         }
-        let site = self.scene.paths.site_of_event(event);
-        self.place == Place::After
+        let site = self.evidence.paths.site_of_event(event);
+        self.place == LoopSide::After
             || site.is_some_and(|(site, _)| self.rare.get(site as usize) == Some(&true))
     }
 
     /// The phase of user code that says nothing itself.
-    fn by_place(&self, progress: Progress, computes: bool, before: Phase) -> Phase {
+    fn by_place(&self, progress: PassProgress, computes: bool, before: Phase) -> Phase {
         match self.place {
-            Place::Before => Phase::Setup,
-            Place::After => Phase::Other,
-            Place::Inside | Place::NoLoop => match progress {
+            LoopSide::Before => Phase::Setup,
+            LoopSide::After => Phase::Other,
+            LoopSide::Inside | LoopSide::NoLoop => match progress {
                 _ if before == Phase::Evaluation => Phase::Evaluation,
-                Progress::Begun if !computes => Phase::Forward,
-                Progress::Begun => Phase::Input,
-                Progress::Forward => Phase::Forward,
-                Progress::Backward => Phase::Other,
+                PassProgress::Begun if !computes => Phase::Forward,
+                PassProgress::Begun => Phase::Input,
+                PassProgress::Forward => Phase::Forward,
+                PassProgress::Backward => Phase::Other,
             },
         }
     }

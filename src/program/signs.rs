@@ -65,7 +65,7 @@ struct Reading<'a> {
 
 /// What the frame just further in is, decorators skipped.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Callee {
+enum InnerFrame {
     /// A `step` outside PyTorch.
     Step,
     /// A `backward`.
@@ -77,8 +77,8 @@ impl Reading<'_> {
     fn sign(&self, stack: StackId) -> Sign {
         let Reading { snapshot, frames, empty_is_engine, .. } = *self;
         let python = frames.python(stack);
-        let mut walk = Walk::default();
-        let mut callee = Callee::Other;
+        let mut walk = OutwardWalk::default();
+        let mut callee = InnerFrame::Other;
         for (outer, frame) in python.iter().enumerate().rev() {
             let Some(meaning) = frames.get(*frame) else { continue };
             if let Some(phase) = walk.decide(*meaning, callee, outer == 0) {
@@ -89,9 +89,9 @@ impl Reading<'_> {
                 continue;
             }
             callee = match meaning.method {
-                Method::Backward => Callee::Backward,
-                Method::Step if meaning.owner != Owner::Torch => Callee::Step,
-                _ => Callee::Other,
+                Method::Backward => InnerFrame::Backward,
+                Method::Step if meaning.owner != Owner::Torch => InnerFrame::Step,
+                _ => InnerFrame::Other,
             };
         }
         let all = snapshot.stacks.get(stack);
@@ -105,7 +105,7 @@ impl Reading<'_> {
 
 /// What was met so far on the way outward.
 #[derive(Default)]
-struct Walk {
+struct OutwardWalk {
     tentative: Option<Phase>,
     evaluating: bool,
     /// Whether code outside PyTorch, or a module call, lies further in.
@@ -114,9 +114,9 @@ struct Walk {
     calls_module: bool,
 }
 
-impl Walk {
+impl OutwardWalk {
     /// The phase, if this frame settles it; otherwise what it says is kept.
-    fn decide(&mut self, meaning: Meaning, callee: Callee, outermost: bool) -> Option<Phase> {
+    fn decide(&mut self, meaning: Meaning, callee: InnerFrame, outermost: bool) -> Option<Phase> {
         let undisturbed = !self.foreign && self.tentative.is_none();
         match meaning.phase {
             PhaseSign::ZeroGrad => return Some(Phase::ZeroGrad),
@@ -126,14 +126,14 @@ impl Walk {
                 return Some(if recomputing { Phase::Recomputation } else { Phase::Backward });
             }
             PhaseSign::Backward => return Some(Phase::Backward),
-            PhaseSign::FunctionApply if outermost || callee == Callee::Backward => {
+            PhaseSign::FunctionApply if outermost || callee == InnerFrame::Backward => {
                 return Some(Phase::Backward);
             }
             PhaseSign::Clip => return Some(Phase::Clipping),
             PhaseSign::ScalerStep | PhaseSign::Optimizer | PhaseSign::OptimizerHook if undisturbed => {
                 return Some(Phase::OptimizerStep);
             }
-            PhaseSign::OptimizerHook if callee == Callee::Step && !self.calls_module => {
+            PhaseSign::OptimizerHook if callee == InnerFrame::Step && !self.calls_module => {
                 return Some(Phase::OptimizerStep);
             }
             PhaseSign::ModuleCall => {

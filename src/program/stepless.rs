@@ -22,8 +22,8 @@ use std::collections::BTreeMap;
 use super::iterations::{Cut, heads, tile};
 use super::loops::{Activation, Edge, EdgeKind, Loops};
 use super::paths::{Paths, Thread};
-use super::pending::Pending;
-use super::tally::{Sum, Tally};
+use super::pending::AwaitingBackward;
+use super::tally::{Sum, TraceTotals};
 use crate::frames::Owner;
 use crate::snapshot::{Action, Event};
 
@@ -36,7 +36,7 @@ const WHOLE: u64 = 90;
 
 /// One loop in one call.
 #[derive(Debug, Clone)]
-struct Candidate {
+struct LoopCandidate {
     node: u32,
     line: u32,
     /// Depth of the call, then of the loop among those of the same call.
@@ -50,7 +50,7 @@ struct Candidate {
     builds: bool,
 }
 
-impl Candidate {
+impl LoopCandidate {
     /// Whether it only prepares the real work.
     fn is_setup(&self) -> bool {
         self.constructing || self.sum.private * 10 > self.sum.allocations
@@ -67,18 +67,18 @@ impl Candidate {
 }
 
 /// What the search looks at.
-pub(super) struct Stage<'a> {
+pub(super) struct StepSearch<'a> {
     pub(super) events: &'a [Event],
     pub(super) paths: &'a Paths,
     pub(super) loops: &'a Loops,
-    pub(super) tally: &'a Tally<'a>,
-    pub(super) pending: &'a Pending,
+    pub(super) tally: &'a TraceTotals<'a>,
+    pub(super) pending: &'a AwaitingBackward,
     /// Whose paths these are: a worker's loop over its tasks is seldom the user's.
     pub(super) thread: Thread,
 }
 
 /// The main loop of a program without steps, outside of what waits for a backward pass.
-pub(super) fn main_loop(stage: &Stage<'_>) -> Option<Cut> {
+pub(super) fn main_loop(stage: &StepSearch<'_>) -> Option<Cut> {
     let pending = stage.pending;
     let candidates = stage.candidates();
     let works = outermost(&candidates)
@@ -92,7 +92,7 @@ pub(super) fn main_loop(stage: &Stage<'_>) -> Option<Cut> {
 
 /// The loop that replays CUDA graphs next to a loop that trains: outside it, not set-up, and with more iterations. The steps
 /// inside a graph leave no events, so the loop that shows steps is only its warm-up.
-pub(super) fn replaying_loop(stage: &Stage<'_>, training: &Cut) -> Option<Cut> {
+pub(super) fn replaying_loop(stage: &StepSearch<'_>, training: &Cut) -> Option<Cut> {
     let first = *training.starts.first()?;
     let candidates = stage.candidates();
     let best = outermost(&candidates)
@@ -102,7 +102,7 @@ pub(super) fn replaying_loop(stage: &Stage<'_>, training: &Cut) -> Option<Cut> {
 }
 
 /// The candidates that no other one holds.
-fn outermost(candidates: &[Candidate]) -> impl Iterator<Item = &Candidate> {
+fn outermost(candidates: &[LoopCandidate]) -> impl Iterator<Item = &LoopCandidate> {
     let mut until = 0;
     candidates.iter().filter(move |one| {
         let outside = one.end > until;
@@ -111,14 +111,14 @@ fn outermost(candidates: &[Candidate]) -> impl Iterator<Item = &Candidate> {
     })
 }
 
-impl Stage<'_> {
+impl StepSearch<'_> {
     /// All loops: the user's; a library's where the user has none, or none that runs a model while a library's does (an evaluation by a trainer, and
     /// the user's own code goes through its results afterwards); a worker's whosever they are. By start, the outer one first.
-    fn candidates(&self) -> Vec<Candidate> {
+    fn candidates(&self) -> Vec<LoopCandidate> {
         let edges = without_chance_reentries(self.loops);
         let is_users = |edge: &Edge| self.thread == Thread::Busiest || self.origin_is_user(edge.node);
         let (users, others): (Vec<Edge>, Vec<Edge>) = edges.into_iter().partition(is_users);
-        let runs_a_model = |found: &[Candidate]| found.iter().any(|one| one.sum.in_modules > 0);
+        let runs_a_model = |found: &[LoopCandidate]| found.iter().any(|one| one.sum.in_modules > 0);
         let mut found = self.gather(users);
         if !runs_a_model(&found) {
             let packaged = self.gather(others);
@@ -134,7 +134,7 @@ impl Stage<'_> {
         self.loops.nodes.get(node as usize).is_some_and(|one| one.owner == Owner::User)
     }
 
-    fn gather(&self, edges: Vec<Edge>) -> Vec<Candidate> {
+    fn gather(&self, edges: Vec<Edge>) -> Vec<LoopCandidate> {
         let mut by_call: BTreeMap<u32, Vec<Edge>> = BTreeMap::new();
         for edge in edges {
             by_call.entry(edge.activation).or_default().push(edge);
@@ -149,7 +149,7 @@ impl Stage<'_> {
     }
 
     /// Splits the edges of one call into loops and the loops inside them.
-    fn nest(&self, call: &Activation, edges: Vec<Edge>, level: usize, found: &mut Vec<Candidate>) {
+    fn nest(&self, call: &Activation, edges: Vec<Edge>, level: usize, found: &mut Vec<LoopCandidate>) {
         let mut groups = by_lines(edges);
         groups.sort_by_key(|group| Reverse(group.len()));
         groups.truncate(MOST_LOOPS);
@@ -163,7 +163,7 @@ impl Stage<'_> {
         }
     }
 
-    fn candidate(&self, call: &Activation, mut edges: Vec<Edge>, level: usize) -> Option<Candidate> {
+    fn candidate(&self, call: &Activation, mut edges: Vec<Edge>, level: usize) -> Option<LoopCandidate> {
         edges.sort_by_key(|edge| edge.event);
         let (first, last) = (*edges.first()?, *edges.last()?);
         let line = edges.iter().map(|edge| edge.to).min()?;
@@ -182,7 +182,7 @@ impl Stage<'_> {
             0 => self.tally.between(start, end),
             _ => self.at_lines(call, (start, end), &edges),
         };
-        Some(Candidate {
+        Some(LoopCandidate {
             node: call.node,
             line,
             depth: (node.depth, level),
@@ -196,7 +196,7 @@ impl Stage<'_> {
     }
 
     /// Takes the edges of inner loops out of a candidate and returns them.
-    fn split(&self, call: &Activation, one: &mut Candidate) -> Vec<Edge> {
+    fn split(&self, call: &Activation, one: &mut LoopCandidate) -> Vec<Edge> {
         let (own, higher): (Vec<Edge>, Vec<Edge>) = one.edges.iter().partition(|edge| edge.to == one.line);
         let Some(whole) = own.iter().map(|edge| edge.highest).min() else { return Vec::new() };
         let passes = |edge: &Edge| edge.kind == EdgeKind::Back && edge.highest >= whole;
@@ -215,7 +215,7 @@ impl Stage<'_> {
     }
 
     /// Whether the lines of an inner loop make nearly everything of the outer one: then they are one loop for us.
-    fn fill(&self, call: &Activation, outer: &Candidate, inner: &[Edge]) -> bool {
+    fn fill(&self, call: &Activation, outer: &LoopCandidate, inner: &[Edge]) -> bool {
         self.at_lines(call, (outer.start, outer.end), inner).fills(&outer.sum, WHOLE)
     }
 
@@ -248,7 +248,7 @@ impl Stage<'_> {
     }
 
     /// The iterations of `best`, or of the loops inside it that do its work.
-    fn cut(&self, best: &Candidate, candidates: &[Candidate]) -> Option<Cut> {
+    fn cut(&self, best: &LoopCandidate, candidates: &[LoopCandidate]) -> Option<Cut> {
         let mut best = best.clone();
         for _ in 0..MOST_NESTED {
             let Some(inner) = self.descend(&best, candidates) else { break };
@@ -265,8 +265,8 @@ impl Stage<'_> {
     }
 
     /// The inner loop that makes up nearly all of `outer`, with the edges of both.
-    fn descend(&self, outer: &Candidate, candidates: &[Candidate]) -> Option<Candidate> {
-        let mut groups: BTreeMap<(u32, u32), Vec<&Candidate>> = BTreeMap::new();
+    fn descend(&self, outer: &LoopCandidate, candidates: &[LoopCandidate]) -> Option<LoopCandidate> {
+        let mut groups: BTreeMap<(u32, u32), Vec<&LoopCandidate>> = BTreeMap::new();
         for one in candidates {
             let inside = one.start >= outer.start && one.end <= outer.end && one.depth > outer.depth;
             if inside {
@@ -276,7 +276,7 @@ impl Stage<'_> {
         let fits = groups.into_values().filter(|group| {
             let edges: Vec<Edge> = group.iter().flat_map(|one| one.edges.iter().copied()).collect();
             let sum: Sum = group.iter().map(|one| one.sum).sum();
-            let is_fed = |one: &&&Candidate| self.pending.is_fed_by(&one.turns(), one.end);
+            let is_fed = |one: &&&LoopCandidate| self.pending.is_fed_by(&one.turns(), one.end);
             edges.len() > outer.edges.len()
                 && sum.fills(&outer.sum, WHOLE)
                 && self.bring_input(&edges)

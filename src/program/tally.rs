@@ -65,16 +65,17 @@ impl Sub for Sum {
 }
 
 /// Running totals of a trace.
-pub(super) struct Tally<'a> {
+pub(super) struct TraceTotals<'a> {
     events: &'a [Event],
     paths: &'a Paths,
     pools: Pools,
     totals: Vec<Sum>,
 }
 
-impl<'a> Tally<'a> {
-    pub(super) fn of(events: &'a [Event], paths: &'a Paths, pools: Pools) -> Tally<'a> {
-        let mut tally = Tally { events, paths, pools, totals: Vec::with_capacity(events.len() / STRIDE + 1) };
+impl<'a> TraceTotals<'a> {
+    pub(super) fn of(events: &'a [Event], paths: &'a Paths, pools: Pools) -> TraceTotals<'a> {
+        let mut tally =
+            TraceTotals { events, paths, pools, totals: Vec::with_capacity(events.len() / STRIDE + 1) };
         let mut total = Sum::default();
         for chunk in events.chunks(STRIDE) {
             tally.totals.push(total);

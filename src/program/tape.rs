@@ -1,17 +1,16 @@
-//! Traces made by hand, for tests.
+//! Traces of programs, for tests: the loops, and what PyTorch's own frames look like.
 
 use super::Program;
 use crate::frames::Frames;
-use crate::snapshot::{Action, Annotation, DeviceTrace, Event, Frame, Snapshot};
-use crate::timeline::Timeline;
-use crate::unit::{Bytes, DeviceIndex, FrameId, Index, Micros, StackId};
+use crate::snapshot::{Action, Annotation, Event, Snapshot};
+use crate::testing::{self, Recorder};
+use crate::unit::{Bytes, FrameId, Micros, StackId};
 
 /// A recording in the making. Frames are written outermost first, `function:line`, in the user's file; a few words stand for
 /// PyTorch's own frames.
 #[derive(Default)]
 pub(super) struct Tape {
-    snapshot: Snapshot,
-    pub(super) events: Vec<Event>,
+    pub(super) recorder: Recorder,
     next: u64,
 }
 
@@ -35,33 +34,19 @@ impl Tape {
                 (file, if trainer { "evaluation_loop" } else { name }, line.parse().unwrap())
             }
         };
-        let name = self.snapshot.strings.intern(name).unwrap();
-        let file = self.snapshot.strings.intern(file).unwrap();
-        self.snapshot.stacks.intern_frame(Frame { name, file, line }).unwrap()
+        self.recorder.frame(file, name, line)
     }
 
     pub(super) fn event(&mut self, action: Action, stack: &str, size: u64) -> usize {
         let frames: Vec<FrameId> = stack.split_whitespace().rev().map(|text| self.frame(text)).collect();
-        let stack = self.snapshot.stacks.intern(&frames);
+        let stack = self.recorder.snapshot.stacks.intern(&frames);
         self.push(action, stack, size)
     }
 
     pub(super) fn push(&mut self, action: Action, stack: Option<StackId>, size: u64) -> usize {
         self.next += 512;
-        let time = Micros(1_000_000 + 10 * i64::try_from(self.events.len()).unwrap());
-        let (address, size) = (self.next, Bytes(size));
-        self.events.push(Event {
-            time,
-            address,
-            size,
-            stack,
-            metadata: None,
-            stream: 0,
-            action,
-            compiled: false,
-            particulars: 0,
-        });
-        self.events.len() - 1
+        let time = Micros(1_000_000 + 10 * i64::try_from(self.recorder.events.len()).unwrap());
+        self.recorder.push(Event { time, stack, ..testing::event(action, self.next, Bytes(size)) })
     }
 
     pub(super) fn alloc(&mut self, stack: &str) -> usize {
@@ -74,9 +59,9 @@ impl Tape {
 
     /// A range from the event that comes next to the one before the call of `end`.
     pub(super) fn annotate(&mut self, name: &str, start: bool) {
-        let name = self.snapshot.strings.intern(name).unwrap();
-        let time = Micros(1_000_000 + 10 * i64::try_from(self.events.len()).unwrap() - 5);
-        self.snapshot.annotations.push(Annotation { name, start, time, device: 0 });
+        let name = self.recorder.snapshot.strings.intern(name).unwrap();
+        let time = Micros(1_000_000 + 10 * i64::try_from(self.recorder.events.len()).unwrap() - 5);
+        self.recorder.snapshot.annotations.push(Annotation { name, start, time, device: 0 });
     }
 
     /// A forward, a backward on the engine's thread and a step, at lines of `function` counted from `line`.
@@ -95,10 +80,9 @@ impl Tape {
         self.annotate("Optimizer.step#Adam.step", false);
     }
 
-    pub(super) fn read(mut self) -> (Program, Snapshot) {
-        self.snapshot.devices = vec![DeviceTrace { events: std::mem::take(&mut self.events) }];
-        let timeline = Timeline::of(&self.snapshot, DeviceIndex::at(0).unwrap());
-        (Program::of(&self.snapshot, &timeline, &Frames::of(&self.snapshot)), self.snapshot)
+    pub(super) fn read(self) -> (Program, Snapshot) {
+        let (snapshot, timeline) = self.recorder.ended();
+        (Program::of(&snapshot, &timeline, &Frames::of(&snapshot)), snapshot)
     }
 
     pub(super) fn program(self) -> Program {

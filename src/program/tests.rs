@@ -15,13 +15,13 @@ fn a_training_loop_is_cut_at_its_back_edges() {
     tape.alloc("main:3");
     let begins: Vec<usize> = (0..4)
         .map(|_| {
-            let at = tape.events.len();
+            let at = tape.recorder.events.len();
             tape.train("", "main", 10);
             at
         })
         .collect();
     tape.alloc("main:20");
-    let end = tape.events.len() - 1;
+    let end = tape.recorder.events.len() - 1;
     let (program, snapshot) = tape.read();
     assert_eq!(starts(&program), begins);
     assert_eq!(program.found_by, FoundBy::LoopAndOptimizer);
@@ -39,7 +39,7 @@ fn what_goes_when_a_loop_is_left_is_not_its_last_turns() {
     for _ in 0..4 {
         tape.train("", "main", 10);
     }
-    let end = tape.events.len();
+    let end = tape.recorder.events.len();
     // The iterator goes, and with it all that it kept.
     tape.free("main:10");
     tape.free("main:10");
@@ -51,7 +51,7 @@ fn what_goes_when_a_loop_is_left_is_not_its_last_turns() {
         tape.alloc("main:10");
         tape.alloc("main:12 @module forward:5");
     }
-    let end = tape.events.len();
+    let end = tape.recorder.events.len();
     tape.free("main:10");
     tape.alloc("main:20");
     assert_eq!(
@@ -68,7 +68,7 @@ fn what_goes_when_a_loop_is_left_is_not_its_last_turns() {
         tape.free("main:11");
         tape.alloc("main:13 @module forward:5");
     }
-    let end = tape.events.len();
+    let end = tape.recorder.events.len();
     tape.alloc("main:20");
     assert_eq!(tape.program().iterations.last().map(|one| one.end.position()), Some(end));
 }
@@ -78,7 +78,7 @@ fn two_updates_by_one_call_and_a_third_are_one_iteration() {
     let mut tape = Tape::default();
     let mut begins = Vec::new();
     for _ in 0..4 {
-        begins.push(tape.events.len());
+        begins.push(tape.recorder.events.len());
         for _ in 0..2 {
             tape.alloc("main:12");
             tape.train("main:12", "critic", 40);
@@ -400,7 +400,7 @@ fn a_loop_in_a_constructor_is_no_main_loop() {
         tape.alloc("main:4 __init__:20");
         tape.alloc("main:4 __init__:21");
     }
-    let first = tape.events.len();
+    let first = tape.recorder.events.len();
     for _ in 0..3 {
         tape.alloc("main:8");
         tape.alloc("main:9");
@@ -451,7 +451,7 @@ fn what_goes_right_after_an_annotated_step_is_no_part_of_it() {
     tape.annotate("Optimizer.step#Adam.step", false);
     let behind = tape.free("main:9 @hook @adam");
     for (freed, made) in [(within, old), (behind, state)] {
-        tape.events[freed].address = tape.events[made].address;
+        tape.recorder.events[freed].address = tape.recorder.events[made].address;
     }
     let program = tape.program();
     let phase = |at: usize| program.phases.get(at).copied().unwrap();
@@ -466,7 +466,7 @@ fn what_a_program_lets_go_of_when_no_python_is_left_is_no_backward_pass() {
         let made = tape.alloc("main:5 @module");
         tape.alloc("");
         let freed = tape.free("main:9 @hook @adam");
-        tape.events[freed].address = tape.events[made].address;
+        tape.recorder.events[freed].address = tape.recorder.events[made].address;
         let last: Vec<usize> = behind.iter().map(|action| tape.event(*action, "", 4096)).collect();
         let program = tape.program();
         last.into_iter().map(|at| program.phases[at]).collect::<Vec<_>>()
@@ -517,9 +517,9 @@ fn sizes_alone_give_a_period_of_low_confidence() {
     for _ in 0..6 {
         let held: Vec<usize> = (1..=20).map(|size| tape.push(Action::Alloc, None, size * 512)).collect();
         for at in held {
-            let mut event = tape.events[at];
+            let mut event = tape.recorder.events[at];
             event.action = Action::FreeCompleted;
-            tape.events.push(event);
+            tape.recorder.events.push(event);
         }
     }
     let program = tape.program();

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
-use super::loops::{Activation, Edge, EdgeKind, Loops, Node};
+use super::loops::{Activation, CallNode, Edge, EdgeKind, Loops};
 use super::paths::{Path, Paths, passes_through};
 use crate::frames::{Frames, Owner, PhaseSign};
 use crate::snapshot::{Action, Event};
@@ -15,7 +15,7 @@ use crate::unit::{FrameId, FunctionId};
 
 impl Loops {
     /// Judges an edge by what came before the next move of its call, and by that move, if there is one.
-    fn resolve(&mut self, pending: Option<Pending>, allocated: usize, to: Option<u32>) {
+    fn resolve(&mut self, pending: Option<PendingEdge>, allocated: usize, to: Option<u32>) {
         let Some(pending) = pending else { return };
         let Some(edge) = self.edges.get_mut(pending.edge) else { return };
         edge.used = allocated > pending.allocated;
@@ -32,7 +32,7 @@ pub(super) fn walk(
     frees: bool,
     moments: &[usize],
 ) -> Loops {
-    let mut walker = Walker {
+    let mut walker = StackWalker {
         frames,
         live: Vec::new(),
         nodes: FxHashMap::default(),
@@ -95,19 +95,19 @@ struct Live {
     /// Allocations that the line made by itself since it last called anything.
     own: VecDeque<usize>,
     /// The last edge, until the call moves again.
-    pending: Option<Pending>,
+    pending: Option<PendingEdge>,
 }
 
 /// An edge that no move has confirmed or refuted yet.
 #[derive(Clone, Copy)]
-struct Pending {
+struct PendingEdge {
     edge: usize,
     came_from: u32,
     /// Allocations seen when it was made.
     allocated: usize,
 }
 
-struct Walker<'a> {
+struct StackWalker<'a> {
     frames: &'a Frames,
     live: Vec<Live>,
     nodes: FxHashMap<(u32, u32, FunctionId), u32>,
@@ -116,7 +116,7 @@ struct Walker<'a> {
     allocated: usize,
 }
 
-impl Walker<'_> {
+impl StackWalker<'_> {
     /// Notes what is running for every moment up to event `at`.
     fn answer(&mut self, moments: &[usize], at: usize) {
         while moments.get(self.found.running.len()).is_some_and(|&moment| moment <= at) {
@@ -184,8 +184,11 @@ impl Walker<'_> {
         }
         if to < from && !call.foreign {
             let highest = call.highest;
-            call.pending =
-                Some(Pending { edge: self.found.edges.len(), came_from: highest, allocated: self.allocated });
+            call.pending = Some(PendingEdge {
+                edge: self.found.edges.len(),
+                came_from: highest,
+                allocated: self.allocated,
+            });
             call.highest = to;
             let (activation, node) = (call.id, call.node);
             self.found.edges.push(Edge {
@@ -253,7 +256,7 @@ impl Walker<'_> {
             let outer = self.found.nodes.get(above as usize).copied();
             let recursive = self.live.iter().any(|call| call.function == function);
             let users = caller.filter(|&one| self.frames.owner(one) == Owner::User);
-            self.found.nodes.push(Node {
+            self.found.nodes.push(CallNode {
                 depth: outer.map_or(0, |one| one.depth + 1),
                 owner: self.frames.owner(frame),
                 constructing: self.frames.phase(frame) == PhaseSign::Constructor

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::error::RecordError;
-use super::{manifest, pack};
+use super::{manifest, partial};
 
 /// The endings of a snapshot's file, and of those of its other ranks.
 const ENDINGS: [&str; 4] = [".pickle", ".pkl", ".pickle.zst", ".pkl.zst"];
@@ -54,7 +54,7 @@ impl Destination {
             None => Destination::new_folder(Path::new("."))?,
             Some(path) => Destination::named(path, replaces)?,
         };
-        match pack::partial_in(&destination.folder) {
+        match partial::hidden_in(&destination.folder) {
             Ok(_) => Ok(destination),
             Err(error) => Err(destination.unwritable(error)),
         }

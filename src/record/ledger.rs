@@ -9,62 +9,15 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::message::Message;
 use super::outcome::Process;
-
-/// Why a snapshot is written that shows the recording so far.
-pub(super) const WATCH: &str = "watch";
 
 /// A line of a process.
 #[derive(Debug, Clone, Deserialize)]
 struct Line {
     pid: u32,
     #[serde(flatten)]
-    event: Event,
-}
-
-/// What a process tells.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(tag = "event", rename_all = "kebab-case")]
-pub(super) enum Event {
-    /// Python has loaded the hook.
-    Python,
-    /// It has found PyTorch in a folder, and waits for a file that says what is to be loaded before.
-    Wheel { torch: PathBuf, answer: PathBuf },
-    /// It has imported PyTorch.
-    Torch,
-    /// It records.
-    Recording { stacks: String, max_entries: usize },
-    /// It has written a snapshot.
-    Written(Written),
-    /// Something went wrong.
-    Failed { what: String },
-    /// It ends, and has said all.
-    End { steps: usize, recorded_seconds: Option<f64>, unrecorded_seconds: Option<f64> },
-    /// Calls that nobody can do for a GPU, and without which the program may not go on.
-    Refused { calls: Vec<String> },
-}
-
-/// A snapshot that is written and not yet compressed.
-#[derive(Debug, Clone, Deserialize)]
-pub struct Written {
-    /// The file.
-    pub(super) path: PathBuf,
-    /// What it shall be called, without an ending.
-    pub(super) name: String,
-    /// Why it was written: `end`, `iterations`, `every`, `watch`, `signal`, `out-of-memory`.
-    pub reason: String,
-    /// Optimizer steps until then.
-    pub steps: usize,
-    /// How long the program waited for it.
-    pub seconds: f64,
-    /// The number of the process, where there are several.
-    pub rank: Option<u32>,
-    /// The version of PyTorch.
-    pub torch: String,
-    /// The version of CUDA, or of `ROCm`.
-    pub cuda: Option<String>,
-    /// The device that is current.
-    pub device: String,
+    event: Message,
 }
 
 /// The ledger of a job, read as it grows.
@@ -81,7 +34,7 @@ impl Ledger {
     }
 
     /// What was told since the last look.
-    pub(super) fn news(&mut self) -> Vec<Event> {
+    pub(super) fn news(&mut self) -> Vec<Message> {
         let Ok(entries) = fs::read_dir(&self.folder) else { return Vec::new() };
         let paths = entries.flatten().map(|entry| entry.path());
         let mut files: Vec<PathBuf> =
@@ -136,10 +89,10 @@ mod tests {
         let mut file = fs::File::create(folder.path().join("7-1.jsonl")).unwrap();
         file.write_all(b"{\"event\": \"python\", \"pid\": 7}\nnot ours\n{\"event\": \"recording\", \"pid\"")
             .unwrap();
-        assert!(matches!(ledger.news()[..], [Event::Python]));
+        assert!(matches!(ledger.news()[..], [Message::Python]));
         assert!(ledger.recorded_now().is_empty());
         file.write_all(b": 7, \"stacks\": \"all\", \"max_entries\": 5}\n").unwrap();
-        assert!(matches!(ledger.news()[..], [Event::Recording { max_entries: 5, .. }]));
+        assert!(matches!(ledger.news()[..], [Message::Recording { max_entries: 5, .. }]));
         assert!(ledger.news().is_empty());
         assert_eq!(ledger.recorded_now(), [7]);
         file.write_all(b"{\"event\": \"end\", \"pid\": 7, \"steps\": 3}\n").unwrap();

@@ -10,10 +10,9 @@ use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
-use super::destination::Destination;
 use super::error::RecordError;
-use super::outcome::{Recorded, Snapshot};
-use super::{pack, secret};
+use super::outcome::PackedSnapshot;
+use super::{partial, secret};
 
 const NAME: &str = "manifest.json";
 const SCHEMA: &str = "memlint-recording/1";
@@ -54,23 +53,22 @@ struct ListedFile {
     file: String,
 }
 
-/// Writes the manifest of a folder; a single file has none.
+/// Writes the manifest of a folder.
 pub(super) fn write(
-    destination: &Destination,
+    folder: &Path,
     command: &[OsString],
-    recorded: &Recorded,
+    snapshots: &[PackedSnapshot],
 ) -> Result<(), RecordError> {
-    let Some(folder) = destination.own_folder() else { return Ok(()) };
     let words: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let manifest = Manifest {
         schema: SCHEMA,
         memlint: env!("CARGO_PKG_VERSION"),
         command: secret::without_secrets(words.iter().map(String::as_str)),
         revision: revision(),
-        snapshots: recorded.snapshots.iter().map(Entry::of).collect(),
+        snapshots: snapshots.iter().map(Entry::of).collect(),
     };
     let path = folder.join(NAME);
-    let written = pack::replace(&path, |out| {
+    let written = partial::replace(&path, |out| {
         serde_json::to_writer_pretty(&mut *out, &manifest)?;
         out.write_all(b"\n")
     });
@@ -78,7 +76,7 @@ pub(super) fn write(
 }
 
 impl Entry<'_> {
-    fn of(snapshot: &Snapshot) -> Entry<'_> {
+    fn of(snapshot: &PackedSnapshot) -> Entry<'_> {
         let written = &snapshot.written;
         Entry {
             file: snapshot.path.file_name().unwrap_or_default().to_string_lossy().into_owned(),

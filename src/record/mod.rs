@@ -11,9 +11,11 @@ mod error;
 mod hook;
 mod ledger;
 mod manifest;
+mod message;
 mod order;
 mod outcome;
 mod pack;
+mod partial;
 mod secret;
 #[cfg(unix)]
 mod signals;
@@ -21,8 +23,8 @@ mod standin;
 
 pub use destination::Destination;
 pub use error::RecordError;
-pub use order::{Model, Stacks, VARIABLE, When};
-pub use outcome::{Process, Recorded, Snapshot};
+pub use order::{DeviceModel, StackFrames, VARIABLE, When};
+pub use outcome::{PackedSnapshot, Process, Recorded};
 
 use std::ffi::OsString;
 use std::fs;
@@ -33,7 +35,8 @@ use std::sync::mpsc;
 use std::thread;
 
 use self::hook::Hook;
-use self::ledger::{Event, Ledger, Written};
+use self::ledger::Ledger;
+use self::message::{Message, WATCH, Written};
 use self::order::Order;
 use self::standin::StandIns;
 
@@ -43,11 +46,11 @@ pub struct Wish {
     /// When snapshots are written.
     pub when: When,
     /// Which frames stacks have.
-    pub stacks: Stacks,
+    pub stacks: StackFrames,
     /// The most events that are kept; `None` is what the machine can afford.
     pub max_entries: Option<NonZeroU64>,
     /// What stands in for the GPU; `None` is a real one.
-    pub model: Option<Model>,
+    pub model: Option<DeviceModel>,
     /// Where else the program runs, with its output on standard error; `None` is where memlint does, as it is.
     pub elsewhere: Option<Elsewhere>,
 }
@@ -85,11 +88,11 @@ pub fn run(
     let (status, snapshots) = thread::scope(|scope| {
         let packer = scope.spawn(move || pack_all(&receiver, destination, stays, &seen));
         let status = child.wait(|| {
-            for event in ledger.news() {
-                match event {
+            for message in ledger.news() {
+                match message {
                     // The packer ends after the program.
-                    Event::Written(written) => drop(sender.send(written)),
-                    Event::Wheel { torch, answer } => stand_ins.answer(&torch, &answer),
+                    Message::Written(written) => drop(sender.send(written)),
+                    Message::Wheel { torch, answer } => stand_ins.answer(&torch, &answer),
                     _ => {}
                 }
             }
@@ -99,11 +102,12 @@ pub fn run(
         (status, packer.join())
     });
     let snapshots = snapshots.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    let mut recorded = Recorded::of(ledger.into_processes(), snapshots, destination);
+    let mut recorded = Recorded::of(ledger.into_processes(), snapshots, &destination.folder);
     recorded.put_first(stand_ins.into_trouble());
     let status = status?;
-    if !recorded.snapshots.is_empty() {
-        manifest::write(destination, command, &recorded)?;
+    // A single file has no manifest.
+    if let Some(folder) = destination.own_folder().filter(|_| !recorded.snapshots.is_empty()) {
+        manifest::write(folder, command, &recorded.snapshots)?;
     }
     Ok((status, recorded))
 }
@@ -114,12 +118,12 @@ fn pack_all(
     destination: &Destination,
     stays: bool,
     seen: &impl Fn(&Path, usize),
-) -> Vec<Result<Snapshot, RecordError>> {
+) -> Vec<Result<PackedSnapshot, RecordError>> {
     let mut packed = Vec::new();
     for one in written {
         let snapshot = pack::pack(one, destination);
         if let Ok(snapshot) = &snapshot
-            && snapshot.written.reason == ledger::WATCH
+            && snapshot.written.reason == WATCH
         {
             seen(&snapshot.path, snapshot.written.steps);
             // Where it cannot be removed it is one snapshot more.

@@ -15,7 +15,7 @@ pub const VARIABLE: &str = "MEMLINT_RECORDING";
 /// Which frames a stack has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Stacks {
+pub enum StackFrames {
     /// Those of Python and of C++.
     All,
     /// Those of Python.
@@ -37,7 +37,7 @@ pub struct When {
 
 /// The devices that are modelled where there are none.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct Model {
+pub struct DeviceModel {
     /// How many.
     pub devices: NonZeroU32,
     /// The memory of each.
@@ -61,9 +61,9 @@ pub(super) struct Order<'a> {
     stop: bool,
     every: Option<NonZeroU32>,
     watch: Option<NonZeroU32>,
-    stacks: Stacks,
+    stacks: StackFrames,
     max_entries: Option<NonZeroU64>,
-    model: Option<Model>,
+    model: Option<DeviceModel>,
 }
 
 impl<'a> Order<'a> {

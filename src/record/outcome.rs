@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::destination::Destination;
 use super::error::RecordError;
-use super::ledger::{Event, Written};
+use super::message::{Message, Written};
 use crate::unit::Bytes;
 
 /// A process that loaded the hook.
@@ -49,18 +48,20 @@ impl Process {
         }
     }
 
-    pub(super) fn note(&mut self, event: &Event) {
-        match event {
-            Event::Python | Event::Wheel { .. } => {}
-            Event::Torch => self.has_torch = true,
-            Event::Recording { stacks, max_entries } => self.settings = Some((stacks.clone(), *max_entries)),
-            Event::Written(written) => {
+    pub(super) fn note(&mut self, message: &Message) {
+        match message {
+            Message::Python | Message::Wheel { .. } => {}
+            Message::Torch => self.has_torch = true,
+            Message::Recording { stacks, max_entries } => {
+                self.settings = Some((stacks.clone(), *max_entries));
+            }
+            Message::Written(written) => {
                 self.snapshots += 1;
                 self.steps = written.steps;
             }
-            Event::Refused { calls } => self.refused.clone_from(calls),
-            Event::Failed { what } => self.failures.push(what.clone()),
-            Event::End { steps, recorded_seconds, unrecorded_seconds } => {
+            Message::Refused { calls } => self.refused.clone_from(calls),
+            Message::Failed { what } => self.failures.push(what.clone()),
+            Message::End { steps, recorded_seconds, unrecorded_seconds } => {
                 self.has_ended = true;
                 self.steps = *steps;
                 self.recorded_seconds = *recorded_seconds;
@@ -91,7 +92,7 @@ impl Process {
 
 /// A snapshot in its place.
 #[derive(Debug)]
-pub struct Snapshot {
+pub struct PackedSnapshot {
     /// The file.
     pub path: PathBuf,
     /// Its size.
@@ -106,7 +107,7 @@ pub struct Recorded {
     /// The processes that loaded the hook.
     pub processes: Vec<Process>,
     /// The snapshots, by name; of those with one name the last.
-    pub snapshots: Vec<Snapshot>,
+    pub snapshots: Vec<PackedSnapshot>,
     /// What keeps this from being the whole job.
     pub trouble: Vec<RecordError>,
 }
@@ -114,10 +115,10 @@ pub struct Recorded {
 impl Recorded {
     pub(super) fn of(
         processes: Vec<Process>,
-        packed: Vec<Result<Snapshot, RecordError>>,
-        destination: &Destination,
+        packed: Vec<Result<PackedSnapshot, RecordError>>,
+        folder: &Path,
     ) -> Recorded {
-        let mut snapshots: Vec<Snapshot> = Vec::new();
+        let mut snapshots: Vec<PackedSnapshot> = Vec::new();
         let mut trouble = Vec::new();
         for one in packed {
             match one {
@@ -133,7 +134,7 @@ impl Recorded {
             trouble.extend(process.failures.iter().map(|what| RecordError::Told { what: what.clone() }));
             let missing = process.missing_end();
             if matches!(missing, Some(RecordError::Killed { .. })) {
-                clear_partial(&destination.folder, process.pid);
+                clear_partial(folder, process.pid);
             }
             trouble.extend(missing);
         }

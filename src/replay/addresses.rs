@@ -50,7 +50,7 @@ pub(super) struct Habits {
 
 /// What a chunk is known by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Origin {
+enum ChunkIdentity {
     /// It was held before the first event.
     Held,
     /// It was found: by its place among those.
@@ -80,7 +80,7 @@ impl Habits {
                     habits.pass_over(&mut space, address, size, position);
                     let fresh =
                         !space.take_at(address, size) && habits.learn(&mut space, address, size, &calls);
-                    calls.push(Call { position, address, size, fresh });
+                    calls.push(SegmentRequest { position, address, size, fresh });
                 }
                 Action::SegmentFree => space.give(address, size),
                 _ => {}
@@ -103,7 +103,7 @@ impl Habits {
     }
 
     /// A segment that lies in no gap; says whether the system was asked for a chunk.
-    fn learn(&mut self, space: &mut Addresses, address: u64, size: u64, calls: &[Call]) -> bool {
+    fn learn(&mut self, space: &mut Addresses, address: u64, size: u64, calls: &[SegmentRequest]) -> bool {
         let mut fresh = false;
         let start = address - address % self.unit;
         let end = (address + size).next_multiple_of(self.unit);
@@ -111,14 +111,14 @@ impl Habits {
             let asked = self.chunks.entry(end - start).or_default();
             let surprise = space.place(end - start) != start;
             asked.push(surprise.then_some((start, end)));
-            space.occupy(start, end, Origin::Asked(end - start, asked.len() - 1));
+            space.occupy(start, end, ChunkIdentity::Asked(end - start, asked.len() - 1));
             fresh = true;
         } else if let Some(origin) = space.extend(address, end) {
             // It lies at the end of a chunk, and beyond: the chunk was larger.
             match origin {
-                Origin::Held => {}
-                Origin::Found(at) => self.found[at].1 = end,
-                Origin::Asked(length, at) => {
+                ChunkIdentity::Held => {}
+                ChunkIdentity::Found(at) => self.found[at].1 = end,
+                ChunkIdentity::Asked(length, at) => {
                     let start = end - space.chunk_length(address);
                     if let Some(chunk) = self.chunks.get_mut(&length).and_then(|chunks| chunks.get_mut(at)) {
                         *chunk = Some((start, end));
@@ -127,7 +127,7 @@ impl Habits {
             }
         } else if space.is_vacant(address, end) {
             // It begins within a chunk, so that was there already.
-            space.occupy(address, end, Origin::Found(self.found.len()));
+            space.occupy(address, end, ChunkIdentity::Found(self.found.len()));
             self.found.push((address, end, since(calls, address, end - address)));
         }
         space.take_at(address, size);
@@ -136,7 +136,7 @@ impl Habits {
 }
 
 /// A call that got a segment.
-struct Call {
+struct SegmentRequest {
     position: usize,
     address: u64,
     size: u64,
@@ -145,8 +145,8 @@ struct Call {
 }
 
 /// The position from which on a gap can have been there: had it been there before, an earlier segment would lie in it.
-fn since(calls: &[Call], address: u64, length: u64) -> usize {
-    let passed = |call: &&Call| call.size <= length && (call.fresh || call.address > address);
+fn since(calls: &[SegmentRequest], address: u64, length: u64) -> usize {
+    let passed = |call: &&SegmentRequest| call.size <= length && (call.fresh || call.address > address);
     calls.iter().rev().find(passed).map_or(0, |call| call.position + 1)
 }
 
@@ -180,7 +180,7 @@ pub(super) struct Addresses {
 struct Chunk {
     end: u64,
     used: u64,
-    origin: Origin,
+    origin: ChunkIdentity,
 }
 
 impl Addresses {
@@ -200,7 +200,7 @@ impl Addresses {
         for (start, end) in space.habits.held_at_start.clone() {
             let (from, to) = (start - start % unit, end.next_multiple_of(unit));
             if space.is_vacant(from, to) {
-                space.occupy(from, to, Origin::Held);
+                space.occupy(from, to, ChunkIdentity::Held);
                 cut(&mut space.gaps, from, to, from, start);
             }
             space.take_at(start, end - start);
@@ -226,7 +226,7 @@ impl Addresses {
             let start = self.place(length);
             (start, start + length)
         });
-        self.occupy(start, end, Origin::Asked(length, at));
+        self.occupy(start, end, ChunkIdentity::Asked(length, at));
         self.take_at(start, size);
         start
     }
@@ -237,7 +237,7 @@ impl Addresses {
         let Some((&start, chunk)) = chunk.filter(|(_, chunk)| address < chunk.end) else { return };
         chunk.used = chunk.used.saturating_sub(size);
         let Chunk { end, used, origin } = *chunk;
-        if used == 0 && matches!(origin, Origin::Asked(..)) {
+        if used == 0 && matches!(origin, ChunkIdentity::Asked(..)) {
             self.chunks.remove(&start);
             let inside: Vec<u64> = self.gaps.range(start..end).map(|(gap, _)| *gap).collect();
             for gap in inside {
@@ -253,7 +253,7 @@ impl Addresses {
     fn pass_to(&mut self, position: usize) {
         while let Some(&(start, end, _)) = self.habits.found.get(self.shown).filter(|one| one.2 <= position) {
             if self.is_vacant(start, end) {
-                self.occupy(start, end, Origin::Found(self.shown));
+                self.occupy(start, end, ChunkIdentity::Found(self.shown));
             }
             self.shown += 1;
         }
@@ -265,7 +265,7 @@ impl Addresses {
     }
 
     /// Makes the chunk larger that ends in a free place at or around an address, if nothing lies behind it.
-    fn extend(&mut self, address: u64, end: u64) -> Option<Origin> {
+    fn extend(&mut self, address: u64, end: u64) -> Option<ChunkIdentity> {
         let (&start, chunk) = self.chunks.range(..=address).next_back()?;
         let (old, origin) = (chunk.end, chunk.origin);
         let touches =
@@ -310,7 +310,7 @@ impl Addresses {
     }
 
     /// Takes a chunk from the system; all of it is free.
-    fn occupy(&mut self, start: u64, end: u64, origin: Origin) {
+    fn occupy(&mut self, start: u64, end: u64, origin: ChunkIdentity) {
         if let Some((&hole, &until)) = self.holes.range(..=start).next_back()
             && end <= until
         {
@@ -325,20 +325,11 @@ impl Addresses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::unit::{Bytes, Micros};
+    use crate::testing;
+    use crate::unit::Bytes;
 
     fn event(action: Action, address: u64, mebibytes: u64) -> Event {
-        Event {
-            time: Micros(0),
-            address,
-            size: Bytes::MIB.times(mebibytes),
-            stack: None,
-            metadata: None,
-            stream: 0,
-            action,
-            compiled: false,
-            particulars: 0,
-        }
+        testing::event(action, address, Bytes::MIB.times(mebibytes))
     }
 
     #[test]

@@ -7,7 +7,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::script::{Script, Step};
+use super::script::{Operation, Script};
 use crate::snapshot::{Block, BlockState, Segment};
 use crate::timeline::Timeline;
 use crate::unit::{AllocationId, Bytes, EventIndex};
@@ -28,16 +28,16 @@ impl Script {
             Some((id, end.filter(|end| born.is_none_or(|born| born < *end))))
         };
         let ends: FxHashMap<AllocationId, End> = ends.into_iter().filter_map(settled).collect();
-        let mut steps: Vec<(EventIndex, Step)> = Vec::with_capacity(self.steps.len() + ends.len());
+        let mut steps: Vec<(EventIndex, Operation)> = Vec::with_capacity(self.steps.len() + ends.len());
         let mut ended: Vec<(EventIndex, AllocationId)> =
             ends.iter().filter_map(|(id, end)| Some(((*end)?, *id))).collect();
         ended.sort_unstable();
         for (at, id) in ended {
-            steps.extend([(at, Step::GiveBack(id)), (at, Step::Complete(id))]);
+            steps.extend([(at, Operation::GiveBack(id)), (at, Operation::Complete(id))]);
         }
-        let stays = |step: &Step| match step {
-            Step::Request(id) => ends.get(id) != Some(&None),
-            Step::GiveBack(id) | Step::Complete(id) => !ends.contains_key(id),
+        let stays = |step: &Operation| match step {
+            Operation::Request(id) => ends.get(id) != Some(&None),
+            Operation::GiveBack(id) | Operation::Complete(id) => !ends.contains_key(id),
             _ => true,
         };
         steps.extend(self.steps.iter().filter(|(_, step)| stays(step)));

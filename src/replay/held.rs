@@ -12,12 +12,11 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::Replay;
+use super::tuning::SMALL_SEGMENT;
 use crate::snapshot::{Action, Block, BlockState, Event, Segment, Snapshot};
 use crate::timeline::Timeline;
 use crate::unit::{Bytes, Index, StackId};
 
-/// The segments of the small pool, and the pages of its expandable segments (`kSmallBuffer`).
-const SMALL_SEGMENT: u64 = 2 << 20;
 /// The pages of the large pool's expandable segments (`kLargeBuffer`).
 const LARGE_PAGE: u64 = 20 << 20;
 
@@ -229,23 +228,14 @@ mod tests {
     use super::*;
     use crate::snapshot::BlockState::{Allocated, Inactive, PendingFree};
     use crate::snapshot::{DeviceTrace, Particulars};
-    use crate::unit::{DeviceIndex, Micros};
+    use crate::testing;
+    use crate::unit::DeviceIndex;
 
     const MIB: u64 = 1 << 20;
     const BASE: u64 = 1 << 40;
 
     fn event(action: Action, address: u64, size: u64) -> Event {
-        Event {
-            time: Micros(0),
-            address: BASE + address,
-            size: Bytes(size),
-            stack: None,
-            metadata: None,
-            stream: 3,
-            action,
-            compiled: false,
-            particulars: 0,
-        }
+        Event { stream: 3, ..testing::event(action, BASE + address, Bytes(size)) }
     }
 
     /// The segments after each number of events, where none is left at the end.

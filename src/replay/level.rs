@@ -5,15 +5,15 @@ use crate::unit::{Bytes, EventIndex};
 
 /// A level and the highest that it reached.
 #[derive(Debug, Default)]
-pub(super) struct Level {
+pub(super) struct Watermark {
     pub(super) now: Bytes,
     pub(super) peak: Peak,
 }
 
-impl Level {
+impl Watermark {
     /// Stands so high before the first event.
-    pub(super) fn start(now: Bytes) -> Level {
-        Level { now, peak: Peak { bytes: now, event: None } }
+    pub(super) fn start(now: Bytes) -> Watermark {
+        Watermark { now, peak: Peak { bytes: now, event: None } }
     }
 
     pub(super) fn rise(&mut self, by: u64, at: Option<EventIndex>) {

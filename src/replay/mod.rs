@@ -38,16 +38,16 @@ pub use allocator::FitOrder;
 pub use ends::End;
 pub use error::TuningError;
 pub use held::{Homeless, segments_at, tiled_segments_at};
-pub use player::{Recorded, Sought, as_recorded};
-pub use proof::{Call, Difference, DifferenceKind, Proof};
+pub use player::{RecordedTrace, Sought, as_recorded};
+pub use proof::{DifferenceKind, Divergence, DriverCall, Proof};
 pub use rounding::is_small_request;
 pub use scenario::{Forecast, Scenario};
 pub use script::Script;
-pub use tuning::{Change, Tuning, changes};
+pub use tuning::{SettingChange, Tuning, changes};
 pub use worth_trying::worth_trying;
 
 use layout::{Extent, Home, Layout};
-use level::Level;
+use level::Watermark;
 use rustc_hash::FxHashMap;
 
 use crate::snapshot::{Action, BlockState, Event, Segment, Snapshot};
@@ -66,12 +66,12 @@ pub struct Replay {
     /// The driver calls that were made although enough bytes lay free in smaller pieces.
     pub misses: Vec<Miss>,
     /// The first request that failed.
-    pub failure: Option<Failure>,
+    pub failure: Option<FailedRequest>,
 }
 
 /// A request that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Failure {
+pub struct FailedRequest {
     /// The `oom` event.
     pub event: EventIndex,
     /// Bytes of the block that was wanted: the request, rounded.
@@ -97,7 +97,7 @@ impl Replay {
     pub fn of(snapshot: &Snapshot, timeline: &Timeline) -> Replay {
         let events =
             snapshot.devices.get(timeline.device.position()).map_or(&[][..], |trace| trace.events.as_slice());
-        let mut machine = Machine::new(snapshot, timeline);
+        let mut machine = ReplayRun::new(snapshot, timeline);
         for (position, event) in events.iter().enumerate() {
             let Some(at) = EventIndex::at(position) else { break };
             machine.step(at, event);
@@ -106,32 +106,32 @@ impl Replay {
     }
 }
 
-struct Machine<'a> {
+struct ReplayRun<'a> {
     snapshot: &'a Snapshot,
     timeline: &'a Timeline,
     tuning: Tuning,
     layout: Layout,
     extents: Vec<Option<Extent>>,
     block_sizes: Vec<Bytes>,
-    allocated: Level,
-    active: Level,
+    allocated: Watermark,
+    active: Watermark,
     reserved: Bytes,
     misses: Vec<Miss>,
-    failure: Option<Failure>,
+    failure: Option<FailedRequest>,
 }
 
-impl<'a> Machine<'a> {
+impl<'a> ReplayRun<'a> {
     fn new(snapshot: &'a Snapshot, timeline: &'a Timeline) -> Self {
         let count = timeline.allocations.len();
-        let mut machine = Machine {
+        let mut machine = ReplayRun {
             snapshot,
             timeline,
             tuning: Tuning::recorded(snapshot),
             layout: Layout::default(),
             extents: vec![None; count],
             block_sizes: vec![Bytes::ZERO; count],
-            allocated: Level::default(),
-            active: Level::default(),
+            allocated: Watermark::default(),
+            active: Watermark::default(),
             reserved: timeline.reserved_at_start,
             misses: Vec::new(),
             failure: None,
@@ -158,8 +158,8 @@ impl<'a> Machine<'a> {
             total += Bytes(extent.size);
             self.settle(id, extent);
         }
-        self.allocated = Level::start(total);
-        self.active = Level::start(total);
+        self.allocated = Watermark::start(total);
+        self.active = Watermark::start(total);
     }
 
     fn settle(&mut self, id: AllocationId, extent: Extent) {
@@ -176,7 +176,7 @@ impl<'a> Machine<'a> {
         match event.action {
             Action::SegmentAlloc => {
                 self.note_miss(at, size);
-                let home = Home::Segment { base: address, small: size == Bytes(rounding::SMALL_SEGMENT) };
+                let home = Home::Segment { base: address, small: size == Bytes(tuning::SMALL_SEGMENT) };
                 self.layout.release(address, size.get(), home);
                 self.reserved += size;
             }
@@ -227,7 +227,7 @@ impl<'a> Machine<'a> {
     fn note_failure(&mut self, event: EventIndex, wanted: Bytes, left: Bytes) {
         let held = self.timeline.peak_reserved.bytes;
         let capacity = if left < wanted { held.max(self.reserved + left) } else { held };
-        self.failure.get_or_insert(Failure { event, wanted, capacity });
+        self.failure.get_or_insert(FailedRequest { event, wanted, capacity });
     }
 
     fn finish(self) -> Replay {

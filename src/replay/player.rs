@@ -7,8 +7,8 @@ use rustc_hash::FxHashMap;
 use super::Replay;
 use super::allocator::{Allocator, BlockId, FitOrder, Request};
 use super::driver::Driver;
-use super::level::Level;
-use super::script::{Script, Step};
+use super::level::Watermark;
+use super::script::{Operation, Script};
 use super::tuning::Tuning;
 use crate::snapshot::{Event, Segment, Snapshot};
 use crate::timeline::{Allocation, Timeline};
@@ -16,7 +16,7 @@ use crate::unit::{AllocationId, Bytes, EventIndex, Index};
 
 /// One device of a recording, as a model of its allocator needs it.
 #[derive(Debug, Clone, Copy)]
-pub struct Recorded<'a> {
+pub struct RecordedTrace<'a> {
     /// The file.
     pub snapshot: &'a Snapshot,
     /// The device's lifetimes.
@@ -27,7 +27,7 @@ pub struct Recorded<'a> {
     pub script: &'a Script,
 }
 
-impl<'a> Recorded<'a> {
+impl<'a> RecordedTrace<'a> {
     pub(super) fn events(&self) -> &'a [Event] {
         let trace = self.snapshot.devices.get(self.timeline.device.position());
         trace.map_or(&[], |trace| trace.events.as_slice())
@@ -53,7 +53,7 @@ pub fn as_recorded(sought: Sought<'_>) -> Bytes {
 
 /// How a step went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum OperationOutcome {
     /// As it was meant to.
     Done,
     /// A request got this block.
@@ -67,24 +67,24 @@ pub(super) enum Outcome {
 /// A script on its way through an allocator.
 pub(super) struct Player<'a, D> {
     pub(super) allocator: Allocator<D>,
-    recorded: Recorded<'a>,
+    recorded: RecordedTrace<'a>,
     /// Where each allocation lies that is alive.
     blocks: Vec<Option<BlockId>>,
     /// What is older than the recording, by address.
     older: FxHashMap<u64, AllocationId>,
     /// What the program has asked for and not given back.
-    pub(super) requested: Level,
+    pub(super) requested: Watermark,
 }
 
 impl<'a, D: Driver> Player<'a, D> {
     /// An allocator as it stood before the first event.
-    pub(super) fn new(recorded: Recorded<'a>, tuning: Tuning, order: FitOrder, driver: D) -> Self {
+    pub(super) fn new(recorded: RecordedTrace<'a>, tuning: Tuning, order: FitOrder, driver: D) -> Self {
         let script = recorded.script;
         let allocator = Allocator::new(tuning, order, script.pools.len(), script.steps.len(), driver);
         let blocks = vec![None; recorded.timeline.allocations.len()];
         let older = recorded.timeline.older();
         let older = older.map(|(id, one)| (one.address, id)).collect();
-        let requested = Level::start(script.requested_at_start);
+        let requested = Watermark::start(script.requested_at_start);
         let mut player = Player { allocator, recorded, blocks, older, requested };
         player.set_up();
         player
@@ -131,24 +131,24 @@ impl<'a, D: Driver> Player<'a, D> {
     pub(super) fn step(
         &mut self,
         at: EventIndex,
-        step: Step,
+        step: Operation,
         bytes: impl Fn(Sought<'_>) -> Bytes,
-    ) -> Outcome {
+    ) -> OperationOutcome {
         self.allocator.now = Some(at);
         match step {
-            Step::Request(id) => return self.request(id, bytes),
-            Step::Refused => return self.ask_again(at, bytes),
-            Step::GiveBack(id) => {
+            Operation::Request(id) => return self.request(id, bytes),
+            Operation::Refused => return self.ask_again(at, bytes),
+            Operation::GiveBack(id) => {
                 if let Some(block) = self.block(id) {
                     self.allocator.give_back(block);
                 }
             }
-            Step::Complete(id) => self.complete(id, bytes),
-            Step::LetGo(pool) => self.allocator.allow_release(pool),
-            Step::Release => self.allocator.release_cached(),
-            Step::ReleasePrivate(pool) => self.allocator.release_private(pool),
+            Operation::Complete(id) => self.complete(id, bytes),
+            Operation::LetGo(pool) => self.allocator.allow_release(pool),
+            Operation::Release => self.allocator.release_cached(),
+            Operation::ReleasePrivate(pool) => self.allocator.release_private(pool),
         }
-        Outcome::Done
+        OperationOutcome::Done
     }
 
     fn complete(&mut self, id: AllocationId, bytes: impl Fn(Sought<'_>) -> Bytes) {
@@ -166,8 +166,8 @@ impl<'a, D: Driver> Player<'a, D> {
         self.blocks.get(id.position()).copied().flatten()
     }
 
-    fn request(&mut self, id: AllocationId, bytes: impl Fn(Sought<'_>) -> Bytes) -> Outcome {
-        let Some(allocation) = self.recorded.timeline.allocation(id) else { return Outcome::Done };
+    fn request(&mut self, id: AllocationId, bytes: impl Fn(Sought<'_>) -> Bytes) -> OperationOutcome {
+        let Some(allocation) = self.recorded.timeline.allocation(id) else { return OperationOutcome::Done };
         let bytes = bytes(Sought::Got(id, allocation));
         let pool = self.recorded.script.pool_of.get(id.position()).copied().unwrap_or(0);
         let request = Request { bytes, stream: self.stream(allocation.stream), pool: usize::from(pool) };
@@ -177,16 +177,16 @@ impl<'a, D: Driver> Player<'a, D> {
                     *place = Some(block);
                 }
                 self.requested.rise(bytes.get(), self.allocator.now);
-                Outcome::Got(id, block)
+                OperationOutcome::Got(id, block)
             }
-            None => Outcome::Failed(bytes),
+            None => OperationOutcome::Failed(bytes),
         }
     }
 
     /// A request that failed in the recording: where it succeeds now, nothing is known of what would have become of it, so
     /// it is given back at once.
-    fn ask_again(&mut self, at: EventIndex, bytes: impl Fn(Sought<'_>) -> Bytes) -> Outcome {
-        let Some(event) = self.recorded.events().get(at.position()) else { return Outcome::Done };
+    fn ask_again(&mut self, at: EventIndex, bytes: impl Fn(Sought<'_>) -> Bytes) -> OperationOutcome {
+        let Some(event) = self.recorded.events().get(at.position()) else { return OperationOutcome::Done };
         let pools = &self.recorded.script.pools;
         let pool = self.recorded.snapshot.particulars_of(event).pool.unwrap_or_default();
         let pool = pools.iter().position(|known| *known == pool).unwrap_or(0);
@@ -196,9 +196,9 @@ impl<'a, D: Driver> Player<'a, D> {
             Some(block) => {
                 self.allocator.give_back(block);
                 self.allocator.complete(block);
-                Outcome::Served
+                OperationOutcome::Served
             }
-            None => Outcome::Failed(bytes),
+            None => OperationOutcome::Failed(bytes),
         }
     }
 

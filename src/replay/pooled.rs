@@ -1,6 +1,6 @@
 //! A script whose private pools are one: what would have been, had the program shared them.
 
-use super::script::{Script, Step};
+use super::script::{Operation, Script};
 use crate::snapshot::Segment;
 
 impl Script {
@@ -13,9 +13,9 @@ impl Script {
         let shared: Vec<usize> = pools.iter().filter_map(|id| number(*id)).collect();
         let of = |pool: usize| if shared.contains(&pool) { to } else { pool };
         let narrow = |pool: u16| u16::try_from(of(usize::from(pool))).unwrap_or(pool);
-        let step = |step: Step| match step {
-            Step::LetGo(pool) => Step::LetGo(of(pool)),
-            Step::ReleasePrivate(pool) => Step::ReleasePrivate(of(pool)),
+        let step = |step: Operation| match step {
+            Operation::LetGo(pool) => Operation::LetGo(of(pool)),
+            Operation::ReleasePrivate(pool) => Operation::ReleasePrivate(of(pool)),
             other => other,
         };
         let held = |(segment, pool): &(Segment, u16)| (segment.clone(), narrow(*pool));

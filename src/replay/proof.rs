@@ -9,8 +9,8 @@ use std::cmp::Ordering;
 
 use super::allocator::{Allocator, FitOrder};
 use super::driver::Driver;
-use super::player::{Outcome, Player, Recorded, as_recorded};
-use super::script::Step;
+use super::player::{OperationOutcome, Player, RecordedTrace, as_recorded};
+use super::script::Operation;
 use super::tuning::Tuning;
 use crate::snapshot::{Action, Block, BlockState, Event, Snapshot};
 use crate::unit::{Bytes, EventIndex, Index};
@@ -21,12 +21,12 @@ pub struct Proof {
     /// The order of free blocks that reproduces the recording, or most of it.
     pub order: FitOrder,
     /// Where they first differ; `None` where the replay is exact.
-    pub difference: Option<Difference>,
+    pub difference: Option<Divergence>,
 }
 
 /// The first difference between the model and a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Difference {
+pub struct Divergence {
     /// The event; `None` for the state at the end.
     pub event: Option<EventIndex>,
     /// What differs.
@@ -35,7 +35,7 @@ pub struct Difference {
 
 /// A call of the driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Call {
+pub struct DriverCall {
     /// [`Action::SegmentAlloc`], [`Action::SegmentFree`], [`Action::SegmentMap`] or [`Action::SegmentUnmap`].
     pub action: Action,
     /// Where.
@@ -50,14 +50,14 @@ pub enum DifferenceKind {
     /// The model makes a call where the recording has another one, or none.
     Call {
         /// What the model does.
-        modelled: Call,
+        modelled: DriverCall,
         /// What was recorded.
-        recorded: Option<Call>,
+        recorded: Option<DriverCall>,
     },
     /// The recording has a call that the model does not make.
     NoCall {
         /// What was recorded.
-        recorded: Call,
+        recorded: DriverCall,
     },
     /// An allocation lies elsewhere.
     Place {
@@ -77,13 +77,13 @@ pub enum DifferenceKind {
 impl Proof {
     /// Plays a recording under its own settings, in both orders of free blocks; the one that gets further counts, and of
     /// equals the one that fits the version of the file.
-    pub fn of(recorded: Recorded) -> Proof {
+    pub fn of(recorded: RecordedTrace) -> Proof {
         let difference = |order| first_difference(recorded, order);
         let (by_address, by_age) = (difference(FitOrder::Address), difference(FitOrder::Age));
-        let reach = |difference: Option<Difference>| match difference {
+        let reach = |difference: Option<Divergence>| match difference {
             None => (2, None),
-            Some(Difference { event: None, .. }) => (1, None),
-            Some(Difference { event, .. }) => (0, event),
+            Some(Divergence { event: None, .. }) => (1, None),
+            Some(Divergence { event, .. }) => (0, event),
         };
         let order = match reach(by_age).cmp(&reach(by_address)) {
             Ordering::Greater => FitOrder::Age,
@@ -106,33 +106,33 @@ fn order_of_version(snapshot: &Snapshot) -> FitOrder {
     if names_pools { FitOrder::Age } else { FitOrder::Address }
 }
 
-fn first_difference(recorded: Recorded, order: FitOrder) -> Option<Difference> {
+fn first_difference(recorded: RecordedTrace, order: FitOrder) -> Option<Divergence> {
     let tuning = Tuning::recorded(recorded.snapshot);
     let mut player = Player::new(recorded, tuning, order, Oracle::of(recorded));
     for (at, step) in &recorded.script.steps {
         player.allocator.driver.now = Some(*at);
-        player.allocator.driver.refuses = *step == Step::Refused;
+        player.allocator.driver.refuses = *step == Operation::Refused;
         let outcome = player.step(*at, *step, as_recorded);
         let found = difference(&mut player.allocator, recorded, outcome);
         if let Some(kind) = found {
-            return Some(Difference { event: Some(*at), kind });
+            return Some(Divergence { event: Some(*at), kind });
         }
     }
     let driver = &player.allocator.driver;
     if let Some((event, recorded)) = driver.calls.get(driver.next) {
-        return Some(Difference {
+        return Some(Divergence {
             event: Some(*event),
             kind: DifferenceKind::NoCall { recorded: *recorded },
         });
     }
     let ends_alike = ends_alike(&player.allocator, recorded);
-    (!ends_alike).then_some(Difference { event: None, kind: DifferenceKind::End })
+    (!ends_alike).then_some(Divergence { event: None, kind: DifferenceKind::End })
 }
 
 fn difference(
     allocator: &mut Allocator<Oracle>,
-    recorded: Recorded,
-    outcome: Outcome,
+    recorded: RecordedTrace,
+    outcome: OperationOutcome,
 ) -> Option<DifferenceKind> {
     if allocator.is_exhausted() {
         return Some(DifferenceKind::GivenUp);
@@ -144,18 +144,18 @@ fn difference(
         return Some(DifferenceKind::NoCall { recorded });
     }
     match outcome {
-        Outcome::Got(id, block) => {
+        OperationOutcome::Got(id, block) => {
             let recorded = recorded.timeline.allocation(id)?.address;
             let (modelled, _) = allocator.extent(block);
             (modelled != recorded).then_some(DifferenceKind::Place { modelled, recorded })
         }
-        Outcome::Served => Some(DifferenceKind::Served),
-        Outcome::Done | Outcome::Failed(_) => None,
+        OperationOutcome::Served => Some(DifferenceKind::Served),
+        OperationOutcome::Done | OperationOutcome::Failed(_) => None,
     }
 }
 
 /// Whether the segments and blocks of the model are those of the file.
-fn ends_alike(allocator: &Allocator<Oracle>, recorded: Recorded) -> bool {
+fn ends_alike(allocator: &Allocator<Oracle>, recorded: RecordedTrace) -> bool {
     let ordinal = recorded.timeline.device.position();
     let mut expected: Vec<(u64, u64, bool)> = Vec::new();
     for segment in recorded.snapshot.segments_of(ordinal) {
@@ -169,7 +169,7 @@ fn ends_alike(allocator: &Allocator<Oracle>, recorded: Recorded) -> bool {
 /// The driver of a recording: gives the answers that were given then, and notes the first call that is another.
 #[derive(Debug)]
 struct Oracle {
-    calls: Vec<(EventIndex, Call)>,
+    calls: Vec<(EventIndex, DriverCall)>,
     next: usize,
     /// The event of the step under way: calls before it are answers to it.
     now: Option<EventIndex>,
@@ -179,9 +179,9 @@ struct Oracle {
 }
 
 impl Oracle {
-    fn of(recorded: Recorded) -> Oracle {
+    fn of(recorded: RecordedTrace) -> Oracle {
         let call = |(position, event): (usize, &Event)| {
-            let call = Call { action: event.action, address: event.address, size: event.size };
+            let call = DriverCall { action: event.action, address: event.address, size: event.size };
             Some((EventIndex::at(position)?, call)).filter(|_| is_call(event.action))
         };
         let calls: Vec<_> = recorded.events().iter().enumerate().filter_map(call).collect();
@@ -189,13 +189,13 @@ impl Oracle {
     }
 
     /// The next call of the recording, if it belongs to the step under way.
-    fn due(&self) -> Option<Call> {
+    fn due(&self) -> Option<DriverCall> {
         let (event, call) = self.calls.get(self.next)?;
         (Some(*event) <= self.now).then_some(*call)
     }
 
     /// Goes on where the recording has the same call; notes where it has not.
-    fn expect(&mut self, modelled: Call) -> bool {
+    fn expect(&mut self, modelled: DriverCall) -> bool {
         let recorded = self.due();
         let same = recorded == Some(modelled);
         if same {
@@ -234,12 +234,12 @@ impl Driver for Oracle {
             return None;
         }
         let address = self.due().map_or(0, |call| call.address);
-        let call = Call { action: Action::SegmentAlloc, address, size: Bytes(size) };
+        let call = DriverCall { action: Action::SegmentAlloc, address, size: Bytes(size) };
         self.expect(call).then_some(address)
     }
 
     fn release(&mut self, address: u64, size: u64) {
-        self.expect(Call { action: Action::SegmentFree, address, size: Bytes(size) });
+        self.expect(DriverCall { action: Action::SegmentFree, address, size: Bytes(size) });
     }
 
     fn reserve(&mut self) -> u64 {
@@ -247,11 +247,11 @@ impl Driver for Oracle {
     }
 
     fn map(&mut self, address: u64, size: u64, _: u64) -> bool {
-        !self.had_none() && self.expect(Call { action: Action::SegmentMap, address, size: Bytes(size) })
+        !self.had_none() && self.expect(DriverCall { action: Action::SegmentMap, address, size: Bytes(size) })
     }
 
     fn unmap(&mut self, address: u64, size: u64) {
-        self.expect(Call { action: Action::SegmentUnmap, address, size: Bytes(size) });
+        self.expect(DriverCall { action: Action::SegmentUnmap, address, size: Bytes(size) });
     }
 
     /// What was collected is known, and not by how much it had to be.

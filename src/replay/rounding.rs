@@ -1,15 +1,13 @@
 //! How the caching allocator rounds a request (`c10/cuda/CUDACachingAllocator.cpp`: `round_size`, `get_allocation_size`
 //! and `should_split`).
 
-use super::tuning::Tuning;
+use super::tuning::{SMALL_SEGMENT, Tuning};
 use crate::unit::Bytes;
 
 /// The unit of block sizes, and the smallest piece worth splitting off in the small pool.
 pub(super) const MIN_BLOCK: u64 = 512;
 /// Requests up to this come from the small pool.
 pub(super) const SMALL_REQUEST: u64 = 1 << 20;
-/// The size of a segment of the small pool.
-pub(super) const SMALL_SEGMENT: u64 = 2 << 20;
 /// Requests from this size on get a segment of their own.
 const OWN_SEGMENT: u64 = 10 << 20;
 /// The unit of their segments.

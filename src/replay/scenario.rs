@@ -2,8 +2,8 @@
 
 use super::allocator::FitOrder;
 use super::imagined::Imagined;
-use super::player::{Outcome, Player, Recorded, Sought};
-use super::script::Step;
+use super::player::{OperationOutcome, Player, RecordedTrace, Sought};
+use super::script::Operation;
 use super::tuning::Tuning;
 use crate::timeline::Peak;
 use crate::unit::{Bytes, EventIndex, Index};
@@ -51,15 +51,15 @@ pub struct Forecast {
 impl Scenario {
     /// Plays a recording; `bytes` says how large each request is to be. After a request that was recorded and gets no memory,
     /// nothing is known of the program, and the replay ends.
-    pub fn play(&self, recorded: Recorded, bytes: impl Fn(Sought<'_>) -> Bytes) -> Forecast {
+    pub fn play(&self, recorded: RecordedTrace, bytes: impl Fn(Sought<'_>) -> Bytes) -> Forecast {
         let driver = Imagined::new(self.capacity, &self.tuning, &recorded.script.habits);
         let mut player = Player::new(recorded, self.tuning.clone(), self.order, driver);
         let (mut out_of_memory, mut refused_again, mut cut_short) = (None, None, false);
         for (at, step) in &recorded.script.steps {
             player.allocator.driver.position = at.position();
-            if let Outcome::Failed(wanted) = player.step(*at, *step, &bytes) {
+            if let OperationOutcome::Failed(wanted) = player.step(*at, *step, &bytes) {
                 out_of_memory = out_of_memory.or(Some((*at, wanted)));
-                if *step != Step::Refused {
+                if *step != Operation::Refused {
                     cut_short = true;
                     break;
                 }

@@ -24,7 +24,7 @@ const MOST_POOLS: u16 = 4096;
 
 /// One thing that the program did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum Operation {
     /// It asked for memory and got it.
     Request(AllocationId),
     /// It asked for memory and got none: so many bytes, by a stream, from a pool.
@@ -45,7 +45,7 @@ pub(super) enum Step {
 #[derive(Debug, Clone)]
 pub struct Script {
     /// Each with the event that shows it.
-    pub(super) steps: Vec<(EventIndex, Step)>,
+    pub(super) steps: Vec<(EventIndex, Operation)>,
     /// The pools by number, the default one first.
     pub(super) pools: Vec<(u64, u64)>,
     /// The number of each allocation's pool.
@@ -86,8 +86,8 @@ struct Writer<'a> {
     timeline: &'a Timeline,
     events: &'a [Event],
     at_start: Vec<Segment>,
-    steps: Vec<(EventIndex, Step)>,
-    pools: Pools,
+    steps: Vec<(EventIndex, Operation)>,
+    pools: PoolNumbers,
     pool_of: Vec<u16>,
     /// Lifetimes that end with the birth of another at their address, because their free is missing: by that event.
     cut_short: FxHashMap<EventIndex, AllocationId>,
@@ -96,7 +96,7 @@ struct Writer<'a> {
 impl<'a> Writer<'a> {
     fn new(snapshot: &'a Snapshot, timeline: &'a Timeline, replay: &Replay, events: &'a [Event]) -> Self {
         let (at_start, _) = tiled_segments_at(snapshot, timeline, replay, 0);
-        let pools = Pools::of(snapshot, timeline, events, &at_start);
+        let pools = PoolNumbers::of(snapshot, timeline, events, &at_start);
         let mut pool_of = vec![0; timeline.allocations.len()];
         let mut cut_short = FxHashMap::default();
         for (id, allocation) in timeline.iter() {
@@ -116,7 +116,7 @@ impl<'a> Writer<'a> {
     fn write(&mut self, at: EventIndex, event: &Event) {
         match event.action {
             Action::Alloc | Action::FreeRequested | Action::FreeCompleted => self.write_block(at, event),
-            Action::OutOfMemory => self.steps.push((at, Step::Refused)),
+            Action::OutOfMemory => self.steps.push((at, Operation::Refused)),
             Action::SegmentAlloc | Action::SegmentMap => self.pools.got(self.snapshot, at, event),
             Action::SegmentFree | Action::SegmentUnmap | Action::Snapshot | Action::Other => {}
         }
@@ -130,24 +130,24 @@ impl<'a> Writer<'a> {
                 self.end(at, lost);
             }
             self.pool_of[id.position()] = self.pools.of_event(self.snapshot, event);
-            self.steps.push((at, Step::Request(id)));
+            self.steps.push((at, Operation::Request(id)));
             return;
         }
         // A free without its request (recorded with `skip_actions`) is both.
         if allocation.free_requested.unwrap_or(at) == at {
-            self.steps.push((at, Step::GiveBack(id)));
+            self.steps.push((at, Operation::GiveBack(id)));
         }
         if allocation.free == Some(at) {
-            self.steps.push((at, Step::Complete(id)));
+            self.steps.push((at, Operation::Complete(id)));
         }
     }
 
     fn end(&mut self, at: EventIndex, id: AllocationId) {
         let given_back = self.timeline.allocation(id).is_some_and(|one| one.free_requested.is_some());
         if !given_back {
-            self.steps.push((at, Step::GiveBack(id)));
+            self.steps.push((at, Operation::GiveBack(id)));
         }
-        self.steps.push((at, Step::Complete(id)));
+        self.steps.push((at, Operation::Complete(id)));
     }
 
     /// Memory that goes back to the driver from an event on; the position after the last such event in a row.
@@ -165,11 +165,11 @@ impl<'a> Writer<'a> {
         private.retain(|pool| *pool != 0);
         private.sort_unstable();
         private.dedup();
-        self.steps.extend(private.iter().map(|pool| (at, Step::LetGo(usize::from(*pool)))));
+        self.steps.extend(private.iter().map(|pool| (at, Operation::LetGo(usize::from(*pool)))));
         if pools.contains(&0) {
-            self.steps.push((at, Step::Release));
+            self.steps.push((at, Operation::Release));
         } else {
-            self.steps.extend(private.iter().map(|pool| (at, Step::ReleasePrivate(usize::from(*pool)))));
+            self.steps.extend(private.iter().map(|pool| (at, Operation::ReleasePrivate(usize::from(*pool)))));
         }
         from + length
     }
@@ -207,7 +207,7 @@ fn is_retry(freed: &[Event], next: &[Event]) -> bool {
 }
 
 /// Which private pool an address belongs to.
-struct Pools {
+struct PoolNumbers {
     /// By number, the default one first.
     known: Vec<(u64, u64)>,
     numbers: FxHashMap<(u64, u64), u16>,
@@ -217,9 +217,9 @@ struct Pools {
     coming: FxHashMap<EventIndex, u16>,
 }
 
-impl Pools {
-    fn of(snapshot: &Snapshot, timeline: &Timeline, events: &[Event], at_start: &[Segment]) -> Pools {
-        let mut pools = Pools {
+impl PoolNumbers {
+    fn of(snapshot: &Snapshot, timeline: &Timeline, events: &[Event], at_start: &[Segment]) -> PoolNumbers {
+        let mut pools = PoolNumbers {
             known: vec![(0, 0)],
             numbers: FxHashMap::default(),
             ranges: BTreeMap::new(),

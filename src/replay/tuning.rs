@@ -10,6 +10,8 @@ use super::error::TuningError;
 use crate::snapshot::{Action, DeviceTrace, Snapshot};
 use crate::unit::{Bytes, suggestion};
 
+/// The size of a segment of the small pool, and of the pages of its expandable segments (`kSmallBuffer`).
+pub(super) const SMALL_SEGMENT: u64 = 2 << 20;
 /// The size of a large segment where nothing else is set (`kLargeBuffer`).
 const LARGE_SEGMENT: Bytes = Bytes(20 << 20);
 /// A large segment has to hold every request that gets one (`kMinLargeAlloc`), in MiB.
@@ -69,14 +71,14 @@ impl Default for Tuning {
 
 /// One setting, changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct SettingChange {
     /// PyTorch's name for it.
     pub name: String,
     /// The value as it was written.
     pub value: String,
 }
 
-impl fmt::Display for Change {
+impl fmt::Display for SettingChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.name, self.value)
     }
@@ -112,7 +114,7 @@ impl Tuning {
     ///
     /// # Errors
     /// Where PyTorch has no such setting, or refuses the value, or nothing here depends on it.
-    pub fn with(&self, change: &Change) -> Result<Tuning, TuningError> {
+    pub fn with(&self, change: &SettingChange) -> Result<Tuning, TuningError> {
         let mut tuning = self.clone();
         let refused =
             |wanted| TuningError::Value { name: change.name.clone(), value: change.value.clone(), wanted };
@@ -167,7 +169,7 @@ impl Tuning {
 
     /// The page of expandable segments, and the segment for a request that needs no larger one.
     pub(super) fn page(&self, small: bool) -> u64 {
-        if small { super::rounding::SMALL_SEGMENT } else { self.large_segment.get() }
+        if small { SMALL_SEGMENT } else { self.large_segment.get() }
     }
 }
 
@@ -175,7 +177,7 @@ impl Tuning {
 ///
 /// # Errors
 /// Where a part of it is not a name and a value.
-pub fn changes(text: &str) -> Result<Vec<Change>, TuningError> {
+pub fn changes(text: &str) -> Result<Vec<SettingChange>, TuningError> {
     let mut depth = 0_usize;
     let outside = |letter: char| {
         match letter {
@@ -193,7 +195,7 @@ pub fn changes(text: &str) -> Result<Vec<Change>, TuningError> {
         if name.is_empty() || value.is_empty() {
             return Err(shape());
         }
-        Ok(Change { name: name.to_owned(), value: value.to_owned() })
+        Ok(SettingChange { name: name.to_owned(), value: value.to_owned() })
     };
     parts.map(change).collect()
 }
@@ -227,7 +229,7 @@ fn divisions(value: &str) -> Option<[u32; 16]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::Settings;
+    use crate::snapshot::AllocatorSettings;
 
     fn tuned(text: &str) -> Result<Tuning, TuningError> {
         changes(text)?.iter().try_fold(Tuning::default(), |tuning, change| tuning.with(change))
@@ -278,7 +280,7 @@ mod tests {
     #[test]
     fn what_a_snapshot_does_not_list_its_configuration_may_say() {
         let conf = "large_segment_size_mb:12,expandable_segments:True,nonsense:1";
-        let settings = Settings { conf: Some(conf.to_owned()), ..Settings::default() };
+        let settings = AllocatorSettings { conf: Some(conf.to_owned()), ..AllocatorSettings::default() };
         let tuning = Tuning::recorded(&Snapshot { settings, ..Snapshot::default() });
         assert_eq!(tuning.large_segment, Bytes(12 << 20));
         assert!(!tuning.expandable_segments, "the list says so, and it is younger than the string");

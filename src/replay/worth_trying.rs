@@ -1,6 +1,6 @@
 //! The settings that are worth trying on a recording of which nobody says what to try.
 
-use super::tuning::{Change, Tuning, changes};
+use super::tuning::{SettingChange, Tuning, changes};
 
 /// Each is a text as in `PYTORCH_CUDA_ALLOC_CONF`. PyTorch's own advice for fragmentation is the first; limits of splitting keep
 /// large blocks whole, from the least that models need to what only large ones do; divisions make sizes alike.
@@ -16,7 +16,7 @@ const CANDIDATES: [&str; 8] = [
 ];
 
 /// What differs from the settings of a recording, each with what changes it.
-pub fn worth_trying(recorded: &Tuning) -> Vec<(Vec<Change>, Tuning)> {
+pub fn worth_trying(recorded: &Tuning) -> Vec<(Vec<SettingChange>, Tuning)> {
     let tuned = |text: &&str| {
         let changes = changes(text).ok()?;
         let tuning = changes.iter().try_fold(recorded.clone(), |tuning, change| tuning.with(change)).ok()?;
@@ -37,7 +37,7 @@ mod tests {
             let tuning = set.iter().try_fold(Tuning::default(), |tuning, one| tuning.with(one)).unwrap();
             worth_trying(&tuning)
         };
-        let names = |all: &[(Vec<Change>, Tuning)]| -> Vec<String> {
+        let names = |all: &[(Vec<SettingChange>, Tuning)]| -> Vec<String> {
             all.iter()
                 .map(|(changes, _)| changes.iter().map(ToString::to_string).collect::<Vec<_>>().join(","))
                 .collect()

@@ -30,7 +30,7 @@ pub(super) struct Member<'a> {
 
 /// What is alike, or the rest of much that is not.
 #[derive(Debug)]
-pub(super) struct Group<T> {
+pub(super) struct AlikeGroup<T> {
     /// In the order in which they were given.
     pub(super) members: Vec<T>,
     /// The one in the middle by its peak.
@@ -40,7 +40,7 @@ pub(super) struct Group<T> {
 }
 
 /// The devices of all recordings in groups, in the order of their first members.
-pub(super) fn groups(recordings: &[Recording]) -> Vec<Group<Member<'_>>> {
+pub(super) fn groups(recordings: &[Recording]) -> Vec<AlikeGroup<Member<'_>>> {
     let mut families: Vec<Vec<Member<'_>>> = Vec::new();
     let mut known: BTreeMap<(&str, &[u64], Option<usize>), usize> = BTreeMap::new();
     for recording in recordings {
@@ -73,10 +73,10 @@ pub(super) fn split<T: Copy, P: Ord>(
     family: Vec<T>,
     peak: impl Fn(&T) -> P,
     are_alike: impl Fn(&T, &T) -> bool,
-) -> Vec<Group<T>> {
+) -> Vec<AlikeGroup<T>> {
     let mut left: Vec<(usize, T)> = family.into_iter().enumerate().collect();
     left.sort_by_key(|(at, member)| (peak(member), *at));
-    let mut groups: Vec<(usize, Group<T>)> = Vec::new();
+    let mut groups: Vec<(usize, AlikeGroup<T>)> = Vec::new();
     while let Some(&(_, middle)) = left.get(left.len() / 2) {
         let rest = groups.len() == MOST_GROUPS;
         let (alike, others): (Vec<_>, Vec<_>) =
@@ -86,7 +86,7 @@ pub(super) fn split<T: Copy, P: Ord>(
         let first = alike.first().map_or(0, |(at, _)| *at);
         let members: Vec<T> = alike.into_iter().map(|(_, member)| member).collect();
         let rest = rest && members.len() > 1;
-        groups.push((first, Group { members, middle, rest }));
+        groups.push((first, AlikeGroup { members, middle, rest }));
         left = others;
     }
     groups.sort_by_key(|(first, _)| *first);
@@ -123,7 +123,7 @@ pub(super) fn are_close(one: Bytes, other: Bytes, whole: Bytes) -> bool {
     apart <= NOTED || apart.share_of(whole) <= ALIKE
 }
 
-impl Group<Member<'_>> {
+impl AlikeGroup<Member<'_>> {
     /// Whether all members are devices of one recording.
     pub(super) fn is_of_one_process(&self) -> bool {
         self.members.iter().all(|one| std::ptr::eq(one.recording, self.middle.recording))
@@ -234,7 +234,7 @@ mod tests {
     }
 
     fn told(recordings: &[Recording]) -> Vec<String> {
-        let one = |group: &Group<Member<'_>>| match group.members.as_slice() {
+        let one = |group: &AlikeGroup<Member<'_>>| match group.members.as_slice() {
             [only] => only.recording.name.clone(),
             _ => format!("{}: {}", group.label(), group.peaks().unwrap()),
         };

@@ -4,9 +4,9 @@
 use std::cmp::Reverse;
 use std::fmt::Write;
 
-use super::alike::{self, Group, Member};
+use super::alike::{self, AlikeGroup, Member};
 use super::look::{Detail, Ink, Look};
-use super::place::MainLoop;
+use super::place::PlacedLoop;
 use super::tally::Tally;
 use super::{gap, words};
 use crate::engine::{Fit, Outcome, RecordedDevice, Recording, Report};
@@ -67,7 +67,7 @@ fn each(out: &mut String, report: &Report, sources: &SourceMap, look: &Look) {
 pub(super) fn grouped<'a: 'b, 'b>(
     out: &mut String,
     report: &Report,
-    groups: impl IntoIterator<Item = &'b Group<Member<'a>>>,
+    groups: impl IntoIterator<Item = &'b AlikeGroup<Member<'a>>>,
     sources: &SourceMap,
     look: &Look,
 ) {
@@ -165,7 +165,7 @@ const UNCLEARED: &str = "missing-zero-grad";
 
 /// The loop's header as it stands in the source, and how its body clears gradients.
 pub(super) fn header(device: &RecordedDevice, sources: &SourceMap) -> Option<String> {
-    let (file, found) = MainLoop::of(device, sources)?.found?;
+    let (file, found) = PlacedLoop::of(device, sources)?.found?;
     let code = file.text().get(found.header.start..found.header.end)?.lines().next()?;
     let clears = match found.zero_grad {
         ZeroGrad::Absent => "no call of zero_grad stands in it",
@@ -192,7 +192,7 @@ fn told_of(device: &RecordedDevice, peak: Option<&str>, sources: &SourceMap) -> 
         line.push_str("no iterations found");
     } else {
         line.push_str(&count(device.iterations, "iteration"));
-        if let Some(found) = MainLoop::of(device, sources) {
+        if let Some(found) = PlacedLoop::of(device, sources) {
             let _ = write!(line, " of {}:{}", shown_name(&found.file), found.line);
         }
         let _ = write!(line, " (found by {}", found_by(device.found_by));

@@ -3,10 +3,10 @@
 
 use std::fmt::Write;
 
-use super::Failure;
+use super::VerdictFailure;
 use super::headline::Headline;
 use super::look::{Detail, Look};
-use super::place::Place;
+use super::place::SourceLine;
 use super::tally::Tally;
 use super::words;
 use crate::engine::Report;
@@ -26,7 +26,7 @@ pub(super) fn render(report: &Report, sources: &SourceMap, look: &Look) -> Strin
     }
     for finding in words::shown(report, look.detail) {
         let place = match words::anchor(report, finding) {
-            Some(location) => spot(&Place::of(location, sources)),
+            Some(location) => spot(&SourceLine::of(location, sources)),
             None => snapshot(report, finding),
         };
         let (level, rule) = (finding.severity.name(), &finding.rule);
@@ -35,7 +35,7 @@ pub(super) fn render(report: &Report, sources: &SourceMap, look: &Look) -> Strin
     }
     for notice in words::shown_notices(report, look.detail) {
         let place =
-            notice.location.as_ref().map_or_else(|| "memlint".to_owned(), |at| spot(&Place::here(at)));
+            notice.location.as_ref().map_or_else(|| "memlint".to_owned(), |at| spot(&SourceLine::here(at)));
         let what = format!("{} {}: {}", notice.severity.name(), notice.kind.name(), notice.message);
         line(&mut out, &place, &what, &notice.help);
     }
@@ -46,7 +46,7 @@ pub(super) fn render(report: &Report, sources: &SourceMap, look: &Look) -> Strin
 }
 
 /// Says that there is no verdict.
-pub(super) fn failure(failure: &Failure) -> String {
+pub(super) fn failure(failure: &VerdictFailure) -> String {
     format!("memlint: no verdict: {}\n", shown_line(&failure.sentence()))
 }
 
@@ -57,7 +57,7 @@ fn line(out: &mut String, place: &str, what: &str, help: &str) {
 }
 
 /// `train.py:17:9`.
-fn spot(place: &Place<'_>) -> String {
+fn spot(place: &SourceLine<'_>) -> String {
     let column = place.region().map(|region| format!(":{}", region.column));
     format!("{}{}", place.line(), column.unwrap_or_default())
 }

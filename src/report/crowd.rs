@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use super::alike::{self, Group, Member};
+use super::alike::{self, AlikeGroup, Member};
 use super::look::{Ink, Look};
 use super::{closing, stats};
 use crate::engine::{Closer, Recording, Report};
@@ -40,7 +40,7 @@ pub fn render(
             continue;
         };
         if told.insert(job) {
-            let own: Vec<&Group<Member>> =
+            let own: Vec<&AlikeGroup<Member>> =
                 groups.iter().filter(|group| self::job(&group.middle) == Some(job)).collect();
             let Some(largest) = largest(&own) else { continue };
             pages.push(summary(&report, &own, largest, sources, look));
@@ -56,7 +56,7 @@ fn job<'a>(member: &Member<'a>) -> Option<&'a str> {
 }
 
 /// The group with most members, of equals that of the latest moment; those that are not alike have none in the middle.
-fn largest<'a, 'b>(groups: &[&'b Group<Member<'a>>]) -> Option<&'b Group<Member<'a>>> {
+fn largest<'a, 'b>(groups: &[&'b AlikeGroup<Member<'a>>]) -> Option<&'b AlikeGroup<Member<'a>>> {
     let alike = groups.iter().filter(|group| !group.rest);
     alike.max_by_key(|group| (group.members.len(), &group.middle.recording.moment)).copied()
 }
@@ -64,8 +64,8 @@ fn largest<'a, 'b>(groups: &[&'b Group<Member<'a>>]) -> Option<&'b Group<Member<
 /// A job in groups, and whose page follows.
 fn summary(
     report: &Report,
-    groups: &[&Group<Member>],
-    largest: &Group<Member>,
+    groups: &[&AlikeGroup<Member>],
+    largest: &AlikeGroup<Member>,
     sources: &SourceMap,
     look: &Look,
 ) -> String {

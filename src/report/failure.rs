@@ -5,17 +5,17 @@ use crate::engine::Unread;
 
 /// Why there is no verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct VerdictFailure {
     /// What went wrong: lower-case start, no final stop.
     pub message: String,
     /// What to do, where that is known.
     pub help: Option<String>,
 }
 
-impl Failure {
+impl VerdictFailure {
     /// What is wrong with a file.
-    pub(super) fn of_file(unread: &Unread) -> Failure {
-        Failure { message: unread.message.clone(), help: unread.help.clone() }
+    pub(super) fn of_file(unread: &Unread) -> VerdictFailure {
+        VerdictFailure { message: unread.message.clone(), help: unread.help.clone() }
     }
 
     /// `message; help`, on one line.

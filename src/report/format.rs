@@ -3,7 +3,7 @@
 use std::io;
 use std::str::FromStr;
 
-use super::{Failure, Look, concise, github, gitlab, html, json, junit, markdown, sarif, text};
+use super::{Look, VerdictFailure, concise, github, gitlab, html, json, junit, markdown, sarif, text};
 use crate::engine::Report;
 use crate::source::SourceMap;
 
@@ -116,7 +116,7 @@ impl Format {
     ///
     /// # Errors
     /// Where the output cannot be written.
-    pub fn write_failure(self, failure: &Failure, out: &mut dyn io::Write) -> io::Result<()> {
+    pub fn write_failure(self, failure: &VerdictFailure, out: &mut dyn io::Write) -> io::Result<()> {
         match self {
             Format::Text | Format::Concise => out.write_all(concise::failure(failure).as_bytes()),
             Format::Json => json::failure(failure, out),

@@ -5,11 +5,11 @@
 
 use std::fmt::Write;
 
-use super::Failure;
+use super::VerdictFailure;
 use super::fix;
 use super::headline::Headline;
 use super::look::{Detail, Look};
-use super::place::Place;
+use super::place::SourceLine;
 use super::tally::Tally;
 use super::words;
 use crate::engine::Report;
@@ -21,9 +21,9 @@ use crate::unit::{count, shown_line, shown_name};
 const MOST: usize = 10;
 
 /// An annotation to be written.
-struct Annotation<'a> {
+struct WorkflowCommand<'a> {
     severity: Severity,
-    place: Option<Place<'a>>,
+    place: Option<SourceLine<'a>>,
     title: String,
     message: String,
 }
@@ -52,7 +52,7 @@ pub(super) fn render(report: &Report, sources: &SourceMap, look: &Look) -> Strin
 }
 
 /// Says that there is no verdict.
-pub(super) fn failure(failure: &Failure) -> String {
+pub(super) fn failure(failure: &VerdictFailure) -> String {
     let mut out = String::new();
     let message = format!("no verdict: {}", failure.sentence());
     command(&mut out, Severity::Error, &[("title", "memlint".to_owned())], &message);
@@ -60,16 +60,16 @@ pub(super) fn failure(failure: &Failure) -> String {
 }
 
 /// What is shown, the worst first: by severity, then as the report has it (by what mending saves).
-fn annotations<'a>(report: &'a Report, sources: &SourceMap, look: &Look) -> Vec<Annotation<'a>> {
-    let unread = report.unread.iter().map(|unread| Annotation {
+fn annotations<'a>(report: &'a Report, sources: &SourceMap, look: &Look) -> Vec<WorkflowCommand<'a>> {
+    let unread = report.unread.iter().map(|unread| WorkflowCommand {
         severity: Severity::Error,
         place: None,
         title: "memlint: unreadable".to_owned(),
         message: with_help(unread.message.clone(), unread.help.as_deref().unwrap_or_default()),
     });
-    let findings = words::shown(report, look.detail).map(|finding| Annotation {
+    let findings = words::shown(report, look.detail).map(|finding| WorkflowCommand {
         severity: finding.severity,
-        place: words::anchor(report, finding).map(|location| Place::of(location, sources)),
+        place: words::anchor(report, finding).map(|location| SourceLine::of(location, sources)),
         title: format!("memlint: {}", finding.rule),
         message: with_fix(
             with_help(words::sentence(report, finding), &finding.help),
@@ -78,13 +78,13 @@ fn annotations<'a>(report: &'a Report, sources: &SourceMap, look: &Look) -> Vec<
             sources,
         ),
     });
-    let notices = words::shown_notices(report, look.detail).map(|notice| Annotation {
+    let notices = words::shown_notices(report, look.detail).map(|notice| WorkflowCommand {
         severity: notice.severity,
-        place: notice.location.as_ref().map(Place::here),
+        place: notice.location.as_ref().map(SourceLine::here),
         title: format!("memlint: {}", notice.kind.name()),
         message: with_help(notice.message.clone(), &notice.help),
     });
-    let mut annotations: Vec<Annotation> = unread.chain(findings).chain(notices).collect();
+    let mut annotations: Vec<WorkflowCommand> = unread.chain(findings).chain(notices).collect();
     annotations.sort_by_key(|annotation| std::cmp::Reverse(annotation.severity));
     annotations
 }
@@ -101,7 +101,7 @@ fn with_fix(message: String, finding: &Finding, report: &Report, sources: &Sourc
     }
 }
 
-impl Annotation<'_> {
+impl WorkflowCommand<'_> {
     fn render(&self, out: &mut String, sources: &SourceMap) {
         let mut properties = Vec::new();
         if let Some(place) = &self.place {

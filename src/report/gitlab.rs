@@ -10,8 +10,8 @@ use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::headline::Headline;
-use super::place::Place;
-use super::{Failure, json, words};
+use super::place::SourceLine;
+use super::{VerdictFailure, json, words};
 use crate::engine::{Report, Unread};
 use crate::finding::{Finding, Notice, Severity};
 use crate::source::SourceMap;
@@ -51,7 +51,7 @@ pub(super) fn check(report: &Report, sources: &SourceMap, out: &mut dyn io::Writ
 }
 
 /// Writes that there is no verdict: an empty list would be a clean one.
-pub(super) fn failure(failure: &Failure, out: &mut dyn io::Write) -> io::Result<()> {
+pub(super) fn failure(failure: &VerdictFailure, out: &mut dyn io::Write) -> io::Result<()> {
     let issue = Issue {
         description: format!("memlint has no verdict: {}", failure.sentence()),
         check_name: "no-verdict".to_owned(),
@@ -80,7 +80,7 @@ impl Issue {
 
     fn of_unread(unread: &Unread) -> Issue {
         Issue {
-            description: Failure::of_file(unread).sentence(),
+            description: VerdictFailure::of_file(unread).sentence(),
             check_name: "unreadable".to_owned(),
             fingerprint: hash(&["unreadable", &unread.name]),
             severity: "blocker",
@@ -102,7 +102,7 @@ impl Issue {
                 (Severity::Info, _) => "info",
             },
             location: match words::anchor(report, finding) {
-                Some(location) => Spot::of(&Place::of(location, sources), sources),
+                Some(location) => Spot::of(&SourceLine::of(location, sources), sources),
                 None => Spot::whole(snapshot.unwrap_or(".")),
             },
         }
@@ -119,7 +119,7 @@ impl Issue {
                 Severity::Info => "info",
             },
             location: match &notice.location {
-                Some(location) => Spot::of(&Place::here(location), sources),
+                Some(location) => Spot::of(&SourceLine::here(location), sources),
                 None => Spot::whole("."),
             },
         }
@@ -127,7 +127,7 @@ impl Issue {
 }
 
 impl Spot {
-    fn of(place: &Place<'_>, sources: &SourceMap) -> Spot {
+    fn of(place: &SourceLine<'_>, sources: &SourceMap) -> Spot {
         let end = place.region().map(|region| region.end_line);
         let begin = place.number.max(1);
         Spot { path: place.address(sources).into_path(), lines: Lines { begin, end } }

@@ -6,24 +6,24 @@
 use std::fmt::Write;
 
 use super::headline::Headline;
-use super::place::Place;
-use super::{Failure, words};
+use super::place::SourceLine;
+use super::{VerdictFailure, words};
 use crate::engine::{Recording, Report};
 use crate::finding::{Finding, Notice, Severity};
 use crate::source::SourceMap;
 
 /// A test case.
-struct Case {
+struct TestCase {
     class: String,
     name: String,
     /// The program's line, of the worst finding.
     place: Option<(String, u32)>,
-    outcome: Outcome,
+    outcome: CaseOutcome,
     /// What does not fail, but is worth reading.
     output: String,
 }
 
-enum Outcome {
+enum CaseOutcome {
     Passed,
     Skipped(String),
     Failed { kind: &'static str, message: String, text: String },
@@ -32,22 +32,22 @@ enum Outcome {
 
 /// Writes the report of a check.
 pub(super) fn render(report: &Report, sources: &SourceMap) -> String {
-    let mut suites: Vec<(String, Vec<Case>)> = Vec::new();
+    let mut suites: Vec<(String, Vec<TestCase>)> = Vec::new();
     for (input, recording) in report.recordings.iter().enumerate() {
         let cases = rules(report, recording, input)
             .into_iter()
-            .map(|rule| Case::of_rule(report, recording, input, rule, sources))
+            .map(|rule| TestCase::of_rule(report, recording, input, rule, sources))
             .collect();
         suites.push((recording.name.clone(), cases));
     }
     for unread in &report.unread {
         suites.push((
             unread.name.clone(),
-            vec![Case::broken(&unread.name, "readable", &Failure::of_file(unread))],
+            vec![TestCase::broken(&unread.name, "readable", &VerdictFailure::of_file(unread))],
         ));
     }
-    let notices = report.notices.iter().map(|notice| Case::of_notice(report, notice, sources));
-    let own: Vec<Case> = verdict(report).into_iter().chain(notices).collect();
+    let notices = report.notices.iter().map(|notice| TestCase::of_notice(report, notice, sources));
+    let own: Vec<TestCase> = verdict(report).into_iter().chain(notices).collect();
     if !own.is_empty() {
         suites.push(("memlint".to_owned(), own));
     }
@@ -55,18 +55,18 @@ pub(super) fn render(report: &Report, sources: &SourceMap) -> String {
 }
 
 /// Says that there is no verdict.
-pub(super) fn failure(failure: &Failure) -> String {
-    document(&[("memlint".to_owned(), vec![Case::broken("memlint", "verdict", failure)])])
+pub(super) fn failure(failure: &VerdictFailure) -> String {
+    document(&[("memlint".to_owned(), vec![TestCase::broken("memlint", "verdict", failure)])])
 }
 
 /// That there is no verdict although there is a report; that not all was judged, where there is.
-fn verdict(report: &Report) -> Option<Case> {
+fn verdict(report: &Report) -> Option<TestCase> {
     let Headline { severity, text } = Headline::of(report)?;
-    let failure = Failure { message: text.clone(), help: None };
-    let broken = Case::broken("memlint", "verdict", &failure);
+    let failure = VerdictFailure { message: text.clone(), help: None };
+    let broken = TestCase::broken("memlint", "verdict", &failure);
     Some(match severity {
         Severity::Error => broken,
-        _ => Case { outcome: Outcome::Passed, output: text, ..broken },
+        _ => TestCase { outcome: CaseOutcome::Passed, output: text, ..broken },
     })
 }
 
@@ -89,13 +89,13 @@ fn closes(report: &Report, severity: Severity) -> bool {
     report.verdict.fail_on.is_some_and(|least| severity >= least)
 }
 
-impl Case {
-    fn broken(class: &str, name: &str, failure: &Failure) -> Case {
-        Case {
+impl TestCase {
+    fn broken(class: &str, name: &str, failure: &VerdictFailure) -> TestCase {
+        TestCase {
             class: class.to_owned(),
             name: name.to_owned(),
             place: None,
-            outcome: Outcome::Broken { message: failure.message.clone(), text: failure.sentence() },
+            outcome: CaseOutcome::Broken { message: failure.message.clone(), text: failure.sentence() },
             output: String::new(),
         }
     }
@@ -106,7 +106,7 @@ impl Case {
         input: usize,
         rule: &str,
         sources: &SourceMap,
-    ) -> Case {
+    ) -> TestCase {
         let findings: Vec<&Finding> =
             report.findings.iter().filter(|one| one.rule == rule && concerns(one, input)).collect();
         let (failing, others): (Vec<&Finding>, Vec<&Finding>) =
@@ -118,38 +118,38 @@ impl Case {
             let lines: Vec<String> = findings.iter().map(|one| describe(report, one, sources)).collect();
             lines.join("\n")
         };
-        Case {
+        TestCase {
             class: recording.name.clone(),
             name: rule.to_owned(),
             place: findings.first().and_then(|one| place(report, one, sources)),
             outcome: match (&*failing, skipped) {
-                ([worst, ..], _) => Outcome::Failed {
+                ([worst, ..], _) => CaseOutcome::Failed {
                     kind: worst.severity.name(),
                     message: worst.message.clone(),
                     text: text(&failing),
                 },
-                ([], Some(skipped)) => Outcome::Skipped(skipped.silence.reason()),
-                ([], None) => Outcome::Passed,
+                ([], Some(skipped)) => CaseOutcome::Skipped(skipped.silence.reason()),
+                ([], None) => CaseOutcome::Passed,
             },
             output: text(&others),
         }
     }
 
-    fn of_notice(report: &Report, notice: &Notice, sources: &SourceMap) -> Case {
+    fn of_notice(report: &Report, notice: &Notice, sources: &SourceMap) -> TestCase {
         let text = format!("{}\nhelp: {}", notice.message, notice.help);
         let place = notice
             .location
             .as_ref()
-            .map(|location| (Place::here(location).address(sources).into_path(), location.line));
+            .map(|location| (SourceLine::here(location).address(sources).into_path(), location.line));
         let (outcome, output) = if closes(report, notice.severity) {
             (
-                Outcome::Failed { kind: notice.severity.name(), message: notice.message.clone(), text },
+                CaseOutcome::Failed { kind: notice.severity.name(), message: notice.message.clone(), text },
                 String::new(),
             )
         } else {
-            (Outcome::Passed, text)
+            (CaseOutcome::Passed, text)
         };
-        Case { class: "memlint".to_owned(), name: notice.kind.name().to_owned(), place, outcome, output }
+        TestCase { class: "memlint".to_owned(), name: notice.kind.name().to_owned(), place, outcome, output }
     }
 
     fn render(&self, out: &mut String) {
@@ -164,13 +164,13 @@ impl Case {
         }
         out.push_str(">\n");
         let _ = match &self.outcome {
-            Outcome::Passed => Ok(()),
-            Outcome::Skipped(reason) => writeln!(out, "      <skipped message=\"{}\"/>", escaped(reason)),
-            Outcome::Failed { kind, message, text } => {
+            CaseOutcome::Passed => Ok(()),
+            CaseOutcome::Skipped(reason) => writeln!(out, "      <skipped message=\"{}\"/>", escaped(reason)),
+            CaseOutcome::Failed { kind, message, text } => {
                 let (message, text) = (escaped(message), escaped(text));
                 writeln!(out, "      <failure type=\"{kind}\" message=\"{message}\">{text}</failure>")
             }
-            Outcome::Broken { message, text } => {
+            CaseOutcome::Broken { message, text } => {
                 let (message, text) = (escaped(message), escaped(text));
                 writeln!(out, "      <error type=\"no-verdict\" message=\"{message}\">{text}</error>")
             }
@@ -193,11 +193,11 @@ fn describe(report: &Report, finding: &Finding, sources: &SourceMap) -> String {
 
 fn place(report: &Report, finding: &Finding, sources: &SourceMap) -> Option<(String, u32)> {
     let location = words::anchor(report, finding)?;
-    let place = Place::of(location, sources);
+    let place = SourceLine::of(location, sources);
     Some((place.address(sources).into_path(), place.number))
 }
 
-fn document(suites: &[(String, Vec<Case>)]) -> String {
+fn document(suites: &[(String, Vec<TestCase>)]) -> String {
     let all = || suites.iter().flat_map(|(_, cases)| cases);
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let _ = writeln!(out, "<testsuites name=\"memlint\" {}>", counts(&all()));
@@ -213,14 +213,14 @@ fn document(suites: &[(String, Vec<Case>)]) -> String {
 }
 
 /// The counts that a suite carries as attributes.
-fn counts<'a>(cases: &(impl Iterator<Item = &'a Case> + Clone)) -> String {
-    let of = |wanted: fn(&Outcome) -> bool| cases.clone().filter(|case| wanted(&case.outcome)).count();
+fn counts<'a>(cases: &(impl Iterator<Item = &'a TestCase> + Clone)) -> String {
+    let of = |wanted: fn(&CaseOutcome) -> bool| cases.clone().filter(|case| wanted(&case.outcome)).count();
     format!(
         "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\"",
         cases.clone().count(),
-        of(|outcome| matches!(outcome, Outcome::Failed { .. })),
-        of(|outcome| matches!(outcome, Outcome::Broken { .. })),
-        of(|outcome| matches!(outcome, Outcome::Skipped(_))),
+        of(|outcome| matches!(outcome, CaseOutcome::Failed { .. })),
+        of(|outcome| matches!(outcome, CaseOutcome::Broken { .. })),
+        of(|outcome| matches!(outcome, CaseOutcome::Skipped(_))),
     )
 }
 

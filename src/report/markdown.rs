@@ -7,9 +7,9 @@ use std::fmt::Write;
 
 use super::headline::Headline;
 use super::look::{Detail, Look};
-use super::place::Place;
+use super::place::SourceLine;
 use super::tally::Tally;
-use super::{Failure, chart, closing, gap, words};
+use super::{VerdictFailure, chart, closing, gap, words};
 use crate::engine::{Outcome, Recording, Report, Why};
 use crate::finding::{Finding, Location, Severity, Standing};
 use crate::source::SourceMap;
@@ -29,7 +29,12 @@ pub(super) fn render(report: &Report, sources: &SourceMap) -> String {
     let first = Headline::of(report).map_or_else(|| Tally::of(report).words(), |headline| headline.text);
     let mut out = format!("## memlint: {}\n\n{}\n", text(&first), verdict(report));
     for unread in &report.unread {
-        let _ = writeln!(out, "- **{}**: {}", text(&unread.name), text(&Failure::of_file(unread).sentence()));
+        let _ = writeln!(
+            out,
+            "- **{}**: {}",
+            text(&unread.name),
+            text(&VerdictFailure::of_file(unread).sentence())
+        );
     }
     table(&mut out, report, sources);
     for finding in report.open().take(MOST_FINDINGS) {
@@ -43,7 +48,7 @@ pub(super) fn render(report: &Report, sources: &SourceMap) -> String {
 }
 
 /// Says that there is no verdict.
-pub(super) fn failure(failure: &Failure) -> String {
+pub(super) fn failure(failure: &VerdictFailure) -> String {
     shown_page(&format!("## memlint: no verdict\n\n{}\n", text(&failure.sentence())), false)
 }
 
@@ -112,7 +117,7 @@ fn details(out: &mut String, report: &Report, finding: &Finding, sources: &Sourc
     let _ = writeln!(out, "\n<details>\n<summary>{}</summary>\n", html(&head));
     let label = &finding.label;
     let at = words::anchor(report, finding).map(|location| {
-        let place = text(&Place::of(location, sources).line_and_function());
+        let place = text(&SourceLine::of(location, sources).line_and_function());
         let colon = if label.is_empty() { "" } else { ": " };
         format!("{place}{colon}{}", text(label))
     });
@@ -135,7 +140,7 @@ fn details(out: &mut String, report: &Report, finding: &Finding, sources: &Sourc
         .stack
         .iter()
         .filter(|frame| frame.user)
-        .map(|frame| Place::of(&frame.location, sources).line_and_function())
+        .map(|frame| SourceLine::of(&frame.location, sources).line_and_function())
         .collect();
     fence(out, "", &stack);
     out.push_str("\n</details>\n");
@@ -160,7 +165,7 @@ fn notices(out: &mut String, report: &Report) {
     }
     out.push('\n');
     for notice in &report.notices {
-        let at = notice.location.as_ref().map(|at| format!(" at {}", text(&Place::here(at).line())));
+        let at = notice.location.as_ref().map(|at| format!(" at {}", text(&SourceLine::here(at).line())));
         let _ = writeln!(
             out,
             "- **{}**{}: {}; {}",
@@ -232,7 +237,7 @@ fn not_judged(out: &mut String, report: &Report) {
 }
 
 fn place(location: &Location, sources: &SourceMap) -> String {
-    text(&Place::of(location, sources).line())
+    text(&SourceLine::of(location, sources).line())
 }
 
 /// A fenced block; nothing where there are no lines.

@@ -39,6 +39,6 @@ pub mod view;
 pub mod whatif;
 mod words;
 
-pub use failure::Failure;
+pub use failure::VerdictFailure;
 pub use format::Format;
 pub use look::{Detail, Look};

@@ -11,7 +11,7 @@ use crate::source::{self, SourceFile, SourceMap, Spot};
 use crate::unit::shown_name;
 
 /// A line and its local file.
-pub(super) struct Place<'a> {
+pub(super) struct SourceLine<'a> {
     pub(super) location: &'a Location,
     /// The line: where it is in the local file, or as recorded.
     pub(super) number: u32,
@@ -20,19 +20,19 @@ pub(super) struct Place<'a> {
     local: bool,
 }
 
-impl<'a> Place<'a> {
+impl<'a> SourceLine<'a> {
     /// A recorded line.
-    pub(super) fn of(location: &'a Location, sources: &SourceMap) -> Place<'a> {
+    pub(super) fn of(location: &'a Location, sources: &SourceMap) -> SourceLine<'a> {
         let (number, file) = match sources.find(location) {
             Some(Spot { file, line, .. }) => (line, Some(file)),
             None => (location.line, None),
         };
-        Place { location, number, file, local: false }
+        SourceLine { location, number, file, local: false }
     }
 
     /// A line of a file of this machine: of a configuration, a baseline, a program.
-    pub(super) fn here(location: &'a Location) -> Place<'a> {
-        Place { location, number: location.line, file: None, local: true }
+    pub(super) fn here(location: &'a Location) -> SourceLine<'a> {
+        SourceLine { location, number: location.line, file: None, local: true }
     }
 
     /// The file's name, as it is.
@@ -41,10 +41,10 @@ impl<'a> Place<'a> {
     }
 
     /// The file as CI names it: from the root of the working copy if it lies there, else as it is.
-    pub(super) fn address(&self, sources: &SourceMap) -> Address {
+    pub(super) fn address(&self, sources: &SourceMap) -> CiPath {
         let inside =
             if self.local || self.file.is_some() { sources.checkout().path(self.name()) } else { None };
-        inside.map_or_else(|| Address::Elsewhere(self.name().to_owned()), Address::Inside)
+        inside.map_or_else(|| CiPath::Elsewhere(self.name().to_owned()), CiPath::Inside)
     }
 
     /// The expression to mark, if the source is at hand and the expression begins on the recorded line.
@@ -83,18 +83,18 @@ impl<'a> Place<'a> {
 }
 
 /// Where CI finds a file.
-pub(super) enum Address {
+pub(super) enum CiPath {
     /// In the working copy: the path from its root.
     Inside(String),
     /// Somewhere else, or nowhere: as found or as recorded.
     Elsewhere(String),
 }
 
-impl Address {
+impl CiPath {
     /// The path, whichever it is.
     pub(super) fn into_path(self) -> String {
         match self {
-            Address::Inside(path) | Address::Elsewhere(path) => path,
+            CiPath::Inside(path) | CiPath::Elsewhere(path) => path,
         }
     }
 }
@@ -108,30 +108,30 @@ pub(super) struct Region {
 }
 
 /// The program's main loop, at its header where the source is at hand.
-pub(super) struct MainLoop {
+pub(super) struct PlacedLoop {
     pub(super) file: String,
     pub(super) line: u32,
     pub(super) function: String,
     /// The loop in the source.
-    pub(super) found: Option<(Rc<SourceFile>, source::Loop)>,
+    pub(super) found: Option<(Rc<SourceFile>, source::SourceLoop)>,
 }
 
-impl MainLoop {
-    pub(super) fn of(device: &RecordedDevice, sources: &SourceMap) -> Option<MainLoop> {
+impl PlacedLoop {
+    pub(super) fn of(device: &RecordedDevice, sources: &SourceMap) -> Option<PlacedLoop> {
         let recorded = device.main_loop.as_ref()?;
-        let place = Place::of(&recorded.location, sources);
+        let place = SourceLine::of(&recorded.location, sources);
         let (file, line) = (place.name().to_owned(), place.number);
         let last = Location { line: recorded.last_line, ..recorded.location.clone() };
         let last = sources.find(&last).map_or(recorded.last_line, |spot| spot.line);
         // The stacks show the lines of the body that allocate; the header stands above them. A single line may as well
         // be the call of a library's loop: then a loop around it is another one, unless it begins just there.
-        let begins = |file: &SourceFile, found: &source::Loop| file.place(found.header.start).0;
+        let begins = |file: &SourceFile, found: &source::SourceLoop| file.place(found.header.start).0;
         let several = last > line;
         let found = place.file.and_then(|file| {
             let found = file.loop_around(line, last)?;
             (several || begins(&file, &found) + 1 >= line).then_some((file, found))
         });
         let line = found.as_ref().map_or(line, |(file, found)| begins(file, found));
-        Some(MainLoop { file, line, function: recorded.location.function.clone(), found })
+        Some(PlacedLoop { file, line, function: recorded.location.function.clone(), found })
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::chart;
 use super::look::{Ink, Look};
 use crate::engine::IterationMemory;
-use crate::profiler::{Category, Composition, Form, FoundBy, Growth, ProfilerTimeline};
+use crate::profiler::{Category, Composition, Form, MemoryTrend, PassSign, ProfilerTimeline};
 use crate::unit::{Bytes, Micros, count, shown_name, shown_page};
 
 /// The most rows that the chart of passes may take.
@@ -102,18 +102,18 @@ pub(super) fn gaps(timeline: &ProfilerTimeline) -> Vec<(&'static str, String)> {
 
 fn program(timeline: &ProfilerTimeline) -> String {
     let mut text = match timeline.found_by {
-        FoundBy::OptimizerSteps => {
+        PassSign::OptimizerSteps => {
             format!(
                 "{}, told by parameters that change in place",
                 count(timeline.passes.len(), "optimizer step")
             )
         }
-        FoundBy::Activations => format!(
+        PassSign::Activations => format!(
             "{}, told by activations that come and go",
             count(timeline.passes.len(), "forward and backward pass")
         ),
-        FoundBy::Annotations => format!("{}, told by annotations", count(timeline.passes.len(), "step")),
-        FoundBy::Nothing => return "no iterations found".to_owned(),
+        PassSign::Annotations => format!("{}, told by annotations", count(timeline.passes.len(), "step")),
+        PassSign::Nothing => return "no iterations found".to_owned(),
     };
     let _ = write!(text, " ({} confidence)", timeline.confidence.name());
     text
@@ -138,11 +138,11 @@ fn peak(timeline: &ProfilerTimeline) -> String {
 fn growth(timeline: &ProfilerTimeline) -> String {
     let unit = passes_are(timeline.found_by);
     match &timeline.growth {
-        Growth::TooShort if timeline.passes.is_empty() => "cannot be told without iterations".to_owned(),
-        Growth::TooShort => {
+        MemoryTrend::TooShort if timeline.passes.is_empty() => "cannot be told without iterations".to_owned(),
+        MemoryTrend::TooShort => {
             format!("cannot be told: too few to compare ({})", count(timeline.passes.len(), unit))
         }
-        Growth::Grows { per_pass, rises, mostly, passes } => {
+        MemoryTrend::Grows { per_pass, rises, mostly, passes } => {
             let rises = count(*rises, "rise");
             let mut text =
                 format!("{per_pass} from each {unit} to the next, over the last {passes} ({rises})");
@@ -151,10 +151,10 @@ fn growth(timeline: &ProfilerTimeline) -> String {
             }
             text
         }
-        Growth::Steady { between: (least, most), passes } if least == most => {
+        MemoryTrend::Steady { between: (least, most), passes } if least == most => {
             format!("none: {most} at the end of each of the last {}", count(*passes, unit))
         }
-        Growth::Steady { between: (least, most), passes } => {
+        MemoryTrend::Steady { between: (least, most), passes } => {
             format!("none that is steady: {least} to {most} at the end of the last {}", count(*passes, unit))
         }
     }
@@ -166,10 +166,10 @@ fn since(first: Micros, then: Micros) -> f64 {
 }
 
 /// What a pass is called.
-const fn passes_are(found_by: FoundBy) -> &'static str {
+const fn passes_are(found_by: PassSign) -> &'static str {
     match found_by {
-        FoundBy::OptimizerSteps | FoundBy::Annotations => "step",
-        FoundBy::Activations | FoundBy::Nothing => "pass",
+        PassSign::OptimizerSteps | PassSign::Annotations => "step",
+        PassSign::Activations | PassSign::Nothing => "pass",
     }
 }
 

@@ -1,6 +1,6 @@
 //! How far the model of the allocator agrees with a recording, in words.
 
-use crate::replay::{Call, Difference, DifferenceKind, Proof};
+use crate::replay::{DifferenceKind, Divergence, DriverCall, Proof};
 use crate::snapshot::Action;
 use crate::unit::Index;
 
@@ -13,7 +13,7 @@ pub(super) fn proof(proof: &Proof) -> String {
 }
 
 /// `first differs at event 12: 20 MiB got from the driver, where 2 MiB was recorded`.
-pub(super) fn difference(difference: &Difference) -> String {
+pub(super) fn difference(difference: &Divergence) -> String {
     let what = match difference.kind {
         DifferenceKind::Call { modelled, recorded: Some(recorded) } => {
             format!("the model has {}, the recording {}", call(modelled), call(recorded))
@@ -37,7 +37,7 @@ pub(super) fn difference(difference: &Difference) -> String {
     }
 }
 
-fn call(call: Call) -> String {
+fn call(call: DriverCall) -> String {
     let what = match call.action {
         Action::SegmentAlloc => "a segment got",
         Action::SegmentFree => "a segment given back",

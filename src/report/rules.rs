@@ -12,7 +12,7 @@ const GAP: usize = 2;
 
 /// A rule in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct ListedRule {
     /// Its name.
     pub name: String,
     /// The level of its findings, unless they or the configuration say otherwise.
@@ -22,8 +22,8 @@ pub struct Entry {
 }
 
 /// memlint's own rules of a group.
-pub fn of_group(group: Group) -> Vec<Entry> {
-    let entry = |meta: &Meta| Entry {
+pub fn of_group(group: Group) -> Vec<ListedRule> {
+    let entry = |meta: &Meta| ListedRule {
         name: meta.name.to_owned(),
         level: meta.level,
         summary: meta.summary.to_owned(),
@@ -45,7 +45,7 @@ pub fn render(look: &Look) -> String {
 }
 
 /// Writes what a group is about, and what to do with its name.
-pub fn render_group(group: Group, rules: &[Entry], look: &Look) -> String {
+pub fn render_group(group: Group, rules: &[ListedRule], look: &Look) -> String {
     let mut out = String::new();
     list(&mut out, group, rules, look);
     let name = group.name();
@@ -62,7 +62,7 @@ pub fn render_group(group: Group, rules: &[Entry], look: &Look) -> String {
 }
 
 /// What a group is about, and its rules below.
-fn list(out: &mut String, group: Group, rules: &[Entry], look: &Look) {
+fn list(out: &mut String, group: Group, rules: &[ListedRule], look: &Look) {
     let head = format!("{}: {}", look.paint(Ink::Strong, group.name()), group.about());
     let _ = writeln!(out, "{}", look.wrap(&head, GAP));
     let names = metas().map(|meta| meta.name.len()).chain(rules.iter().map(|rule| rule.name.len()));

@@ -6,7 +6,7 @@ use std::io;
 use serde::Serialize;
 
 use super::Detail;
-use crate::config::{Budget, Cell, Ignore, Origin, Settings, Word};
+use crate::config::{Budget, Cell, Ignore, SetBy, Settings, Word};
 use crate::finding::Severity;
 use crate::unit::{shown_line, shown_page};
 
@@ -137,7 +137,7 @@ impl Shown {
 }
 
 fn values(settings: &Settings) -> Vec<Entry> {
-    let value = |key, value: String, origin: &Origin| Entry { key, value, origin: origin.to_string() };
+    let value = |key, value: String, origin: &SetBy| Entry { key, value, origin: origin.to_string() };
     let mut values = vec![
         value("fail-on", settings.fail_on.value.word().to_owned(), &settings.fail_on.origin),
         value(
@@ -193,7 +193,7 @@ impl Counted {
             level: cell.level,
             bounds: cell.bounds.clone(),
             origin: cell.origin.to_string(),
-            is_default: *cell.origin == Origin::Default,
+            is_default: *cell.origin == SetBy::Default,
         }
     }
 

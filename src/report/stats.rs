@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::look::{Ink, Look};
-use super::place::Place;
+use super::place::SourceLine;
 use super::{chart, closing, curve, gap, replayed};
 use crate::engine::{Closer, RecordedDevice, Recording};
 use crate::source::SourceMap;
@@ -119,7 +119,7 @@ fn top_lines(out: &mut String, device: &RecordedDevice, sources: &SourceMap, loo
         .iter()
         .take(MOST_LINES)
         .map(|line| {
-            let place = Place::of(&line.location, sources).line_and_function();
+            let place = SourceLine::of(&line.location, sources).line_and_function();
             let before = format!("{:>10}  {:>5}x  ", line.bytes.to_string(), line.allocations);
             look.row(&before, &place)
         })

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt::Write;
 
 use super::look::{Detail, Ink, Look};
-use super::place::Place;
+use super::place::SourceLine;
 use super::replayed;
 use crate::finding::Finding;
 use crate::source::SourceMap;
@@ -126,7 +126,7 @@ fn without(answer: &Answer, sources: &SourceMap) -> String {
 
 /// `missing-zero-grad, train.py:17`.
 fn named(finding: &Finding, sources: &SourceMap) -> String {
-    let place = finding.location.as_ref().map(|at| format!(", {}", Place::of(at, sources).line()));
+    let place = finding.location.as_ref().map(|at| format!(", {}", SourceLine::of(at, sources).line()));
     format!("{}{}", finding.rule, place.unwrap_or_default())
 }
 
@@ -202,7 +202,7 @@ fn out_of_memory(failure: &OutOfMemory, sources: &SourceMap) -> String {
         let _ = write!(text, " in iteration {}", iteration.position() + 1);
     }
     if let Some(location) = &failure.location {
-        let _ = write!(text, ", {}", Place::of(location, sources).line());
+        let _ = write!(text, ", {}", SourceLine::of(location, sources).line());
     }
     text
 }
@@ -213,7 +213,7 @@ fn grown(lines: &[Grown], sources: &SourceMap, detail: Detail) -> Vec<String> {
         let place = line
             .location
             .as_ref()
-            .map_or_else(|| "no line of the user's".to_owned(), |at| Place::of(at, sources).line());
+            .map_or_else(|| "no line of the user's".to_owned(), |at| SourceLine::of(at, sources).line());
         format!("{:>10}  {place}", line.bytes.to_string())
     };
     let mut listed: Vec<String> = lines.iter().take(most).map(one).collect();

@@ -7,12 +7,12 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use super::scene::{Scene, Side};
-use super::{Evidence, Ground, Role, Verdicts};
+use super::scene::{Scene, StepSide};
+use super::{Ground, Role, RoleGround, Verdicts};
 use crate::unit::{EventIndex, Index, StackId};
 
 const LIKE_EARLIER: Ground = Ground {
-    evidence: Evidence::Lifetime,
+    evidence: RoleGround::Lifetime,
     because: "the end cut its life short; the same line's earlier ones had this role",
 };
 
@@ -23,7 +23,7 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
     let last = scene.last_turn();
     // The engine's thread may have one empty stack for all that it does.
     let made_in_main =
-        |at: Option<EventIndex>| at.map(Index::position).filter(|&at| scene.side(at) == Side::Main);
+        |at: Option<EventIndex>| at.map(Index::position).filter(|&at| scene.side(at) == StepSide::Main);
     let made_in_last = |at| made_in_main(at).is_some_and(|born| scene.turn(born) >= last);
     let mut earlier: FxHashMap<StackId, [usize; Role::ALL.len()]> = FxHashMap::default();
     for (allocation, verdict) in allocations.iter().zip(&verdicts.0) {
@@ -35,7 +35,7 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
     }
     for (allocation, verdict) in allocations.iter().zip(&mut verdicts.0) {
         let brief = verdict
-            .is_some_and(|(role, ground)| role == Role::Temporary && ground.evidence == Evidence::Lifetime);
+            .is_some_and(|(role, ground)| role == Role::Temporary && ground.evidence == RoleGround::Lifetime);
         let Some(stack) = allocation.stack.filter(|_| brief && made_in_last(allocation.alloc)) else {
             continue;
         };

@@ -9,14 +9,16 @@ use super::gradients::Gradients;
 use super::scene::{Life, Scene};
 use super::sizes::Sizes;
 use super::workspaces::is_handle_workspace;
-use super::{Evidence, Ground, Role, Verdict, Verdicts};
+use super::{Ground, Role, RoleGround, RoleVerdict, Verdicts};
 use crate::program::Phase;
 use crate::unit::Bytes;
 
-const SAVED: Ground =
-    Ground { evidence: Evidence::Release, because: "older than the recording; the backward pass let it go" };
+const SAVED: Ground = Ground {
+    evidence: RoleGround::Release,
+    because: "older than the recording; the backward pass let it go",
+};
 const GONE: Ground =
-    Ground { evidence: Evidence::Nothing, because: "older than the recording, and let go in it" };
+    Ground { evidence: RoleGround::Nothing, because: "older than the recording, and let go in it" };
 const REPLACED: Ground = Ground::sizes(
     "older than the recording; it went, and then the backward pass made as many gradients of its size",
 );
@@ -42,7 +44,7 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
     }));
     let mut handles = missing_handles(scene, verdicts);
     let (mut seen, mut replaced) = (Sizes::default(), Sizes::default());
-    let mut judge = |life: &Life| -> Verdict {
+    let mut judge = |life: &Life| -> RoleVerdict {
         let parameters = gradients.of_size(life.bytes());
         if makes_way(scene, life) && gradients.makes(life.bytes()) && replaced.add(life.bytes()) <= parameters
         {
@@ -76,7 +78,7 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
     }
 }
 
-fn let_go(life: &Life<'_>) -> Verdict {
+fn let_go(life: &Life<'_>) -> RoleVerdict {
     if life.ends_in_backward() || life.was_saved() {
         (Role::Activation, SAVED)
     } else {

@@ -5,7 +5,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::scene::{Life, Scene, Side};
+use super::scene::{Life, Scene, StepSide};
 use super::sizes::Sizes;
 use super::workspaces::is_handle_workspace;
 use super::{Role, Verdicts};
@@ -52,7 +52,7 @@ impl Known {
                     }
                 }
                 Some(Role::OptimizerState) => _ = states.add(bytes),
-                None if life.born_side() == Some(Side::Backward) => left.push(bytes),
+                None if life.born_side() == Some(StepSide::Backward) => left.push(bytes),
                 _ => {}
             }
             let trained = matches!(role, Some(Role::Gradient | Role::OptimizerState));
@@ -95,7 +95,7 @@ fn made_by_the_program(scene: &Scene<'_>, verdicts: &Verdicts) -> Option<Sizes> 
         sizes.add(life.bytes());
         cleared += life.bytes();
         known += if parameters.has(life.bytes()) { life.bytes() } else { Bytes::ZERO };
-        others += if life.born_side() == Some(Side::Backward) { Bytes::ZERO } else { life.bytes() };
+        others += if life.born_side() == Some(StepSide::Backward) { Bytes::ZERO } else { life.bytes() };
     }
     (known.share_of(cleared) >= 0.9 && others.share_of(cleared) >= 0.9).then_some(sizes)
 }

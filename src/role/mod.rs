@@ -1,7 +1,7 @@
 //! What each allocation is: parameter, gradient, optimizer state, activation and so on.
 //!
 //! In: a snapshot, one device's timeline and what the program was doing. Out: one [`Role`] an allocation, and the kind
-//! of [`Evidence`] it rests on. Every allocation gets exactly one role; where nothing can be shown it is
+//! of [`RoleGround`] it rests on. Every allocation gets exactly one role; where nothing can be shown it is
 //! [`Role::Unknown`].
 //!
 //! No recording says what a block is for. Evidence does, and it is a table: rows of a sign, a role and a reason in words, of which
@@ -61,7 +61,7 @@ use crate::timeline::Timeline;
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, Index};
 
 use known::Known;
-use rows::{LEFT_BEHIND, LIVES, OLDER, Row, SIGNS, STACKLESS};
+use rows::{Inference, LEFT_BEHIND, LIVES, OLDER, SIGNS, STACKLESS};
 use scene::{Life, Scene};
 
 /// What an allocation holds.
@@ -140,7 +140,7 @@ impl Role {
 
 /// What a role rests on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Evidence {
+pub enum RoleGround {
     /// The C++ frame that asked the allocator.
     Requester,
     /// The Python code that made it.
@@ -156,25 +156,25 @@ pub enum Evidence {
     Nothing,
 }
 
-impl Evidence {
+impl RoleGround {
     /// How far a role that rests on this can be trusted.
     pub const fn confidence(self) -> Confidence {
         match self {
-            Evidence::Requester | Evidence::Frames | Evidence::Release => Confidence::High,
-            Evidence::Lifetime => Confidence::Medium,
-            Evidence::Sizes | Evidence::Nothing => Confidence::Low,
+            RoleGround::Requester | RoleGround::Frames | RoleGround::Release => Confidence::High,
+            RoleGround::Lifetime => Confidence::Medium,
+            RoleGround::Sizes | RoleGround::Nothing => Confidence::Low,
         }
     }
 
     /// The name in JSON: `requester`.
     pub const fn name(self) -> &'static str {
         match self {
-            Evidence::Requester => "requester",
-            Evidence::Frames => "frames",
-            Evidence::Release => "release",
-            Evidence::Lifetime => "lifetime",
-            Evidence::Sizes => "sizes",
-            Evidence::Nothing => "nothing",
+            RoleGround::Requester => "requester",
+            RoleGround::Frames => "frames",
+            RoleGround::Release => "release",
+            RoleGround::Lifetime => "lifetime",
+            RoleGround::Sizes => "sizes",
+            RoleGround::Nothing => "nothing",
         }
     }
 }
@@ -183,7 +183,7 @@ impl Evidence {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ground {
     /// The kind.
-    pub evidence: Evidence,
+    pub evidence: RoleGround,
     /// In words: what was seen.
     pub because: &'static str,
 }
@@ -191,7 +191,7 @@ pub struct Ground {
 impl Ground {
     /// Sizes, and at most lives, that fit.
     const fn sizes(because: &'static str) -> Ground {
-        Ground { evidence: Evidence::Sizes, because }
+        Ground { evidence: RoleGround::Sizes, because }
     }
 }
 
@@ -222,7 +222,7 @@ impl Roles {
         cut_short::settle(&scene, &mut verdicts);
         earlier::settle(&scene, &mut verdicts);
         ties::settle(&scene, &mut verdicts);
-        let settled = |verdict: &Option<Verdict>| verdict.unwrap_or_default();
+        let settled = |verdict: &Option<RoleVerdict>| verdict.unwrap_or_default();
         let (of, grounds) = verdicts.0.iter().map(settled).unzip();
         Roles { of, grounds }
     }
@@ -255,11 +255,11 @@ impl Roles {
     }
 }
 
-type Verdict = (Role, Ground);
+type RoleVerdict = (Role, Ground);
 
 /// What is settled so far, by allocation.
 #[derive(Debug)]
-struct Verdicts(Vec<Option<Verdict>>);
+struct Verdicts(Vec<Option<RoleVerdict>>);
 
 impl Verdicts {
     fn open(allocations: usize) -> Verdicts {
@@ -267,13 +267,13 @@ impl Verdicts {
     }
 
     /// Asks a table about every allocation that is still open.
-    fn settle(&mut self, scene: &Scene<'_>, table: &[Row]) {
+    fn settle(&mut self, scene: &Scene<'_>, table: &[Inference]) {
         let known = Known::of(scene, self);
         self.settle_by(scene, |life| rows::judge(table, life, &known));
     }
 
     /// Asks `judge` about every allocation that is still open.
-    fn settle_by(&mut self, scene: &Scene<'_>, mut judge: impl FnMut(&Life<'_>) -> Option<Verdict>) {
+    fn settle_by(&mut self, scene: &Scene<'_>, mut judge: impl FnMut(&Life<'_>) -> Option<RoleVerdict>) {
         for (life, verdict) in scene.lives().zip(&mut self.0) {
             if verdict.is_none() {
                 *verdict = judge(&life);

@@ -6,13 +6,13 @@
 //! death). What only a comparison of many lifetimes shows is no row: [`super::workspaces`], [`super::ties`], [`super::earlier`].
 
 use super::known::Known;
-use super::scene::{Life, Side, is_forward};
-use super::stacks::{Graph, Maker, Origin, Requester};
-use super::{Evidence, Ground, Role, Verdict};
+use super::scene::{Life, StepSide, is_forward};
+use super::stacks::{AskingCode, Graph, Requester, TorchOrigin};
+use super::{Ground, Role, RoleGround, RoleVerdict};
 use crate::program::Phase;
 
 /// A row: a role, why, and when it holds.
-pub(super) struct Row {
+pub(super) struct Inference {
     role: Role,
     ground: Ground,
     holds: fn(&Life<'_>, &Known) -> bool,
@@ -20,122 +20,122 @@ pub(super) struct Row {
 
 const fn row(
     role: Role,
-    evidence: Evidence,
+    evidence: RoleGround,
     because: &'static str,
     holds: fn(&Life<'_>, &Known) -> bool,
-) -> Row {
-    Row { role, ground: Ground { evidence, because }, holds }
+) -> Inference {
+    Inference { role, ground: Ground { evidence, because }, holds }
 }
 
 /// The verdict of the first row that holds.
-pub(super) fn judge(table: &[Row], life: &Life<'_>, known: &Known) -> Option<Verdict> {
+pub(super) fn judge(table: &[Inference], life: &Life<'_>, known: &Known) -> Option<RoleVerdict> {
     table.iter().find(|row| (row.holds)(life, known)).map(|row| (row.role, row.ground))
 }
 
 /// What one sign settles, whatever the rest of the program does.
 #[rustfmt::skip]
-pub(super) const SIGNS: &[Row] = &[
-    row(Role::Workspace, Evidence::Requester, "a library of NVIDIA's or the like asked for it, for itself",
+pub(super) const SIGNS: &[Inference] = &[
+    row(Role::Workspace, RoleGround::Requester, "a library of NVIDIA's or the like asked for it, for itself",
         |life, _| life.made().requester == Requester::Vendor),
-    row(Role::Temporary, Evidence::Requester, "a device-wide algorithm asked for it, for itself",
+    row(Role::Temporary, RoleGround::Requester, "a device-wide algorithm asked for it, for itself",
         |life, _| life.made().requester == Requester::Algorithm),
-    row(Role::Communication, Evidence::Requester, "a collective asked for it, for itself",
+    row(Role::Communication, RoleGround::Requester, "a collective asked for it, for itself",
         |life, _| life.made().requester == Requester::Collective),
     // Wrappers for several ranks. Of what shards its parameters, the reduced gradient is what the backward pass leaves behind.
-    row(Role::Gradient, Evidence::Frames, "a wrapper for several ranks made it, and it was cleared or outlives the backward pass",
-        |life, _| is_wrapped(life) && (life.cleared() || (is_sharded(life) && life.born_side() == Some(Side::Backward) && !life.is_brief()))),
-    row(Role::Parameter, Evidence::Frames, "a wrapper for several ranks made it before the work began, and keeps it",
+    row(Role::Gradient, RoleGround::Frames, "a wrapper for several ranks made it, and it was cleared or outlives the backward pass",
+        |life, _| is_wrapped(life) && (life.cleared() || (is_sharded(life) && life.born_side() == Some(StepSide::Backward) && !life.is_brief()))),
+    row(Role::Parameter, RoleGround::Frames, "a wrapper for several ranks made it before the work began, and keeps it",
         |life, _| is_wrapped(life) && is_sharded(life) && life.is_from_setup() && life.sees_work()),
-    row(Role::Communication, Evidence::Frames, "a wrapper for several ranks made it",
+    row(Role::Communication, RoleGround::Frames, "a wrapper for several ranks made it",
         |life, _| is_wrapped(life)),
-    row(Role::Temporary, Evidence::Release, "clearing gradients made it and let it go",
+    row(Role::Temporary, RoleGround::Release, "clearing gradients made it and let it go",
         |life, _| life.cleared() && life.born_phase() == Some(Phase::ZeroGrad)),
-    row(Role::Gradient, Evidence::Release, "clearing gradients let it go",
+    row(Role::Gradient, RoleGround::Release, "clearing gradients let it go",
         |life, _| life.cleared()),
-    row(Role::Temporary, Evidence::Frames, "the optimizer made it and let it go",
+    row(Role::Temporary, RoleGround::Frames, "the optimizer made it and let it go",
         |life, _| steps(life) && life.is_brief()),
-    row(Role::OptimizerState, Evidence::Frames, "the optimizer made it and keeps it",
+    row(Role::OptimizerState, RoleGround::Frames, "the optimizer made it and keeps it",
         |life, _| steps(life)),
-    row(Role::Temporary, Evidence::Frames, "a module was built, moved, copied or loaded, and it was replaced",
+    row(Role::Temporary, RoleGround::Frames, "a module was built, moved, copied or loaded, and it was replaced",
         |life, _| is_built(life) && is_replaced(life)),
-    row(Role::Parameter, Evidence::Frames, "a module was built, moved, copied or loaded",
+    row(Role::Parameter, RoleGround::Frames, "a module was built, moved, copied or loaded",
         |life, _| is_built(life)),
     // Under activation checkpointing the backward pass makes activations itself, and lets go of them as of saved ones.
-    row(Role::Activation, Evidence::Release, "computed again for the backward pass, which let it go",
+    row(Role::Activation, RoleGround::Release, "computed again for the backward pass, which let it go",
         |life, _| within_backward(life) && (life.was_saved() || is_recomputed(life))),
-    row(Role::Temporary, Evidence::Lifetime, "the backward pass made it and let it go",
+    row(Role::Temporary, RoleGround::Lifetime, "the backward pass made it and let it go",
         |life, _| within_backward(life)),
 ];
 
 /// What is older than the recording and still has its stack: all of a snapshot without events, and what a ring buffer lost.
 #[rustfmt::skip]
-pub(super) const OLDER: &[Row] = &[
-    row(Role::Gradient, Evidence::Frames, "older than the recording; its stack is the backward pass's, and a weight has its size",
+pub(super) const OLDER: &[Inference] = &[
+    row(Role::Gradient, RoleGround::Frames, "older than the recording; its stack is the backward pass's, and a weight has its size",
         |life, known| is_older(life) && life.made().graph == Graph::Runs && known.weights.has(life.bytes())),
-    row(Role::Gradient, Evidence::Sizes, "no Python made it, others have stacks, and a weight has its size",
+    row(Role::Gradient, RoleGround::Sizes, "no Python made it, others have stacks, and a weight has its size",
         |life, known| is_older(life) && life.scene.is_still && life.stack().is_none() && known.weights.has(life.bytes())),
-    row(Role::Activation, Evidence::Frames, "older than the recording; its stack shows a forward pass",
+    row(Role::Activation, RoleGround::Frames, "older than the recording; its stack shows a forward pass",
         |life, _| is_older(life) && life.made().in_forward && life.made().graph != Graph::Runs),
 ];
 
 /// Recordings without stacks (`context=None`): annotations give the steps, the rest is size and order.
 #[rustfmt::skip]
-pub(super) const STACKLESS: &[Row] = &[
-    row(Role::Gradient, Evidence::Sizes, "made since the last step, alive at the next, of the size of something trained",
+pub(super) const STACKLESS: &[Inference] = &[
+    row(Role::Gradient, RoleGround::Sizes, "made since the last step, alive at the next, of the size of something trained",
         |life, known| awaits_a_step(life) && (known.trained.has(life.bytes()) || known.standing.has(life.bytes()))),
-    row(Role::Parameter, Evidence::Sizes, "kept from the start, of the size of something trained",
+    row(Role::Parameter, RoleGround::Sizes, "kept from the start, of the size of something trained",
         |life, known| is_standing(life) && (known.trained.is_empty() || known.trained.has(life.bytes()))),
 ];
 
 /// What the backward pass makes and leaves behind. Results of `torch.autograd.grad` and gradients of inputs are told by their
 /// size, but only where sizes explain nearly all the rest, so that a model whose parameters are not all known loses nothing.
 #[rustfmt::skip]
-pub(super) const LEFT_BEHIND: &[Row] = &[
-    row(Role::Activation, Evidence::Sizes, "the backward pass left it, but the program makes its gradients elsewhere, in other sizes",
+pub(super) const LEFT_BEHIND: &[Inference] = &[
+    row(Role::Activation, RoleGround::Sizes, "the backward pass left it, but the program makes its gradients elsewhere, in other sizes",
         |life, known| left_behind(life) && known.cleared.as_ref().is_some_and(|sizes| !sizes.has(life.bytes()))),
-    row(Role::Activation, Evidence::Release, "one backward pass left it, another let it go",
+    row(Role::Activation, RoleGround::Release, "one backward pass left it, another let it go",
         |life, known| left_behind(life) && life.ends_in_backward() && (life.was_saved() || !known.model.has(life.bytes()))),
-    row(Role::Temporary, Evidence::Sizes, "the backward pass left it, but no parameter has its size",
+    row(Role::Temporary, RoleGround::Sizes, "the backward pass left it, but no parameter has its size",
         |life, known| left_behind(life) && known.explained && !known.model.has(life.bytes()) && life.died().is_some()),
-    row(Role::Temporary, Evidence::Sizes, "memory ran out in the backward pass that made it, and no parameter has its size",
+    row(Role::Temporary, RoleGround::Sizes, "memory ran out in the backward pass that made it, and no parameter has its size",
         |life, known| left_behind(life) && life.pass_was_cut() && !known.model.has(life.bytes())),
-    row(Role::Gradient, Evidence::Lifetime, "the backward pass made it and left it behind",
+    row(Role::Gradient, RoleGround::Lifetime, "the backward pass made it and left it behind",
         |life, _| left_behind(life) && !life.is_of_a_recomputation()),
 ];
 
 /// Everything else that was born during the recording.
 #[rustfmt::skip]
-pub(super) const LIVES: &[Row] = &[
-    row(Role::Activation, Evidence::Release, "saved for the backward pass, which let it go",
+pub(super) const LIVES: &[Inference] = &[
+    row(Role::Activation, RoleGround::Release, "saved for the backward pass, which let it go",
         |life, _| life.born().is_some() && (life.ends_in_backward() || life.was_saved())),
-    row(Role::Gradient, Evidence::Sizes, "made after a backward pass and alive at the step, of the size of states and of no other gradient",
+    row(Role::Gradient, RoleGround::Sizes, "made after a backward pass and alive at the step, of the size of states and of no other gradient",
         |life, known| known.ungraded.has(life.bytes()) && awaits_a_step(life) && life.born().is_some_and(|at| life.scene.follows_backward(at))),
-    row(Role::OptimizerState, Evidence::Sizes, "kept by a program that steps by itself, as large as all gradients of a backward pass",
+    row(Role::OptimizerState, RoleGround::Sizes, "kept by a program that steps by itself, as large as all gradients of a backward pass",
         |life, known| known.flat.contains(&life.bytes()) && is_made_of_gradients(life)),
-    row(Role::Parameter, Evidence::Sizes, "kept from setup, of the size of something trained",
+    row(Role::Parameter, RoleGround::Sizes, "kept from setup, of the size of something trained",
         |life, known| kept_from_setup(life) && known.trained.has(life.bytes())),
-    row(Role::Buffer, Evidence::Lifetime, "a constructor made it, and it is kept",
-        |life, _| (kept_from_setup(life) || built_late(life)) && life.made().maker == Maker::Constructor),
-    row(Role::Parameter, Evidence::Lifetime, "an installed package made it before the work began, and it is kept",
-        |life, _| kept_from_setup(life) && life.made().maker == Maker::Package),
-    row(Role::Input, Evidence::Lifetime, "the program made it before the work began, and keeps it",
+    row(Role::Buffer, RoleGround::Lifetime, "a constructor made it, and it is kept",
+        |life, _| (kept_from_setup(life) || built_late(life)) && life.made().maker == AskingCode::Constructor),
+    row(Role::Parameter, RoleGround::Lifetime, "an installed package made it before the work began, and it is kept",
+        |life, _| kept_from_setup(life) && life.made().maker == AskingCode::Package),
+    row(Role::Input, RoleGround::Lifetime, "the program made it before the work began, and keeps it",
         |life, _| kept_from_setup(life)),
     // What a forward pass made, or the program after one in the same stretch (the loss).
-    row(Role::Temporary, Evidence::Lifetime, "a forward pass made it and let it go",
+    row(Role::Temporary, RoleGround::Lifetime, "a forward pass made it and let it go",
         |life, _| from_forward(life) && life.is_brief() && life.turns() == 0),
-    row(Role::Activation, Evidence::Lifetime, "a forward pass made it, and it goes in this iteration or the next",
+    row(Role::Activation, RoleGround::Lifetime, "a forward pass made it, and it goes in this iteration or the next",
         |life, _| from_forward(life) && life.turns() <= 1),
-    row(Role::Activation, Evidence::Lifetime, "a forward pass made it in a program that trains, and it is kept",
+    row(Role::Activation, RoleGround::Lifetime, "a forward pass made it in a program that trains, and it is kept",
         |life, _| from_forward(life) && in_forward(life) && life.scene.trains()),
     // A cache or a collection, which have no role of their own.
-    row(Role::Unknown, Evidence::Lifetime, "a forward pass made it, and it is kept",
+    row(Role::Unknown, RoleGround::Lifetime, "a forward pass made it, and it is kept",
         |life, _| from_forward(life)),
     // Loaders fetch one batch ahead; what stays for longer is a collection.
-    row(Role::Input, Evidence::Lifetime, "made before a forward pass that sees it",
+    row(Role::Input, RoleGround::Lifetime, "made before a forward pass that sees it",
         |life, _| (is_seen(life) || is_fetched(life)) && life.turns() <= 2),
-    row(Role::Temporary, Evidence::Lifetime, "gone in the iteration that made it",
+    row(Role::Temporary, RoleGround::Lifetime, "gone in the iteration that made it",
         |life, _| life.born().is_some() && life.died().is_some() && life.turns() == 0),
-    row(Role::Unknown, Evidence::Nothing, "nothing tells",
+    row(Role::Unknown, RoleGround::Nothing, "nothing tells",
         |life, _| life.born().is_some()),
 ];
 
@@ -144,21 +144,22 @@ fn is_older(life: &Life<'_>) -> bool {
 }
 
 fn is_sharded(life: &Life<'_>) -> bool {
-    life.made().origin == Origin::Sharded
+    life.made().origin == TorchOrigin::Sharded
 }
 
 fn is_wrapped(life: &Life<'_>) -> bool {
-    life.born().is_some() && matches!(life.made().origin, Origin::Sharded | Origin::Replicated)
+    life.born().is_some() && matches!(life.made().origin, TorchOrigin::Sharded | TorchOrigin::Replicated)
 }
 
 fn steps(life: &Life<'_>) -> bool {
-    let stepping = life.made().origin == Origin::Optimizer || life.born_phase() == Some(Phase::OptimizerStep);
+    let stepping =
+        life.made().origin == TorchOrigin::Optimizer || life.born_phase() == Some(Phase::OptimizerStep);
     (life.born().is_some() || life.died().is_none()) && stepping
 }
 
 /// A batch that is read with `torch.load` is a batch.
 fn is_built(life: &Life<'_>) -> bool {
-    let building = life.made().origin == Origin::Module && life.born_phase() != Some(Phase::Input);
+    let building = life.made().origin == TorchOrigin::Module && life.born_phase() != Some(Phase::Input);
     (life.born().is_some() || life.died().is_none()) && building
 }
 
@@ -172,7 +173,7 @@ fn is_replaced(life: &Life<'_>) -> bool {
 }
 
 fn within_backward(life: &Life<'_>) -> bool {
-    life.born_side() == Some(Side::Backward) && life.is_brief()
+    life.born_side() == Some(StepSide::Backward) && life.is_brief()
 }
 
 fn is_recomputed(life: &Life<'_>) -> bool {
@@ -183,15 +184,15 @@ fn is_recomputed(life: &Life<'_>) -> bool {
 /// Made at work outside of a step, and alive at the next.
 fn awaits_a_step(life: &Life<'_>) -> bool {
     let Some(born) = life.born().filter(|_| !life.is_from_setup()) else { return false };
-    let step = life.scene.next_start(Side::Optimizer, born);
+    let step = life.scene.next_start(StepSide::Optimizer, born);
     let alive = step.is_some_and(|step| life.died().is_none_or(|died| died > step));
-    alive && life.born_side() == Some(Side::Main)
+    alive && life.born_side() == Some(StepSide::Main)
 }
 
 /// Made right after a backward pass, and kept for longer than the turn.
 fn is_made_of_gradients(life: &Life<'_>) -> bool {
     let follows = life.born().is_some_and(|born| life.scene.follows_backward(born));
-    follows && !in_forward(life) && life.born_side() == Some(Side::Main) && life.turns() > 0
+    follows && !in_forward(life) && life.born_side() == Some(StepSide::Main) && life.turns() > 0
 }
 
 /// Kept for good from before the work begins.
@@ -201,7 +202,7 @@ fn is_standing(life: &Life<'_>) -> bool {
 
 /// What the backward pass made; what it also let go of in the same stretch is settled by [`SIGNS`].
 fn left_behind(life: &Life<'_>) -> bool {
-    life.born_side() == Some(Side::Backward)
+    life.born_side() == Some(StepSide::Backward)
 }
 
 /// Made before the work began, and kept for longer than an iteration of it.

@@ -2,9 +2,9 @@
 //!
 //! In: a timeline, the program's phases and iterations, the traits of the stacks. Out: a [`Life`] for each allocation,
 //! and answers about order: same stretch, same iteration, a forward pass in between. Stretches are maximal runs of
-//! events of one [`Side`]; they are few, so that a binary search over their starts replaces a table over the events.
+//! events of one [`StepSide`]; they are few, so that a binary search over their starts replaces a table over the events.
 
-use super::stacks::{Graph, Origin, StackTraits, TraitTable};
+use super::stacks::{Graph, StackTraits, TorchOrigin, TraitTable};
 use crate::frames::Frames;
 use crate::program::{Phase, Program};
 use crate::snapshot::{Action, Event, Snapshot};
@@ -13,7 +13,7 @@ use crate::unit::{Bytes, EventIndex, Index, Ranks, StackId};
 
 /// The part of a training step that an event belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum StepSide {
     /// The backward pass, recomputation included.
     Backward,
     /// The optimizer's step.
@@ -24,13 +24,13 @@ pub(super) enum Side {
     Main,
 }
 
-impl Side {
-    fn of(phase: Phase) -> Side {
+impl StepSide {
+    fn of(phase: Phase) -> StepSide {
         match phase {
-            Phase::Backward | Phase::Recomputation => Side::Backward,
-            Phase::OptimizerStep => Side::Optimizer,
-            Phase::ZeroGrad => Side::ZeroGrad,
-            _ => Side::Main,
+            Phase::Backward | Phase::Recomputation => StepSide::Backward,
+            Phase::OptimizerStep => StepSide::Optimizer,
+            Phase::ZeroGrad => StepSide::ZeroGrad,
+            _ => StepSide::Main,
         }
     }
 }
@@ -91,13 +91,13 @@ impl Life<'_> {
     }
 
     /// The side on which it was made; none where it is older than the recording.
-    pub(super) fn born_side(&self) -> Option<Side> {
+    pub(super) fn born_side(&self) -> Option<StepSide> {
         self.born().map(|at| self.scene.side(at))
     }
 
     /// Whether the backward pass let it go.
     pub(super) fn ends_in_backward(&self) -> bool {
-        self.died().is_some_and(|at| self.scene.side(at) == Side::Backward)
+        self.died().is_some_and(|at| self.scene.side(at) == StepSide::Backward)
     }
 
     /// Whether memory ran out in the backward pass that made it, with which the recording ends.
@@ -130,7 +130,7 @@ impl Life<'_> {
 
     /// Whether `zero_grad` gave it back.
     pub(super) fn cleared(&self) -> bool {
-        self.died_phase() == Some(Phase::ZeroGrad) || self.freed().origin == Origin::ZeroGrad
+        self.died_phase() == Some(Phase::ZeroGrad) || self.freed().origin == TorchOrigin::ZeroGrad
     }
 
     /// Whether the autograd graph let it go as a saved tensor.
@@ -159,7 +159,7 @@ pub(super) struct Scene<'a> {
     /// (`context="alloc"`) and say nothing of the release.
     freed_under: Vec<Option<StackId>>,
     /// Where each stretch begins, and its side.
-    stretches: Vec<(usize, Side)>,
+    stretches: Vec<(usize, StepSide)>,
     stretch_starts: Ranks,
     /// The first event of each turn after the first: an iteration, or what stands in for it.
     turns: Ranks,
@@ -203,14 +203,14 @@ impl<'a> Scene<'a> {
             snapshot.segments_of(timeline.device.position()).map(|segment| segment.address).collect();
         segments.sort_unstable();
         let traits = TraitTable::of(snapshot, frames);
-        let of = |side: Side| stretches.iter().filter(move |one| one.1 == side).map(|one| one.0);
+        let of = |side: StepSide| stretches.iter().filter(move |one| one.1 == side).map(|one| one.0);
         Scene {
             timeline,
             has_optimizer: !program.steps.is_empty()
-                || of(Side::Optimizer).next().is_some()
-                || traits.shows(Origin::Optimizer),
-            first_backward: of(Side::Backward).next(),
-            last_backward: of(Side::Backward).next_back(),
+                || of(StepSide::Optimizer).next().is_some()
+                || traits.shows(TorchOrigin::Optimizer),
+            first_backward: of(StepSide::Backward).next(),
+            last_backward: of(StepSide::Backward).next_back(),
             traits,
             freed_under,
             turns: Ranks::of(turns(program, &stretches)),
@@ -260,8 +260,8 @@ impl<'a> Scene<'a> {
     }
 
     /// The side of an event.
-    pub(super) fn side(&self, at: usize) -> Side {
-        Side::of(self.phase(at))
+    pub(super) fn side(&self, at: usize) -> StepSide {
+        StepSide::of(self.phase(at))
     }
 
     /// The number of the turn that holds an event.
@@ -275,7 +275,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Where the next stretch of a side begins after an event.
-    pub(super) fn next_start(&self, side: Side, at: usize) -> Option<usize> {
+    pub(super) fn next_start(&self, side: StepSide, at: usize) -> Option<usize> {
         let next = self.stretches.get(self.stretch(at)..)?;
         next.iter().find(|&&(_, of)| of == side).map(|&(start, _)| start)
     }
@@ -286,7 +286,7 @@ impl<'a> Scene<'a> {
         let Some((&(start, _), &(_, before))) = stretch(1).zip(stretch(2)) else { return false };
         let same_turn = start.checked_sub(1).is_some_and(|last| self.turn(last) == self.turn(at));
         let stepped = self.steps.up_to(at) > self.steps.before(start);
-        before == Side::Backward && same_turn && !stepped && !self.forward_has_begun(at)
+        before == StepSide::Backward && same_turn && !stepped && !self.forward_has_begun(at)
     }
 
     /// The first event of a forward pass at or after an event.
@@ -325,15 +325,15 @@ fn end_of_setup(events: &[Event], phases: &[Phase]) -> usize {
     setup.or_else(release).unwrap_or(events.len())
 }
 
-fn cut_pass(events: &[Event], stretches: &[(usize, Side)]) -> Option<usize> {
-    let (start, _) = stretches.last().filter(|last| last.1 == Side::Backward)?;
+fn cut_pass(events: &[Event], stretches: &[(usize, StepSide)]) -> Option<usize> {
+    let (start, _) = stretches.last().filter(|last| last.1 == StepSide::Backward)?;
     (events.last()?.action == Action::OutOfMemory).then_some(*start)
 }
 
-fn stretches(events: usize, phases: &[Phase]) -> Vec<(usize, Side)> {
-    let mut found: Vec<(usize, Side)> = Vec::new();
+fn stretches(events: usize, phases: &[Phase]) -> Vec<(usize, StepSide)> {
+    let mut found: Vec<(usize, StepSide)> = Vec::new();
     for (at, &phase) in phases.iter().take(events).enumerate() {
-        let side = Side::of(phase);
+        let side = StepSide::of(phase);
         if found.last().is_none_or(|&(_, last)| last != side) {
             found.push((at, side));
         }
@@ -343,15 +343,15 @@ fn stretches(events: usize, phases: &[Phase]) -> Vec<(usize, Side)> {
 
 /// The starts of the iterations after the first; without iterations, what follows each optimizer step or, failing
 /// that, each backward pass.
-fn turns(program: &Program, stretches: &[(usize, Side)]) -> Vec<usize> {
+fn turns(program: &Program, stretches: &[(usize, StepSide)]) -> Vec<usize> {
     if program.iterations.len() > 1 {
         return program.iterations.iter().map(|iteration| iteration.start.position()).collect();
     }
-    let after = |side: Side| -> Vec<usize> {
+    let after = |side: StepSide| -> Vec<usize> {
         stretches.windows(2).filter(|pair| pair[0].1 == side).map(|pair| pair[1].0).collect()
     };
-    let steps = after(Side::Optimizer);
-    if steps.is_empty() { after(Side::Backward) } else { steps }
+    let steps = after(StepSide::Optimizer);
+    if steps.is_empty() { after(StepSide::Backward) } else { steps }
 }
 
 fn forwards(phases: &[Phase]) -> Vec<(usize, usize)> {

@@ -29,7 +29,7 @@ pub(super) enum Requester {
 
 /// What of PyTorch's Python code asked for memory, if it was PyTorch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum TorchOrigin {
     /// `zero_grad`.
     ZeroGrad,
     /// An optimizer.
@@ -47,7 +47,7 @@ pub(super) enum Origin {
 
 /// Whose code asked for memory, PyTorch's apart.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Maker {
+pub(super) enum AskingCode {
     /// Something is being constructed, by whomever.
     Constructor,
     /// An installed package.
@@ -77,8 +77,8 @@ pub(super) enum Graph {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct StackTraits {
     pub(super) requester: Requester,
-    pub(super) origin: Origin,
-    pub(super) maker: Maker,
+    pub(super) origin: TorchOrigin,
+    pub(super) maker: AskingCode,
     pub(super) graph: Graph,
     /// Whether a module is being called.
     pub(super) in_forward: bool,
@@ -114,7 +114,7 @@ impl TraitTable {
     }
 
     /// Whether any stack shows such code.
-    pub(super) fn shows(&self, origin: Origin) -> bool {
+    pub(super) fn shows(&self, origin: TorchOrigin) -> bool {
         self.0.iter().any(|traits| traits.origin == origin)
     }
 
@@ -157,15 +157,15 @@ fn requester(native: &[Meaning]) -> Requester {
 
 /// The first frame that decides, innermost first. Past a frame that is not PyTorch's only one pattern counts: a method
 /// `step` that PyTorch's optimizer wrapper calls is an optimizer of the user's or of a package.
-fn origin(python: &[Meaning]) -> Origin {
+fn origin(python: &[Meaning]) -> TorchOrigin {
     let mut foreign = false;
     let mut stepping = false;
     for one in python {
         if one.phase == PhaseSign::OptimizerHook && (stepping || !foreign) {
-            return Origin::Optimizer;
+            return TorchOrigin::Optimizer;
         }
         match decided(one) {
-            Some(_) if foreign => return Origin::Plain,
+            Some(_) if foreign => return TorchOrigin::Plain,
             Some(origin) => return origin,
             None if one.owner == Owner::User || one.owner.is_package() => {
                 (foreign, stepping) = (true, one.method == Method::Step);
@@ -173,32 +173,32 @@ fn origin(python: &[Meaning]) -> Origin {
             None => {}
         }
     }
-    Origin::Plain
+    TorchOrigin::Plain
 }
 
 /// What a frame says by itself of who asked.
-fn decided(one: &Meaning) -> Option<Origin> {
+fn decided(one: &Meaning) -> Option<TorchOrigin> {
     match one.phase {
-        PhaseSign::ZeroGrad => return Some(Origin::ZeroGrad),
-        PhaseSign::Optimizer | PhaseSign::OptimizerSetup => return Some(Origin::Optimizer),
-        PhaseSign::ModuleCall | PhaseSign::OptimizerHook => return Some(Origin::Plain),
+        PhaseSign::ZeroGrad => return Some(TorchOrigin::ZeroGrad),
+        PhaseSign::Optimizer | PhaseSign::OptimizerSetup => return Some(TorchOrigin::Optimizer),
+        PhaseSign::ModuleCall | PhaseSign::OptimizerHook => return Some(TorchOrigin::Plain),
         _ => {}
     }
     match one.memory {
         MemorySign::Build | MemorySign::Copy | MemorySign::Fill | MemorySign::Move | MemorySign::Read => {
-            Some(Origin::Module)
+            Some(TorchOrigin::Module)
         }
-        MemorySign::Replicated => Some(Origin::Replicated),
-        MemorySign::Sharded => Some(Origin::Sharded),
+        MemorySign::Replicated => Some(TorchOrigin::Replicated),
+        MemorySign::Sharded => Some(TorchOrigin::Sharded),
         _ => None,
     }
 }
 
 /// Whose code asked, where it was not PyTorch's: that of the innermost frame outside of PyTorch, a constructor first.
-fn maker(python: &[Meaning]) -> Maker {
+fn maker(python: &[Meaning]) -> AskingCode {
     if python.iter().any(|one| one.phase == PhaseSign::Constructor) {
-        return Maker::Constructor;
+        return AskingCode::Constructor;
     }
     let outside = python.iter().find(|one| one.owner == Owner::User || one.owner.is_package());
-    if outside.is_some_and(|one| one.owner.is_package()) { Maker::Package } else { Maker::User }
+    if outside.is_some_and(|one| one.owner.is_package()) { AskingCode::Package } else { AskingCode::User }
 }

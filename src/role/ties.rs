@@ -21,10 +21,10 @@ mod returns;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::gradients::Gradients;
-use super::scene::{Life, Scene, Side, is_forward};
+use super::scene::{Life, Scene, StepSide, is_forward};
 use super::sizes::Sizes;
-use super::stacks::{Graph, Origin};
-use super::{Evidence, Ground, Role, Verdict, Verdicts};
+use super::stacks::{Graph, TorchOrigin};
+use super::{Ground, Role, RoleGround, RoleVerdict, Verdicts};
 use crate::program::Phase;
 use crate::threshold::Threshold;
 use crate::unit::{Bytes, StackId};
@@ -51,7 +51,7 @@ const COPY: Ground = Ground::sizes("a line's blocks have the sizes of the weight
 
 /// What one line makes.
 #[derive(Debug, Default)]
-pub(super) struct Line {
+pub(super) struct LineOutput {
     blocks: usize,
     alike: usize,
     bytes: Bytes,
@@ -81,7 +81,7 @@ impl Model {
             match verdict {
                 Some((Role::Parameter, ground)) if life.sees_work() => {
                     whole += life.bytes();
-                    if ground.evidence != Evidence::Sizes || life.born().is_none() {
+                    if ground.evidence != RoleGround::Sizes || life.born().is_none() {
                         weights.add(life.bytes());
                     }
                 }
@@ -105,7 +105,7 @@ impl Model {
     }
 
     /// Whether a line makes so much of what the model has that it is no chance.
-    fn is_made_by(&self, line: &Line) -> bool {
+    fn is_made_by(&self, line: &LineOutput) -> bool {
         let alike = line.alike as f64 >= ALIKE.get() * line.blocks as f64;
         let of_a_turn = |whole: &Bytes| {
             *whole > Bytes::ZERO && line.bytes.share_of(whole.times(line.turns.len() as u64)) >= PART.get()
@@ -130,7 +130,7 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
     let kinds = kin::find(scene, &changes, &lines);
     let returning = returns::find(&changes, &lines);
     for (life, verdict) in scene.lives().zip(&mut verdicts.0) {
-        let of_setup = |verdict: &Verdict| verdict.0 == Role::Parameter && life.is_from_setup();
+        let of_setup = |verdict: &RoleVerdict| verdict.0 == Role::Parameter && life.is_from_setup();
         let Some(guess) = verdict.filter(|verdict| !of_setup(verdict)) else { continue };
         let Some(at) = lines.of_life(&life, guess) else { continue };
         let kind = kinds.get(at).copied().flatten();
@@ -153,12 +153,12 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
 /// The lines that make blocks of the model's sizes, oldest first.
 pub(super) struct Lines {
     by_stack: FxHashMap<StackId, usize>,
-    all: Vec<Line>,
+    all: Vec<LineOutput>,
 }
 
 impl Lines {
     fn of(scene: &Scene<'_>, verdicts: &Verdicts, model: &Model) -> Lines {
-        let mut lines: FxHashMap<StackId, Line> = FxHashMap::default();
+        let mut lines: FxHashMap<StackId, LineOutput> = FxHashMap::default();
         // What is made after the last pass has no gradients yet: that its size is not known says nothing.
         let last_pass = scene.last_backward.unwrap_or(usize::MAX);
         for (life, verdict) in scene.lives().zip(&verdicts.0) {
@@ -166,7 +166,8 @@ impl Lines {
             let alike = model.has(life.bytes());
             let born = life.born().filter(|born| alike || *born < last_pass);
             let Some((stack, born)) = open.zip(born) else { continue };
-            let line = lines.entry(stack).or_insert_with(|| Line { first: life.at, ..Line::default() });
+            let line =
+                lines.entry(stack).or_insert_with(|| LineOutput { first: life.at, ..LineOutput::default() });
             line.blocks += 1;
             line.alike += usize::from(alike);
             line.bytes += life.bytes();
@@ -176,28 +177,28 @@ impl Lines {
             line.of_gradients += usize::from(!in_forward && scene.follows_backward(born));
         }
         lines.retain(|_, line| model.is_made_by(line));
-        let mut ordered: Vec<(StackId, Line)> = lines.into_iter().collect();
+        let mut ordered: Vec<(StackId, LineOutput)> = lines.into_iter().collect();
         ordered.sort_by_key(|(_, line)| line.first);
         let by_stack = ordered.iter().enumerate().map(|(at, (stack, _))| (*stack, at)).collect();
         Lines { by_stack, all: ordered.into_iter().map(|(_, line)| line).collect() }
     }
 
     /// The line that made a block, if other evidence leaves its role open.
-    fn of_life(&self, life: &Life<'_>, verdict: Verdict) -> Option<usize> {
+    fn of_life(&self, life: &Life<'_>, verdict: RoleVerdict) -> Option<usize> {
         let stack = life.stack().filter(|_| may_be_tied(life, verdict))?;
         self.by_stack.get(&stack).copied()
     }
 }
 
 /// Whether nothing but a guess gives a block its role, and no pass for gradients made it.
-fn may_be_tied(life: &Life<'_>, (role, ground): Verdict) -> bool {
+fn may_be_tied(life: &Life<'_>, (role, ground): RoleVerdict) -> bool {
     let guessed = match role {
         Role::Unknown | Role::Input | Role::Buffer => true,
-        Role::Activation => ground.evidence == Evidence::Lifetime,
-        Role::Parameter => ground.evidence == Evidence::Sizes && life.born().is_some(),
+        Role::Activation => ground.evidence == RoleGround::Lifetime,
+        Role::Parameter => ground.evidence == RoleGround::Sizes && life.born().is_some(),
         _ => false,
     };
-    let outside = life.born_side() == Some(Side::Main);
+    let outside = life.born_side() == Some(StepSide::Main);
     let lasting = life.died().is_none() || life.turns() > 0 || life.is_from_setup();
     guessed && outside && lasting && life.sees_work()
 }
@@ -231,7 +232,7 @@ fn settle_setup(scene: &Scene<'_>, verdicts: &mut Verdicts, model: &Model, lines
 }
 
 const BUCKETS: Ground = Ground {
-    evidence: Evidence::Lifetime,
+    evidence: RoleGround::Lifetime,
     because: "a bucket of gradients, and the backward pass leaves no others",
 };
 
@@ -239,7 +240,7 @@ const BUCKETS: Ground = Ground {
 /// its own behind, although the buckets that stay hold half of the parameters' bytes or more.
 pub(super) fn settle_bucket_views(scene: &Scene<'_>, verdicts: &mut Verdicts) {
     let (mut parameters, mut gradients, mut buckets) = (Bytes::ZERO, Bytes::ZERO, Bytes::ZERO);
-    let is_bucket = |life: &Life| life.made().origin == Origin::Replicated && life.died().is_none();
+    let is_bucket = |life: &Life| life.made().origin == TorchOrigin::Replicated && life.died().is_none();
     for (life, role) in verdicts.lives(scene) {
         match role {
             Some(Role::Parameter) => parameters += life.bytes(),
@@ -253,7 +254,7 @@ pub(super) fn settle_bucket_views(scene: &Scene<'_>, verdicts: &mut Verdicts) {
         return;
     }
     for (life, verdict) in scene.lives().zip(&mut verdicts.0) {
-        if life.made().origin == Origin::Replicated {
+        if life.made().origin == TorchOrigin::Replicated {
             *verdict = Some((Role::Gradient, BUCKETS));
         }
     }

@@ -5,9 +5,9 @@
 
 use rustc_hash::FxHashMap;
 
-use super::scene::{Scene, Side};
+use super::scene::{Scene, StepSide};
 use super::sizes::Sizes;
-use super::{Evidence, Ground, Role, Verdicts};
+use super::{Ground, Role, RoleGround, Verdicts};
 use crate::program::Phase;
 use crate::unit::Bytes;
 
@@ -22,7 +22,7 @@ pub(super) fn is_handle_workspace(bytes: Bytes) -> bool {
 }
 
 const HANDLE: Ground = Ground {
-    evidence: Evidence::Sizes,
+    evidence: RoleGround::Sizes,
     because: "the first of its thread with the size of a cuBLAS workspace, and held for as long as anything is made",
 };
 
@@ -35,7 +35,7 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
     let gradients = GradientCounts::of(scene, verdicts);
     verdicts.settle_by(scene, |life| {
         let born = life.born().filter(|_| life.is_for_good() && BLAS_WORKSPACES.contains(&life.bytes()))?;
-        let in_backward = scene.side(born) == Side::Backward;
+        let in_backward = scene.side(born) == StepSide::Backward;
         let may_be_gradient = in_backward && !life.is_of_a_recomputation();
         let computing = !matches!(life.born_phase()?, Phase::Setup | Phase::Input);
         if life.made().native || (scene.has_stacks && !computing) {
@@ -63,7 +63,7 @@ impl GradientCounts {
         let mut counts = GradientCounts::default();
         for (life, role) in verdicts.lives(scene).filter(|(life, _)| BLAS_WORKSPACES.contains(&life.bytes()))
         {
-            let by_backward = life.born().filter(|&born| scene.side(born) == Side::Backward);
+            let by_backward = life.born().filter(|&born| scene.side(born) == StepSide::Backward);
             let by_backward = by_backward.filter(|_| !life.is_of_a_recomputation());
             match (by_backward, role) {
                 (Some(born), None | Some(Role::Gradient)) => {

@@ -2,10 +2,10 @@
 
 use rustc_hash::FxHashSet;
 
-use super::claim::{Claim, Mending, Place, Telling, Worth};
+use super::claim::{Anchor, Claim, Mending, Telling, Worth};
 use super::{declare_rule, measure, place};
 use crate::facts::{Facts, Trained, UnusedGraph};
-use crate::finding::{Finding, Severity, Value};
+use crate::finding::{Finding, Quantity, Severity};
 use crate::unit::{AllocationId, Confidence, count, percent, shown_name};
 
 declare_rule! {
@@ -73,19 +73,19 @@ fn tell(facts: &Facts, graph: &UnusedGraph, worth: &Worth) -> Finding {
     let telling = Telling {
         message: format!("{} of activations are kept, but no backward follows", graph.most),
         help: remedy(facts, graph),
-        place: Place::At(graph.line, graph.stack, first),
+        place: Anchor::At(graph.line, graph.stack, first),
         label: format!("autograd saves {} in one pass here", graph.most),
         related: Vec::new(),
         evidence: vec![
             measure(
                 "passes",
-                Value::Count(graph.calls as u64),
+                Quantity::Count(graph.calls as u64),
                 format!("{} kept {} in all", count(graph.calls, "pass"), count(graph.kept.len(), "tensor")),
             ),
-            measure("kept-by-one-pass", Value::Bytes(graph.most), format!("up to {} at once", graph.most)),
+            measure("kept-by-one-pass", Quantity::Bytes(graph.most), format!("up to {} at once", graph.most)),
             measure(
                 "share-of-peak",
-                Value::Ratio(worth.share),
+                Quantity::Ratio(worth.share),
                 format!("{} of the peak", percent(worth.share)),
             ),
         ],

@@ -1,9 +1,9 @@
 //! Memory that goes back to the driver and is got again, over and over.
 
-use super::claim::{Besides, Claim, Mending, Place, Telling, Worth, related};
+use super::claim::{Anchor, Besides, Claim, Mending, Telling, Worth, related};
 use super::{declare_rule, measure};
-use crate::facts::{Cause, Facts, Guilty, Release};
-use crate::finding::{Finding, Related, Seek, Severity, Value};
+use crate::facts::{Facts, GuiltyStack, Release, ReleaseCause};
+use crate::finding::{Finding, Quantity, Related, Seek, Severity};
 use crate::frames::Owner;
 use crate::threshold::Threshold;
 use crate::unit::{Bytes, Confidence, EventIndex, Index, StackId, count, percent};
@@ -23,10 +23,10 @@ impl AllocatorThrash {
         // Of a program that died of it, `oom` tells: each request that fails empties the cache first, and so do those before it
         // that get their memory only then.
         let died = facts.failure().is_some_and(|failure| !facts.goes_on_after(failure.event));
-        let is_meant = |cause: Cause| match cause {
-            Cause::Capture => false,
-            Cause::Retry(_) => !died,
-            Cause::Call(_) | Cause::Unknown => true,
+        let is_meant = |cause: ReleaseCause| match cause {
+            ReleaseCause::Capture => false,
+            ReleaseCause::Retry(_) => !died,
+            ReleaseCause::Call(_) | ReleaseCause::Unknown => true,
         };
         let turnover: Vec<Release> = facts
             .releases()
@@ -44,8 +44,8 @@ impl AllocatorThrash {
         let often = turnover.len() * 2 >= facts.program.iterations.len();
         let told = move |worth: &Worth| tell(facts, &turnover, (each, cause), worth);
         let claim = Claim::new(&Self::META, [], Mending::default(), told).holding(each);
-        let sure = if cause == Cause::Unknown { Confidence::Medium } else { Confidence::High };
-        let meant = matches!(cause, Cause::Call(stack) if is_of_a_library(facts, stack));
+        let sure = if cause == ReleaseCause::Unknown { Confidence::Medium } else { Confidence::High };
+        let meant = matches!(cause, ReleaseCause::Call(stack) if is_of_a_library(facts, stack));
         let most = if often && !meant { Severity::Error } else { Severity::Info };
         vec![claim.out_of(facts.timeline.peak_reserved.bytes).sure(sure).at_most(most)]
     }
@@ -63,22 +63,22 @@ fn is_of_a_library(facts: &Facts, stack: StackId) -> bool {
     by_package && facts.frames.knob(facts.snapshot, stack, AllocatorThrash::META.name).is_none()
 }
 
-fn tell(facts: &Facts, turnover: &[Release], (each, cause): (Bytes, Cause), worth: &Worth) -> Finding {
+fn tell(facts: &Facts, turnover: &[Release], (each, cause): (Bytes, ReleaseCause), worth: &Worth) -> Finding {
     let help = match cause {
-        Cause::Retry(_) => leave_room(facts),
-        Cause::Call(_) | Cause::Capture | Cause::Unknown => {
+        ReleaseCause::Retry(_) => leave_room(facts),
+        ReleaseCause::Call(_) | ReleaseCause::Capture | ReleaseCause::Unknown => {
             "take torch.cuda.empty_cache() out of the loop: the next iteration needs the same memory"
                 .to_owned()
         }
     };
     let (place, label) = match cause {
-        Cause::Call(stack) => (Place::of_stack(facts, Some(stack)), "the cache is emptied here"),
-        Cause::Retry(_) | Cause::Capture | Cause::Unknown => (
-            Place::of_guilty(facts, &requests(facts, turnover), false),
+        ReleaseCause::Call(stack) => (Anchor::of_stack(facts, Some(stack)), "the cache is emptied here"),
+        ReleaseCause::Retry(_) | ReleaseCause::Capture | ReleaseCause::Unknown => (
+            Anchor::of_guilty(facts, &requests(facts, turnover), false),
             "what was given back is asked of the driver again here",
         ),
     };
-    let again = matches!(cause, Cause::Call(_)).then(|| got_again(facts, turnover, &place)).flatten();
+    let again = matches!(cause, ReleaseCause::Call(_)).then(|| got_again(facts, turnover, &place)).flatten();
     let share = percent(each.share_of(facts.timeline.peak_reserved.bytes));
     let (releases, iterations) = (turnover.len(), facts.program.iterations.len());
     let calls: usize = turnover.iter().map(|release| release.segments + release.requests.len()).sum();
@@ -90,17 +90,17 @@ fn tell(facts: &Facts, turnover: &[Release], (each, cause): (Bytes, Cause), wort
         evidence: vec![
             measure(
                 "turned-over",
-                Value::Bytes(each),
+                Quantity::Bytes(each),
                 format!("{each} each time, {share} of what is reserved at most"),
             ),
             measure(
                 "releases",
-                Value::Count(releases as u64),
+                Quantity::Count(releases as u64),
                 format!("{} in {}", count(releases, "release"), count(iterations, "iteration")),
             ),
             measure(
                 "driver-calls",
-                Value::Count(calls as u64),
+                Quantity::Count(calls as u64),
                 format!("{} for it, each of which waits for the device", count(calls, "driver call")),
             ),
         ],
@@ -108,7 +108,9 @@ fn tell(facts: &Facts, turnover: &[Release], (each, cause): (Bytes, Cause), wort
     };
     let (call, label) = ("empty_cache".into(), "the cache is emptied here".into());
     let seek = Seek { call, arguments: Vec::new(), label };
-    telling.told(facts, &AllocatorThrash::META, worth).seeking((cause == Cause::Unknown).then_some(seek))
+    telling
+        .told(facts, &AllocatorThrash::META, worth)
+        .seeking((cause == ReleaseCause::Unknown).then_some(seek))
 }
 
 /// What leaves room; a setting only where the replay shows that the program runs with it in what memory it had, and calls the
@@ -124,32 +126,32 @@ fn leave_room(facts: &Facts) -> String {
 }
 
 /// The cause of most of the turnover; calls first where they are as many.
-fn main_cause(turnover: &[Release]) -> Cause {
-    let of = |wanted: fn(&Cause) -> bool| -> Bytes {
+fn main_cause(turnover: &[Release]) -> ReleaseCause {
+    let of = |wanted: fn(&ReleaseCause) -> bool| -> Bytes {
         turnover.iter().filter(|release| wanted(&release.cause)).map(|release| release.regained).sum()
     };
-    let calls = of(|cause| matches!(cause, Cause::Call(_)));
-    let retries = of(|cause| matches!(cause, Cause::Retry(_)));
-    let unknown = of(|cause| matches!(cause, Cause::Unknown));
-    let wanted = |cause: &Cause| match cause {
-        Cause::Call(_) => calls >= retries && calls >= unknown,
-        Cause::Retry(_) => retries > calls && retries >= unknown,
-        Cause::Capture => false,
-        Cause::Unknown => unknown > calls && unknown > retries,
+    let calls = of(|cause| matches!(cause, ReleaseCause::Call(_)));
+    let retries = of(|cause| matches!(cause, ReleaseCause::Retry(_)));
+    let unknown = of(|cause| matches!(cause, ReleaseCause::Unknown));
+    let wanted = |cause: &ReleaseCause| match cause {
+        ReleaseCause::Call(_) => calls >= retries && calls >= unknown,
+        ReleaseCause::Retry(_) => retries > calls && retries >= unknown,
+        ReleaseCause::Capture => false,
+        ReleaseCause::Unknown => unknown > calls && unknown > retries,
     };
-    turnover.iter().map(|release| release.cause).find(wanted).unwrap_or(Cause::Unknown)
+    turnover.iter().map(|release| release.cause).find(wanted).unwrap_or(ReleaseCause::Unknown)
 }
 
 /// What asked the driver again, weighed by what it got.
-fn requests(facts: &Facts, turnover: &[Release]) -> Vec<Guilty> {
+fn requests(facts: &Facts, turnover: &[Release]) -> Vec<GuiltyStack> {
     let one = |at: &EventIndex| {
         let size = facts.trace.events.get(at.position())?.size;
-        Some(Guilty { stack: facts.seen_stack(*at)?, event: None, weight: size.get() })
+        Some(GuiltyStack { stack: facts.seen_stack(*at)?, event: None, weight: size.get() })
     };
     turnover.iter().flat_map(|release| &release.requests).filter_map(one).collect()
 }
 
-fn got_again(facts: &Facts, turnover: &[Release], place: &Place) -> Option<Related> {
+fn got_again(facts: &Facts, turnover: &[Release], place: &Anchor) -> Option<Related> {
     let blamed = facts.blame().narrowest(&requests(facts, turnover));
     related(facts, blamed, place, "most of it is asked of the driver again here")
 }

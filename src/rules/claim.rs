@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::facts::{Facts, Guilty};
+use crate::facts::{Facts, GuiltyStack};
 use crate::finding::{Excuse, Finding, Hidden, Location, Measure, Related, Seek, Severity};
 use crate::lives::Changes;
 use crate::rules::{Meta, place, shown};
@@ -165,7 +165,7 @@ impl std::fmt::Debug for Claim<'_> {
 
 /// Where a finding points.
 #[derive(Debug, Clone, Default)]
-pub(super) enum Place {
+pub(super) enum Anchor {
     /// At no line: the recording shows none.
     #[default]
     Nowhere,
@@ -173,32 +173,32 @@ pub(super) enum Place {
     At(FrameId, Option<StackId>, Option<EventIndex>),
 }
 
-impl Place {
+impl Anchor {
     /// The line that stands for a stack.
-    pub(super) fn of_stack(facts: &Facts, stack: Option<StackId>) -> Place {
+    pub(super) fn of_stack(facts: &Facts, stack: Option<StackId>) -> Anchor {
         let site = stack.and_then(|stack| Some((facts.site(stack)?, stack)));
-        site.map_or(Place::Nowhere, |(frame, stack)| Place::At(frame, Some(stack), None))
+        site.map_or(Anchor::Nowhere, |(frame, stack)| Anchor::At(frame, Some(stack), None))
     }
 
     /// The line responsible for some allocations: the narrowest that carries most of them, or past every forward that only
     /// hands them out; where no line below the loop carries most, the heaviest.
-    pub(super) fn responsible(facts: &Facts, about: &[AllocationId], hands_out: bool) -> Place {
-        Place::of_guilty(facts, &facts.guilty(about.iter().copied()), hands_out)
+    pub(super) fn responsible(facts: &Facts, about: &[AllocationId], hands_out: bool) -> Anchor {
+        Anchor::of_guilty(facts, &facts.guilty(about.iter().copied()), hands_out)
     }
 
     /// The line responsible for some stacks, as for allocations.
-    pub(super) fn of_guilty(facts: &Facts, guilty: &[Guilty], hands_out: bool) -> Place {
-        let Some(frame) = facts.blame().responsible(guilty, hands_out) else { return Place::Nowhere };
+    pub(super) fn of_guilty(facts: &Facts, guilty: &[GuiltyStack], hands_out: bool) -> Anchor {
+        let Some(frame) = facts.blame().responsible(guilty, hands_out) else { return Anchor::Nowhere };
         let through = guilty.iter().find(|one| facts.frames.python(one.stack).contains(&frame));
         let event = guilty.iter().filter_map(|one| one.event).min();
-        Place::At(frame, through.map(|one| one.stack), event)
+        Anchor::At(frame, through.map(|one| one.stack), event)
     }
 
     /// The frame.
     pub(super) fn frame(&self) -> Option<FrameId> {
         match self {
-            Place::Nowhere => None,
-            Place::At(frame, ..) => Some(*frame),
+            Anchor::Nowhere => None,
+            Anchor::At(frame, ..) => Some(*frame),
         }
     }
 }
@@ -211,7 +211,7 @@ pub(super) struct Telling {
     /// One remedy in the imperative, with the code to write.
     pub(super) help: String,
     /// Where.
-    pub(super) place: Place,
+    pub(super) place: Anchor,
     /// What is to be seen there.
     pub(super) label: String,
     /// Other places that explain it.
@@ -225,8 +225,8 @@ impl Telling {
     pub(super) fn told(self, facts: &Facts, rule: &Meta, worth: &Worth) -> Finding {
         let Telling { message, help, place: at, label, related, evidence } = self;
         let (frame, stack, event) = match at {
-            Place::Nowhere => (None, None, None),
-            Place::At(frame, stack, event) => (Some(frame), stack, event),
+            Anchor::Nowhere => (None, None, None),
+            Anchor::At(frame, stack, event) => (Some(frame), stack, event),
         };
         let help = knob(facts, rule, &worth.about, stack).map_or(help, str::to_owned);
         let oldest = || {
@@ -270,7 +270,7 @@ fn knob(facts: &Facts, rule: &Meta, about: &[AllocationId], stack: Option<StackI
 pub(super) fn related(
     facts: &Facts,
     frame: Option<FrameId>,
-    own: &Place,
+    own: &Anchor,
     message: impl Into<String>,
 ) -> Option<Related> {
     let frame = frame.filter(|frame| Some(*frame) != own.frame())?;

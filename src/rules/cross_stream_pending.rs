@@ -1,9 +1,9 @@
 //! Freed memory that waits for another stream.
 
-use super::claim::{Claim, Mending, Place, Telling, Worth, related};
+use super::claim::{Anchor, Claim, Mending, Telling, Worth, related};
 use super::{declare_rule, measure};
-use crate::facts::{Facts, Guilty, Pending};
-use crate::finding::{Finding, Measure, Related, Value};
+use crate::facts::{Facts, GuiltyStack, Pending};
+use crate::finding::{Finding, Measure, Quantity, Related};
 use crate::lives::{Change, Changes};
 use crate::unit::{AllocationId, Confidence, count, percent};
 
@@ -34,7 +34,7 @@ impl CrossStreamPending {
 
 fn tell(facts: &Facts, pending: &Pending, worth: &Worth) -> Finding {
     let share = pending.peak.share_of(facts.replay.peak_active.bytes);
-    let place = Place::responsible(facts, &pending.waiting, true);
+    let place = Anchor::responsible(facts, &pending.waiting, true);
     let telling = Telling {
         message: format!("{} already freed waits for another stream", pending.peak),
         help:
@@ -50,14 +50,14 @@ fn tell(facts: &Facts, pending: &Pending, worth: &Worth) -> Finding {
 }
 
 /// The line at which the program lets go of the blocks, where frees have stacks of their own.
-fn given_back(facts: &Facts, pending: &Pending, place: &Place) -> Option<Related> {
+fn given_back(facts: &Facts, pending: &Pending, place: &Anchor) -> Option<Related> {
     let one = |id: &AllocationId| {
         let event = facts.timeline.allocation(*id)?.free_requested?;
         let weight = facts.block_size(*id).get();
-        Some(Guilty { stack: facts.seen_stack(event)?, event: Some(event), weight })
+        Some(GuiltyStack { stack: facts.seen_stack(event)?, event: Some(event), weight })
     };
     let told = facts.timeline.frees_have_stacks();
-    let frees: Vec<Guilty> = pending.waiting.iter().filter(|_| told).filter_map(one).collect();
+    let frees: Vec<GuiltyStack> = pending.waiting.iter().filter(|_| told).filter_map(one).collect();
     let message = "given back here, while another stream is still at it";
     related(facts, facts.blame().narrowest(&frees), place, message)
 }
@@ -67,18 +67,18 @@ fn evidence(facts: &Facts, pending: &Pending, share: f64) -> Vec<Measure> {
     vec![
         measure(
             "pending-peak",
-            Value::Bytes(pending.peak),
+            Quantity::Bytes(pending.peak),
             format!("{} waited at once, {} of the peak", pending.peak, percent(share)),
         ),
-        measure("pending-share", Value::Ratio(share), String::new()),
+        measure("pending-share", Quantity::Ratio(share), String::new()),
         measure(
             "late-frees",
-            Value::Count(pending.late.len() as u64),
+            Quantity::Count(pending.late.len() as u64),
             format!("{} completed late", count(pending.late.len(), "free")),
         ),
         measure(
             "allocated-peak",
-            Value::Bytes(allocated),
+            Quantity::Bytes(allocated),
             format!("memory_allocated() never shows more than {allocated} of {active}"),
         ),
     ]

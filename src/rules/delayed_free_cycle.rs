@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::claim::{Claim, Mending, Place, Telling, Worth, related};
+use super::claim::{Anchor, Claim, Mending, Telling, Worth, related};
 use super::{declare_rule, measure};
 use crate::facts::{Burst, Facts};
-use crate::finding::{Finding, Related, Value};
+use crate::finding::{Finding, Quantity, Related};
 use crate::lives::{Changes, Turns};
 use crate::program::LoopRun;
 use crate::timeline::Allocation;
@@ -98,7 +98,7 @@ fn moments(bursts: &[&Burst]) -> Vec<(usize, Bytes)> {
 fn tell(facts: &Facts, bursts: &[&Burst], (past, held): (&[AllocationId], Bytes), worth: &Worth) -> Finding {
     let iterations = bursts.iter().map(|burst| burst.iterations).max().unwrap_or(0);
     let moments = moments(bursts).len();
-    let place = Place::responsible(facts, past, true);
+    let place = Anchor::responsible(facts, past, true);
     let telling = Telling {
         message: format!("{held} of {iterations} past iterations wait for the garbage collector"),
         help: "break the reference cycle: hold the back reference weakly (weakref.ref(owner), for a bound method \
@@ -107,14 +107,14 @@ fn tell(facts: &Facts, bursts: &[&Burst], (past, held): (&[AllocationId], Bytes)
         label: "made here, unreachable soon, and freed iterations later".to_owned(),
         related: struck(facts, bursts, &place),
         evidence: vec![
-            measure("waiting", Value::Bytes(held), format!("up to {held} wait at once")),
+            measure("waiting", Quantity::Bytes(held), format!("up to {held} wait at once")),
             measure(
                 "iterations-waiting",
-                Value::Count(iterations as u64),
+                Quantity::Count(iterations as u64),
                 format!("the tensors of {} go at once", count(iterations, "iteration")),
             ),
-            measure("bursts", Value::Count(moments as u64), format!("{} in the recording let it go again", count(moments, "burst"))),
-            measure("held-by", Value::Text("reference cycle".to_owned()), held_by(bursts)),
+            measure("bursts", Quantity::Count(moments as u64), format!("{} in the recording let it go again", count(moments, "burst"))),
+            measure("held-by", Quantity::Text("reference cycle".to_owned()), held_by(bursts)),
         ],
         place,
     };
@@ -131,7 +131,7 @@ fn held_by(bursts: &[&Burst]) -> String {
 }
 
 /// Where the bursts strike.
-fn struck(facts: &Facts, bursts: &[&Burst], place: &Place) -> Vec<Related> {
+fn struck(facts: &Facts, bursts: &[&Burst], place: &Anchor) -> Vec<Related> {
     let mut frames: Vec<FrameId> =
         bursts.iter().filter_map(|burst| facts.user_frame(free_stack(facts, burst)?)).collect();
     frames.sort_unstable();

@@ -21,8 +21,8 @@ use crate::role::Role;
 use crate::threshold::Threshold;
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, Confidence, FrameId, Index};
-use sizes::{Scale, Sizes};
-use source::{Made, Source};
+use sizes::{CopySizes, Widening};
+use source::{MadeBy, TensorSource};
 
 declare_rule! {
     /// A second copy of the model's weights stays on the device.
@@ -103,14 +103,14 @@ fn copies_of_weights(facts: &Facts) -> Vec<Copied> {
     let trained = trained(facts, &sources);
     let loop_start = facts.loop_start();
     let mut groups: BTreeMap<Key, Vec<AllocationId>> = BTreeMap::new();
-    let (mut weights, mut originals) = (Sizes::default(), Sizes::default());
+    let (mut weights, mut originals) = (CopySizes::default(), CopySizes::default());
     for (id, one) in facts.timeline.iter() {
         let source = one.stack.and_then(|stack| sources.get(stack.position())).copied().unwrap_or_default();
         match key(facts, id, one, source, (loop_start, trained.as_ref())) {
             Some(key) => groups.entry(key).or_default().push(id),
             None if is_weight(facts, id, one, loop_start) => {
                 weights.add(one.bytes);
-                if source.made != Made::Copied {
+                if source.made != MadeBy::Copied {
                     originals.add(one.bytes);
                 }
             }
@@ -122,7 +122,7 @@ fn copies_of_weights(facts: &Facts) -> Vec<Copied> {
     }
     let sets = standing::sets(facts, &sources);
     let models = sets.iter().filter(|set| set.is_model).map(|set| &set.sizes).collect();
-    let model = Model { weights, originals, models };
+    let model = CopySource { weights, originals, models };
     let copies = groups.into_iter().filter_map(|(key, tensors)| {
         let plain = all_plain(facts, &sources, &tensors);
         copy(facts, &model, key, tensors, plain)
@@ -137,33 +137,33 @@ fn copies_of_weights(facts: &Facts) -> Vec<Copied> {
 }
 
 /// What a copy may be one of.
-struct Model<'s> {
-    weights: Sizes,
+struct CopySource<'s> {
+    weights: CopySizes,
     /// Without what is copied from others: of a model that was loaded whole, an average is no original.
-    originals: Sizes,
+    originals: CopySizes,
     /// The weights of each model, where there are several.
-    models: Vec<&'s Sizes>,
+    models: Vec<&'s CopySizes>,
 }
 
 /// Whether plain tensors are copied, with which no module computes.
-fn all_plain(facts: &Facts, sources: &[Source], tensors: &[AllocationId]) -> bool {
+fn all_plain(facts: &Facts, sources: &[TensorSource], tensors: &[AllocationId]) -> bool {
     let source = |id: &AllocationId| sources.get(facts.timeline.allocation(*id)?.stack?.position());
-    tensors.iter().all(|id| source(id).is_some_and(|source| source.made == Made::PlainCopied))
+    tensors.iter().all(|id| source(id).is_some_and(|source| source.made == MadeBy::PlainCopied))
 }
 
 /// A group of tensors, if it repeats the weights: of what is loaded, and of a state dict that the loop copies, those of one model are enough.
 fn copy(
     facts: &Facts,
-    model: &Model<'_>,
+    model: &CopySource<'_>,
     (kind, frame, _): Key,
     tensors: Vec<AllocationId>,
     plain: bool,
 ) -> Option<Copied> {
-    let sizes = Sizes::of(facts, &tensors);
+    let sizes = CopySizes::of(facts, &tensors);
     let scale = match kind {
         // The parts of all ranks are whole times as large as this rank's.
         Kind::Gathered => model.weights.scale(&sizes).filter(|scale| scale.members().is_some())?,
-        _ => Scale::SAME,
+        _ => Widening::SAME,
     };
     let loaded = kind == Kind::Loaded;
     let whole = if loaded { &model.originals } else { &model.weights };
@@ -171,7 +171,7 @@ fn copy(
     let of_one = loaded || (plain && kind == Kind::CopiedInLoop);
     let alone = model.models.iter().copied().filter(|_| of_one);
     let bytes = facts.bytes(&tensors);
-    let covered = |of: &Sizes| {
+    let covered = |of: &CopySizes| {
         let repeated = of.repeated(&sizes, scale, 1);
         let alike = match kind {
             // Of a base there may be several copies.
@@ -191,21 +191,21 @@ fn copy(
 /// are there together with an earlier one at the end of a turn.
 fn built_in_loop(
     facts: &Facts,
-    sources: &[Source],
+    sources: &[TensorSource],
     groups: BTreeMap<Key, Vec<AllocationId>>,
-) -> (Sizes, BTreeMap<Key, Vec<AllocationId>>) {
+) -> (CopySizes, BTreeMap<Key, Vec<AllocationId>>) {
     let is_built = |id: &AllocationId| {
         let stack = facts.timeline.allocation(*id).and_then(|one| one.stack);
         let source = stack.and_then(|stack| sources.get(stack.position()));
-        source.is_some_and(|source| source.made == Made::Moved) && facts.role(*id) == Role::Parameter
+        source.is_some_and(|source| source.made == MadeBy::Moved) && facts.role(*id) == Role::Parameter
     };
     let builds = |(key, tensors): (&Key, &Vec<AllocationId>)| {
         (key.0 == Kind::CopiedInLoop && tensors.iter().all(is_built)).then_some(key.2).flatten()
     };
     let Some(first) = groups.iter().filter_map(builds).min() else {
-        return (Sizes::default(), groups);
+        return (CopySizes::default(), groups);
     };
-    let mut weights = Sizes::default();
+    let mut weights = CopySizes::default();
     let mut later: BTreeMap<Key, Vec<AllocationId>> = BTreeMap::new();
     let mut held_until = 0;
     let mut by_turn: Vec<(Key, Vec<AllocationId>)> = groups.into_iter().collect();
@@ -232,7 +232,7 @@ fn built_in_loop(
 }
 
 /// Sizes of gradients, where adapters are put into a model: its weights of other sizes are frozen. None where there are no adapters.
-fn trained(facts: &Facts, sources: &[Source]) -> Option<BTreeSet<Bytes>> {
+fn trained(facts: &Facts, sources: &[TensorSource]) -> Option<BTreeSet<Bytes>> {
     let gradients = facts.with_role(Role::Gradient).map(|(_, one)| one.bytes);
     sources.iter().any(|source| source.adapts).then(|| gradients.collect())
 }
@@ -242,20 +242,20 @@ fn key(
     facts: &Facts,
     id: AllocationId,
     one: &Allocation,
-    source: Source,
+    source: TensorSource,
     (loop_start, trained): (usize, Option<&BTreeSet<Bytes>>),
 ) -> Option<Key> {
-    let frame = source.line.filter(|_| source.made != Made::Averaged)?;
+    let frame = source.line.filter(|_| source.made != MadeBy::Averaged)?;
     let born = one.alloc?;
     let ends = facts.ends_held(one);
-    if source.made == Made::Loaded {
+    if source.made == MadeBy::Loaded {
         return (ends > 0).then_some((Kind::Loaded, frame, None));
     }
-    if source.made == Made::PlainCopied && born.position() < loop_start {
+    if source.made == MadeBy::PlainCopied && born.position() < loop_start {
         let kind = if source.constructs { Kind::HeldByObject } else { Kind::StateDict };
         return (ends > 0).then_some((kind, frame, None));
     }
-    if source.made == Made::Copied && born.position() < loop_start {
+    if source.made == MadeBy::Copied && born.position() < loop_start {
         let frozen = trained.is_some_and(|trained| !trained.contains(&one.bytes));
         return (frozen && ends > 0).then_some((Kind::Base, frame, None));
     }
@@ -264,7 +264,7 @@ fn key(
     let blank = source.blank;
     let long = ends >= if source.made.copies() { 1 } else { 2 };
     let in_loop = born.position() >= loop_start && !busy && !other && !blank && long;
-    let kind = if source.made == Made::Gathered { Kind::Gathered } else { Kind::CopiedInLoop };
+    let kind = if source.made == MadeBy::Gathered { Kind::Gathered } else { Kind::CopiedInLoop };
     in_loop.then(|| (kind, frame, facts.born_in(one).map(Index::position)))
 }
 

@@ -1,10 +1,10 @@
 //! Reserved memory far above what was ever in use.
 
-use super::claim::{Claim, Mending, Place, Telling, Worth, related};
+use super::claim::{Anchor, Claim, Mending, Telling, Worth, related};
 use super::trial::{GROWING, tried};
 use super::{declare_rule, measure};
-use crate::facts::{Facts, Guilty, PoolPeaks, Trials};
-use crate::finding::{Finding, Measure, Related, Value};
+use crate::facts::{Facts, GuiltyStack, PoolPeaks, Trials};
+use crate::finding::{Finding, Measure, Quantity, Related};
 use crate::unit::{Bytes, Confidence, count, percent};
 
 declare_rule! {
@@ -29,7 +29,7 @@ fn tell(facts: &Facts, pool: PoolPeaks, unused: Bytes, worth: &Worth) -> Finding
     let share = percent(unused.share_of(pool.reserved));
     // What would have become of a program that failed, nobody knows.
     let trials = facts.trials().filter(|_| facts.replay.failure.is_none());
-    let place = Place::of_guilty(facts, &misses(facts), false);
+    let place = Anchor::of_guilty(facts, &misses(facts), false);
     let telling = Telling {
         message: format!("{unused} of {} reserved are holes ({share})", pool.reserved),
         help: help(trials),
@@ -60,17 +60,17 @@ fn help(trials: Option<&Trials>) -> String {
 }
 
 /// The buffers that leave holes because they are re-allocated ever larger.
-fn outgrown(facts: &Facts, place: &Place) -> Vec<Related> {
+fn outgrown(facts: &Facts, place: &Anchor) -> Vec<Related> {
     let message = "a cause: a buffer re-allocated ever larger (growing-reallocation)";
     let sites = facts.reallocations().iter().map(|one| Some(one.site));
     sites.filter_map(|site| related(facts, site, place, message)).collect()
 }
 
 /// The requests that made the allocator ask the driver although enough lay free, weighed by what they cost.
-fn misses(facts: &Facts) -> Vec<Guilty> {
+fn misses(facts: &Facts) -> Vec<GuiltyStack> {
     let one = |miss: &crate::replay::Miss| {
         let stack = facts.seen_stack(miss.event)?;
-        Some(Guilty { stack, event: None, weight: miss.segment.min(miss.free).get() })
+        Some(GuiltyStack { stack, event: None, weight: miss.segment.min(miss.free).get() })
     };
     facts.replay.misses.iter().filter_map(one).collect()
 }
@@ -79,17 +79,17 @@ fn evidence(facts: &Facts, pool: PoolPeaks, unused: Bytes) -> Vec<Measure> {
     let PoolPeaks { reserved, active, .. } = pool;
     let misses = facts.replay.misses.len();
     vec![
-        measure("reserved-peak", Value::Bytes(reserved), format!("at most {reserved} reserved")),
+        measure("reserved-peak", Quantity::Bytes(reserved), format!("at most {reserved} reserved")),
         measure(
             "in-use-peak",
-            Value::Bytes(active),
+            Quantity::Bytes(active),
             format!("at most {active} in use, whole blocks counted"),
         ),
-        measure("holes", Value::Bytes(unused), String::new()),
-        measure("holes-share", Value::Ratio(unused.share_of(reserved)), String::new()),
+        measure("holes", Quantity::Bytes(unused), String::new()),
+        measure("holes-share", Quantity::Ratio(unused.share_of(reserved)), String::new()),
         measure(
             "misses",
-            Value::Count(misses as u64),
+            Quantity::Count(misses as u64),
             format!("{} although enough lay free in smaller pieces", count(misses, "driver call")),
         ),
     ]

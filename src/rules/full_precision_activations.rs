@@ -1,9 +1,9 @@
 //! Advice: activations make a good part of the peak, and nothing shows that they are in a half-width format.
 
-use super::claim::{Claim, Mending, Place, Telling, Worth};
+use super::claim::{Anchor, Claim, Mending, Telling, Worth};
 use super::{declare_rule, measure};
 use crate::facts::Facts;
-use crate::finding::{Finding, Value};
+use crate::finding::{Finding, Quantity};
 use crate::frames::Owner;
 use crate::lives::Changes;
 use crate::role::Role;
@@ -54,14 +54,14 @@ fn tell(facts: &Facts, activations: &[AllocationId], worth: &Worth) -> Finding {
         help: "if memory is what limits you, run the forward pass in half the width:\n  with torch.autocast(\"cuda\", \
                dtype=torch.bfloat16): loss = criterion(model(x), y)"
             .to_owned(),
-        place: Place::responsible(facts, activations, false),
+        place: Anchor::responsible(facts, activations, false),
         label: format!("{} made under this line", count(activations.len(), "activation")),
         related: Vec::new(),
         evidence: vec![
-            measure("activations", Value::Bytes(bytes), format!("{bytes} of activations at the peak")),
+            measure("activations", Quantity::Bytes(bytes), format!("{bytes} of activations at the peak")),
             measure(
                 "assumption",
-                Value::Text("float32".to_owned()),
+                Quantity::Text("float32".to_owned()),
                 "estimate: half of them, if they are float32 now, which a recording does not tell".to_owned(),
             ),
         ],

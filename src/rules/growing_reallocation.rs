@@ -1,9 +1,9 @@
 //! A buffer that is replaced by a larger one again and again.
 
-use super::claim::{Claim, Mending, Place, Telling, Worth, related};
+use super::claim::{Anchor, Claim, Mending, Telling, Worth, related};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, Reallocation};
-use crate::finding::{Finding, Measure, Related, Value};
+use crate::finding::{Finding, Measure, Quantity, Related};
 use crate::lives::{Change, Changes};
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, Index, count};
 
@@ -59,7 +59,7 @@ fn tell(facts: &Facts, one: &Reallocation, worth: &Worth) -> Finding {
         |id: &&AllocationId| stack_of(id).and_then(|stack| facts.user_frame(stack)) == Some(one.site);
     let sample = one.chains.iter().flatten().find(at_site);
     let born = sample.and_then(|id| facts.timeline.allocation(*id)?.alloc);
-    let place = Place::At(one.site, sample.and_then(stack_of), born);
+    let place = Anchor::At(one.site, sample.and_then(stack_of), born);
     let telling = Telling {
         message: format!("{buffers} re-allocated ever larger, {} times, up to {}", one.versions, one.last),
         help: help.to_owned(),
@@ -102,24 +102,24 @@ fn evidence(facts: &Facts, one: &Reallocation) -> Vec<Measure> {
     let mut evidence = vec![
         measure(
             "versions",
-            Value::Count(one.versions as u64),
+            Quantity::Count(one.versions as u64),
             format!("{} sizes in a row, each larger", one.versions),
         ),
-        measure("step", Value::Bytes(step), format!("{step} more each time")),
-        measure("final", Value::Bytes(one.last), String::new()),
-        measure("copied", Value::Bytes(copied), format!("{copied} copied from old to new")),
+        measure("step", Quantity::Bytes(step), format!("{step} more each time")),
+        measure("final", Quantity::Bytes(one.last), String::new()),
+        measure("copied", Quantity::Bytes(copied), format!("{copied} copied from old to new")),
     ];
     if let Some(unused) = holes(facts, one) {
         let text = format!(
             "{unused} reserved and never used: no hole that one leaves fits the next (fragmentation)"
         );
-        evidence.push(measure("holes", Value::Bytes(unused), text));
+        evidence.push(measure("holes", Quantity::Bytes(unused), text));
     }
     evidence
 }
 
 /// Where the old copies go.
-fn old_copies_go(facts: &Facts, one: &Reallocation, place: &Place) -> Option<Related> {
+fn old_copies_go(facts: &Facts, one: &Reallocation, place: &Anchor) -> Option<Related> {
     let freed = |(old, _): (AllocationId, AllocationId)| -> Option<EventIndex> {
         facts.timeline.allocation(old)?.free_requested
     };

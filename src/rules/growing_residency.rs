@@ -2,10 +2,10 @@
 
 mod collected;
 
-use super::claim::{Claim, Mending, Place, Telling, Worth, related};
+use super::claim::{Anchor, Claim, Mending, Telling, Worth, related};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, Growing};
-use crate::finding::{Finding, Hidden, Measure, Related, Severity, Value};
+use crate::finding::{Finding, Hidden, Measure, Quantity, Related, Severity};
 use crate::lives::Changes;
 use crate::unit::{AllocationId, Bytes, Confidence, FrameId, count};
 
@@ -73,7 +73,7 @@ fn statement(facts: &Facts, growing: &Growing) -> FrameId {
 
 fn tell(facts: &Facts, growing: &Growing, worth: &Worth) -> Finding {
     let (slope, net) = (worth.pace.unwrap_or_default(), worth.held.unwrap_or_default());
-    let place = Place::responsible(facts, &worth.about, true);
+    let place = Anchor::responsible(facts, &worth.about, true);
     let message = if !growing.surplus.is_empty() {
         format!("each iteration makes more tensors here: {slope} more, {net} in all")
     } else if growing.lines > 1 {
@@ -140,7 +140,7 @@ fn help(facts: &Facts, alive: &[AllocationId]) -> &'static str {
 }
 
 /// The lines that make most of it, if they are not the blamed one.
-fn made_at(facts: &Facts, worth: &Worth, place: &Place) -> Vec<Related> {
+fn made_at(facts: &Facts, worth: &Worth, place: &Anchor) -> Vec<Related> {
     let mut lines: std::collections::BTreeMap<FrameId, Bytes> = std::collections::BTreeMap::new();
     for one in facts.guilty(worth.about.iter().copied()) {
         if let Some(frame) = facts.site(one.stack) {
@@ -165,23 +165,27 @@ fn evidence(facts: &Facts, growing: &Growing, worth: &Worth, (slope, net): (Byte
     let mut told = vec![
         measure(
             "growth",
-            Value::Bytes(net),
+            Quantity::Bytes(net),
             format!(
                 "{net} stay, from {} of {}",
                 count(growth.rises, "rise"),
                 count(growth.turns, "iteration")
             ),
         ),
-        measure("slope", Value::Bytes(slope), format!("{slope} an iteration{range}")),
-        measure("rises", Value::Count(growth.rises as u64), String::new()),
-        measure("tensors-alive", Value::Count(worth.about.len() as u64), String::new()),
-        measure("resident", Value::Series(growing.series.clone()), String::new()),
+        measure("slope", Quantity::Bytes(slope), format!("{slope} an iteration{range}")),
+        measure("rises", Quantity::Count(growth.rises as u64), String::new()),
+        measure("tensors-alive", Quantity::Count(worth.about.len() as u64), String::new()),
+        measure("resident", Quantity::Series(growing.series.clone()), String::new()),
         holder(facts, &worth.about),
     ];
     // What makes edits asks for it: a copy in host memory mends no tensor too many.
     if !growing.surplus.is_empty() {
         let many = growing.surplus.len();
-        told.push(measure(SURPLUS, Value::Count(many as u64), format!("{} too many", count(many, "tensor"))));
+        told.push(measure(
+            SURPLUS,
+            Quantity::Count(many as u64),
+            format!("{} too many", count(many, "tensor")),
+        ));
     }
     told
 }
@@ -195,5 +199,5 @@ fn holder(facts: &Facts, alive: &[AllocationId]) -> Measure {
     } else {
         format!("perhaps held by the autograd graph: elsewhere {} lets go of their like", nodes.join(", "))
     };
-    measure("held-by", Value::Text(text.clone()), text)
+    measure("held-by", Quantity::Text(text.clone()), text)
 }

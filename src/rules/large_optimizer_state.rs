@@ -1,9 +1,9 @@
 //! Advice: the optimizer's state makes a good part of the peak.
 
-use super::claim::{Claim, Mending, Place, Telling, Worth};
+use super::claim::{Anchor, Claim, Mending, Telling, Worth};
 use super::{declare_rule, measure};
 use crate::facts::Facts;
-use crate::finding::{Finding, Value};
+use crate::finding::{Finding, Quantity};
 use crate::lives::Changes;
 use crate::role::Role;
 use crate::threshold::Threshold;
@@ -52,19 +52,19 @@ fn tell(facts: &Facts, state: &[AllocationId], worth: &Worth) -> Finding {
         help: "if memory is what limits you, keep the state in 8 bits, for example:\n  optimizer = \
                bitsandbytes.optim.AdamW8bit(model.parameters(), lr=lr)"
             .to_owned(),
-        place: Place::responsible(facts, state, false),
+        place: Anchor::responsible(facts, state, false),
         label: "the state is made here, in the first step".to_owned(),
         related: Vec::new(),
         evidence: vec![
             measure(
                 "state",
-                Value::Bytes(bytes),
+                Quantity::Bytes(bytes),
                 format!("{bytes} in {}", count(state.len(), "tensor of state")),
             ),
-            measure("parameters", Value::Bytes(parameters), format!("{parameters} of parameters")),
+            measure("parameters", Quantity::Bytes(parameters), format!("{parameters} of parameters")),
             measure(
                 "assumption",
-                Value::Text("float32".to_owned()),
+                Quantity::Text("float32".to_owned()),
                 "estimate: if the state is float32 now, which a recording does not tell".to_owned(),
             ),
         ],

@@ -4,16 +4,16 @@ mod used;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::claim::{Claim, Mending, Place, Telling, Worth, related};
+use super::claim::{Anchor, Claim, Mending, Telling, Worth, related};
 use super::{declare_rule, measure};
 use crate::facts::Facts;
-use crate::finding::{Finding, Related, Severity, Value};
+use crate::finding::{Finding, Quantity, Related, Severity};
 use crate::frames::{Method, Owner, PhaseSign};
 use crate::lives::{Change, Changes};
 use crate::program::{Phase, Step};
 use crate::role::Role;
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, Index, StackId, count, percent};
-use used::{Makers, Set};
+use used::{GradientSet, Makers};
 
 declare_rule! {
     /// Old gradients live through the next forward pass and raise the peak.
@@ -54,7 +54,7 @@ impl LateZeroGrad {
 fn late_gradients(facts: &Facts) -> Vec<Late> {
     let steps = facts.updates();
     let done = end_of_training(facts);
-    let mut sets: BTreeMap<Set, Vec<Late>> = BTreeMap::new();
+    let mut sets: BTreeMap<GradientSet, Vec<Late>> = BTreeMap::new();
     for (id, one) in facts.timeline.iter() {
         let Some(freed) = one.free_requested else { continue };
         // What goes after the last step, and is not cleared, goes with the model: a function of the program returns.
@@ -74,7 +74,7 @@ fn late_gradients(facts: &Facts) -> Vec<Late> {
             (first, last) => first.is_none() && last.is_some(),
         };
         if is_used {
-            let set = Set { first, last, is_cleared };
+            let set = GradientSet { first, last, is_cleared };
             sets.entry(set).or_default().push(Late { id, bytes: one.bytes, step: None, freed });
         }
     }
@@ -119,7 +119,7 @@ fn tell(facts: &Facts, late: &[Late], cleared: Option<StackId>, worth: &Worth) -
         Some(_) => "cleared only here, after the forward pass",
         None => "made here, and cleared only after the next forward pass",
     };
-    let place = Place::of_stack(facts, cleared.or(backward));
+    let place = Anchor::of_stack(facts, cleared.or(backward));
     let steps = late.iter().filter_map(|one| one.step).map(|step| step.start);
     let steps = steps.collect::<BTreeSet<_>>().len();
     let telling = Telling {
@@ -129,15 +129,15 @@ fn tell(facts: &Facts, late: &[Late], cleared: Option<StackId>, worth: &Worth) -
         label: label.to_owned(),
         related: last_use(facts, late, &place).into_iter().collect(),
         evidence: vec![
-            measure("gradients", Value::Bytes(bytes), format!("{bytes} of gradients at once")),
+            measure("gradients", Quantity::Bytes(bytes), format!("{bytes} of gradients at once")),
             measure(
                 "steps",
-                Value::Count(steps as u64),
+                Quantity::Count(steps as u64),
                 format!("held after {}", count(steps, "optimizer step")),
             ),
             measure(
                 "share-of-peak",
-                Value::Ratio(worth.share),
+                Quantity::Ratio(worth.share),
                 format!("{} of the peak", percent(worth.share)),
             ),
         ],
@@ -182,7 +182,7 @@ fn is_of_a_framework(facts: &Facts, stack: StackId) -> bool {
 }
 
 /// The line of the step that used the gradients last.
-fn last_use(facts: &Facts, late: &[Late], place: &Place) -> Option<Related> {
+fn last_use(facts: &Facts, late: &[Late], place: &Anchor) -> Option<Related> {
     let mut steps: Vec<Step> = late.iter().filter_map(|one| one.step).collect();
     // The gradients of one step stand together: it is searched once.
     steps.dedup_by_key(|step| step.start);

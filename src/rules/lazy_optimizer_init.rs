@@ -1,9 +1,9 @@
 //! Optimizer state that appears in the first step.
 
-use super::claim::{Claim, Mending, Place, Telling, Worth};
+use super::claim::{Anchor, Claim, Mending, Telling, Worth};
 use super::{declare_rule, measure};
 use crate::facts::Facts;
-use crate::finding::Value;
+use crate::finding::Quantity;
 use crate::program::Phase;
 use crate::role::Role;
 use crate::timeline::Allocation;
@@ -40,12 +40,12 @@ impl LazyOptimizerInit {
                 message: format!("optimizer state appears {when} ({bytes}, {tensors})"),
                 help: "choose the batch size by an iteration after this one: the first fits where the next may not"
                     .to_owned(),
-                place: Place::responsible(facts, &about, false),
+                place: Anchor::responsible(facts, &about, false),
                 label: "the step makes its state here and keeps it".to_owned(),
                 related: Vec::new(),
                 evidence: vec![
-                    measure("state", Value::Bytes(bytes), format!("{bytes} of state, {share} of the peak")),
-                    measure("tensors", Value::Count(about.len() as u64), String::new()),
+                    measure("state", Quantity::Bytes(bytes), format!("{bytes} of state, {share} of the peak")),
+                    measure("tensors", Quantity::Count(about.len() as u64), String::new()),
                 ],
             };
             telling.told(facts, &Self::META, worth)

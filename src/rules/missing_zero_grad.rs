@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashSet;
 
-use super::claim::{Besides, Claim, Mending, Place, Telling, Worth, related};
+use super::claim::{Anchor, Besides, Claim, Mending, Telling, Worth, related};
 use super::{declare_rule, measure};
 use crate::facts::Facts;
-use crate::finding::{Excuse, Finding, Related, Severity, Value};
+use crate::finding::{Excuse, Finding, Quantity, Related, Severity};
 use crate::lives::{Change, Changes};
 use crate::program::{Phase, Step};
 use crate::role::Role;
@@ -29,7 +29,7 @@ declare_rule! {
 static EXPLAINED: Threshold<f64> = Threshold::new("rules::missing_zero_grad::EXPLAINED", 0.8);
 
 /// A gradient that stays, with the temporaries that later backward passes added to it.
-struct Kept<'a> {
+struct StayingGradient<'a> {
     id: AllocationId,
     allocation: &'a Allocation,
     added: Vec<AllocationId>,
@@ -37,7 +37,7 @@ struct Kept<'a> {
 
 /// Why the gradients stay.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Cause {
+enum Neglect {
     /// No `zero_grad` at all.
     NeverCalled,
     /// Other gradients are cleared, and fewer `zero_grad` than steps were called.
@@ -62,8 +62,9 @@ fn newer<'f>(facts: &'f Facts<'f>) -> Option<Claim<'f>> {
     let kept = kept_gradients(facts);
     // A single tensor that is as large as no parameter is rather a library's workspace: cuBLAS makes one on the engine's thread,
     // in the first backward pass and for good.
-    let is_a_parameters =
-        |one: &Kept<'_>| facts.with_role(Role::Parameter).any(|(_, two)| two.bytes == one.allocation.bytes);
+    let is_a_parameters = |one: &StayingGradient<'_>| {
+        facts.with_role(Role::Parameter).any(|(_, two)| two.bytes == one.allocation.bytes)
+    };
     let counts = kept.len() >= 2 || kept.first().is_some_and(is_a_parameters);
     let first = kept.first().and_then(|one| one.allocation.alloc).filter(|_| counts)?;
     let steps: Vec<Step> = after(facts.updates(), first);
@@ -76,15 +77,15 @@ fn newer<'f>(facts: &'f Facts<'f>) -> Option<Claim<'f>> {
     let cause = match (cleared_gradients(facts), zeroed) {
         // What no step uses may be meant to add up.
         (0, _) if facts.program.steps.is_empty() => return None,
-        (0, 0) => Cause::NeverCalled,
+        (0, 0) => Neglect::NeverCalled,
         // Called, and yet nothing is ever freed: `set_to_none=False`.
         (0, _) => return None,
-        (_, zeroed) if zeroed + 1 < steps.len() && zeroed > 0 => Cause::OneOptimizerForgotten,
-        _ => Cause::NotInOptimizer,
+        (_, zeroed) if zeroed + 1 < steps.len() && zeroed > 0 => Neglect::OneOptimizerForgotten,
+        _ => Neglect::NotInOptimizer,
     };
     // One optimizer's `zero_grad` clears all that its step uses: what it leaves is summed for nobody, and costs memory alone.
     let idle =
-        cause == Cause::NotInOptimizer && zeroed + 1 >= steps.len() && has_one_optimizer(facts, &steps);
+        cause == Neglect::NotInOptimizer && zeroed + 1 >= steps.len() && has_one_optimizer(facts, &steps);
     let mended = if idle { never_made(&kept) } else { cleared_after_each_step(facts, &kept, &steps) };
     let mending = Mending::lives(mended);
     let about: Vec<AllocationId> = kept.iter().map(|one| one.id).collect();
@@ -117,7 +118,7 @@ fn after(calls: &[Step], event: EventIndex) -> Vec<Step> {
 }
 
 /// Gradients that outlive at least two iterations and the loop, and that later backward passes are seen to add to.
-fn kept_gradients<'a>(facts: &Facts<'a>) -> Vec<Kept<'a>> {
+fn kept_gradients<'a>(facts: &Facts<'a>) -> Vec<StayingGradient<'a>> {
     let loop_end = facts.iteration_ends().last().copied().unwrap_or(0);
     // Others, as of an optimizer that steps every third time, stood as long and were cleared in the end: so may these be.
     let oldest_cleared = cleared(facts).into_iter().map(|one| facts.ends_outlived(one)).max().unwrap_or(0);
@@ -149,7 +150,7 @@ fn kept_gradients<'a>(facts: &Facts<'a>) -> Vec<Kept<'a>> {
             .filter(|other| dies_in_its_iteration(facts, *other))
             .collect();
         if 2 * added.len() >= expected {
-            kept.push(Kept { id, allocation, added });
+            kept.push(StayingGradient { id, allocation, added });
         }
     }
     kept
@@ -215,8 +216,8 @@ fn cleared<'a>(facts: &Facts<'a>) -> Vec<&'a Allocation> {
 
 fn tell(
     facts: &Facts,
-    kept: &[Kept],
-    cause: Cause,
+    kept: &[StayingGradient],
+    cause: Neglect,
     (steps, zeroed): (&[Step], usize),
     worth: &Worth,
 ) -> Finding {
@@ -224,15 +225,15 @@ fn tell(
     let tensors = count(kept.len(), "tensor");
     let born = kept.first().and_then(|one| facts.born_in(one.allocation)).map_or(0, Index::position);
     let (message, help) = match cause {
-        Cause::NeverCalled => (
+        Neglect::NeverCalled => (
             format!("gradients of iteration {} are never cleared ({bytes}, {tensors})", born + 1),
             "clear them once per step, directly after it: optimizer.zero_grad(set_to_none=True)",
         ),
-        Cause::OneOptimizerForgotten => (
+        Neglect::OneOptimizerForgotten => (
             format!("one optimizer's gradients are never cleared ({bytes}, {tensors})"),
             "call zero_grad(set_to_none=True) on every optimizer, before its own backward pass",
         ),
-        Cause::NotInOptimizer => (
+        Neglect::NotInOptimizer => (
             format!("no optimizer clears the gradients of {tensors} ({bytes})"),
             "freeze what no optimizer updates: backbone.requires_grad_(False), or clear it with model.zero_grad()",
         ),
@@ -246,7 +247,7 @@ fn tell(
         evidence: evidence(facts, kept, steps, zeroed),
         place,
     };
-    let excuse = (cause == Cause::NeverCalled).then_some(Excuse::ZeroesInPlace);
+    let excuse = (cause == Neglect::NeverCalled).then_some(Excuse::ZeroesInPlace);
     telling.told(facts, &MissingZeroGrad::META, worth).excused_by(excuse)
 }
 
@@ -254,18 +255,18 @@ fn tell(
 /// `zero_grad`, the kept gradients may be those of one that zeroes in place. And without Python's frames
 /// everything seems to be made by the engine's thread, so that parameters pass for gradients, and `model.zero_grad()`, which is not
 /// annotated, is not seen.
-fn confidence(facts: &Facts, cause: Cause, steps: &[Step]) -> Confidence {
+fn confidence(facts: &Facts, cause: Neglect, steps: &[Step]) -> Confidence {
     let several = has_several_steps(facts, steps);
     match cause {
-        Cause::NeverCalled if !facts.calls.annotated => Confidence::Low,
+        Neglect::NeverCalled if !facts.calls.annotated => Confidence::Low,
         _ if facts.evidence.stacks().is_err() => Confidence::Low,
-        Cause::NotInOptimizer if several || facts.program.steps.is_empty() => Confidence::Medium,
+        Neglect::NotInOptimizer if several || facts.program.steps.is_empty() => Confidence::Medium,
         _ => Confidence::High,
     }
 }
 
 /// The line that called `backward` before most of these were made: the engine's own thread has no Python frames.
-fn entered_before(facts: &Facts, made: impl Iterator<Item = AllocationId> + Clone) -> Place {
+fn entered_before(facts: &Facts, made: impl Iterator<Item = AllocationId> + Clone) -> Anchor {
     let born = made.filter_map(|id| facts.timeline.allocation(id)?.alloc);
     let mut stacks: BTreeMap<StackId, usize> = BTreeMap::new();
     for stack in born.clone().filter_map(|event| facts.calls.backward_before(event)) {
@@ -273,10 +274,10 @@ fn entered_before(facts: &Facts, made: impl Iterator<Item = AllocationId> + Clon
     }
     let own = || born.clone().find_map(|event| facts.seen_stack(event));
     let most = stacks.into_iter().max_by_key(|(stack, entries)| (*entries, std::cmp::Reverse(*stack)));
-    Place::of_stack(facts, most.map(|(stack, _)| stack).or_else(own))
+    Anchor::of_stack(facts, most.map(|(stack, _)| stack).or_else(own))
 }
 
-fn step_line(facts: &Facts, steps: &[Step], zeroed: usize, place: &Place) -> Option<Related> {
+fn step_line(facts: &Facts, steps: &[Step], zeroed: usize, place: &Anchor) -> Option<Related> {
     let stack = facts.program.steps.iter().find_map(|step| facts.step_stack(*step))?;
     let message = format!("{}, {}", count(steps.len(), "step"), zero_grads(zeroed));
     related(facts, facts.site(stack), place, message)
@@ -295,26 +296,31 @@ fn zero_grads(zeroed: usize) -> String {
     }
 }
 
-fn evidence(facts: &Facts, kept: &[Kept], steps: &[Step], zeroed: usize) -> Vec<crate::finding::Measure> {
+fn evidence(
+    facts: &Facts,
+    kept: &[StayingGradient],
+    steps: &[Step],
+    zeroed: usize,
+) -> Vec<crate::finding::Measure> {
     let ends = facts.iteration_ends().len();
     let outlived = kept.iter().map(|one| facts.ends_outlived(one.allocation)).min().unwrap_or(0);
     let cleared = cleared_gradients(facts);
     vec![
         measure(
             "ends-outlived",
-            Value::Count(outlived as u64),
+            Quantity::Count(outlived as u64),
             format!("alive at {outlived} of {}", count(ends, "iteration end")),
         ),
-        measure("tensors", Value::Count(kept.len() as u64), count(kept.len(), "tensor")),
+        measure("tensors", Quantity::Count(kept.len() as u64), count(kept.len(), "tensor")),
         measure(
             "optimizer-steps",
-            Value::Count(steps.len() as u64),
+            Quantity::Count(steps.len() as u64),
             format!("{} since, {}", updates(facts, steps.len()), zero_grads(zeroed)),
         ),
-        measure("zero-grad-calls", Value::Count(zeroed as u64), String::new()),
+        measure("zero-grad-calls", Quantity::Count(zeroed as u64), String::new()),
         measure(
             "cleared-gradients",
-            Value::Count(cleared as u64),
+            Quantity::Count(cleared as u64),
             if cleared > 0 {
                 format!("{} cleared in the meantime", count(cleared, "other gradient"))
             } else {
@@ -325,13 +331,13 @@ fn evidence(facts: &Facts, kept: &[Kept], steps: &[Step], zeroed: usize) -> Vec<
 }
 
 /// The lifetimes as they would be where what no optimizer updates is frozen.
-fn never_made(kept: &[Kept]) -> Changes {
+fn never_made(kept: &[StayingGradient]) -> Changes {
     Changes::removing(kept.iter().flat_map(|one| one.added.iter().chain([&one.id])).copied())
 }
 
 /// The lifetimes as they would be: each gradient ends with its iteration's last step, and in later iterations the
 /// temporary takes its place until that iteration's last step.
-fn cleared_after_each_step(facts: &Facts, kept: &[Kept], steps: &[Step]) -> Changes {
+fn cleared_after_each_step(facts: &Facts, kept: &[StayingGradient], steps: &[Step]) -> Changes {
     let last_step = |born: EventIndex| {
         let iteration = facts.iteration_of(born)?;
         let end = facts.iteration_ends().get(iteration.position())?;

@@ -45,7 +45,7 @@ pub use out_of_memory::OUT_OF_MEMORY;
 pub use regressions::{GROWTH_REGRESSION, PEAK_REGRESSION};
 
 use crate::facts::{Evidence, Facts, Peer};
-use crate::finding::{Finding, Group, Location, Measure, Severity, Silence, StackFrame, Value};
+use crate::finding::{Finding, Group, Location, Measure, Quantity, Severity, Silence, StackFrame};
 use crate::unit::{FrameId, StackId};
 
 /// A detection with its description.
@@ -164,7 +164,7 @@ pub(crate) fn shown(facts: &Facts, stack: StackId) -> Vec<StackFrame> {
 }
 
 /// A number of the evidence, and how it is shown.
-fn measure(name: &'static str, value: Value, text: String) -> Measure {
+fn measure(name: &'static str, value: Quantity, text: String) -> Measure {
     Measure { name: name.into(), value, text }
 }
 

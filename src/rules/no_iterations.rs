@@ -1,9 +1,9 @@
 //! A recording in which nothing repeats.
 
-use super::claim::{Claim, Mending, Place, Telling, Worth};
+use super::claim::{Anchor, Claim, Mending, Telling, Worth};
 use super::{declare_rule, measure};
 use crate::facts::Facts;
-use crate::finding::Value;
+use crate::finding::Quantity;
 use crate::program::FoundBy;
 use crate::unit::{Confidence, count};
 
@@ -26,12 +26,12 @@ impl NoIterations {
             let telling = Telling {
                 message: "no iterations found: rules that compare them are skipped".to_owned(),
                 help: "record at least three iterations of the loop that matters".to_owned(),
-                place: Place::of_stack(facts, stack),
+                place: Anchor::of_stack(facts, stack),
                 label: "the peak of the run is here".to_owned(),
                 related: Vec::new(),
                 evidence: vec![
-                    measure("iterations", Value::Count(found as u64), count(found, "iteration")),
-                    measure("optimizer-steps", Value::Count(steps as u64), count(steps, "optimizer step")),
+                    measure("iterations", Quantity::Count(found as u64), count(found, "iteration")),
+                    measure("optimizer-steps", Quantity::Count(steps as u64), count(steps, "optimizer step")),
                 ],
             };
             telling.told(facts, &Self::META, worth)

@@ -1,9 +1,9 @@
 //! A recording whose events say nothing about the program.
 
-use super::claim::{Besides, Claim, Mending, Place, Telling, Worth};
+use super::claim::{Anchor, Besides, Claim, Mending, Telling, Worth};
 use super::{declare_rule, measure};
 use crate::facts::Facts;
-use crate::finding::{Seek, Value};
+use crate::finding::{Quantity, Seek};
 use crate::snapshot::Action;
 use crate::unit::{Confidence, count};
 
@@ -32,18 +32,18 @@ impl NoStacks {
                 message: "no event has a Python stack, so no line can be named".to_owned(),
                 help: "record with stacks: torch.cuda.memory._record_memory_history(context=\"all\", stacks=\"python\")"
                     .to_owned(),
-                place: frame.map_or(Place::Nowhere, |frame| Place::At(frame, None, None)),
+                place: frame.map_or(Anchor::Nowhere, |frame| Anchor::At(frame, None, None)),
                 label: "allocated here; how its events came about is not recorded".to_owned(),
                 related: Vec::new(),
                 evidence: vec![
                     measure(
                         "events",
-                        Value::Count(all as u64),
+                        Quantity::Count(all as u64),
                         format!("{} without a Python stack", count(all, "event")),
                     ),
                     measure(
                         "native",
-                        Value::Count(native as u64),
+                        Quantity::Count(native as u64),
                         format!("{} with C++ frames alone", count(native, "event")),
                     ),
                 ],

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::claim::{Claim, Mending, Place, Telling, Worth, related};
+use super::claim::{Anchor, Claim, Mending, Telling, Worth, related};
 use super::{declare_rule, measure};
-use crate::facts::{Facts, Sizes, StateMaking};
-use crate::finding::{Finding, Measure, Related, Severity, Value};
+use crate::facts::{Facts, StateMaking, StateSizes};
+use crate::finding::{Finding, Measure, Quantity, Related, Severity};
 use crate::lives::{Change, Changes};
 use crate::role::Role;
 use crate::threshold::Threshold;
@@ -89,7 +89,7 @@ fn tell(facts: &Facts, makings: &[StateMaking], earlier: &Earlier, worth: &Worth
     };
     let born = last.tensors.first().and_then(|id| facts.timeline.allocation(*id)?.alloc);
     let place = making_place(facts, last)
-        .map_or(Place::Nowhere, |(stack, frame)| Place::At(frame, Some(stack), born));
+        .map_or(Anchor::Nowhere, |(stack, frame)| Anchor::At(frame, Some(stack), born));
     let telling = Telling {
         message,
         help: help.to_owned(),
@@ -115,11 +115,15 @@ fn evidence(
     vec![
         measure(
             "state",
-            Value::Bytes(first.bytes),
+            Quantity::Bytes(first.bytes),
             format!("{} of the same sizes", count(first.tensors.len(), "tensor")),
         ),
-        measure("makings", Value::Count(makings.len() as u64), format!("made in steps {}", steps.join(", "))),
-        measure("old-state-alive", Value::Bytes(resident), fate),
+        measure(
+            "makings",
+            Quantity::Count(makings.len() as u64),
+            format!("made in steps {}", steps.join(", ")),
+        ),
+        measure("old-state-alive", Quantity::Bytes(resident), fate),
     ]
 }
 
@@ -176,14 +180,14 @@ fn in_use(facts: &Facts, makings: &[StateMaking]) -> Option<usize> {
     let ids = |role: Role| facts.with_role(role).map(|(id, _)| id).collect::<Vec<_>>();
     let before_it =
         |id: &&AllocationId| facts.timeline.allocation(**id).is_some_and(|one| one.alive_after(step.start));
-    let parameters = Sizes::of(facts, &ids(Role::Parameter));
-    let gradients = Sizes::of(facts, ids(Role::Gradient).iter().filter(before_it));
-    let needed = Sizes::of(facts, &first.tensors);
+    let parameters = StateSizes::of(facts, &ids(Role::Parameter));
+    let gradients = StateSizes::of(facts, ids(Role::Gradient).iter().filter(before_it));
+    let needed = StateSizes::of(facts, &first.tensors);
     let fits = |bytes: Bytes, alive: usize| {
         let with_gradient = gradients.count(bytes);
         with_gradient > 0 && alive * with_gradient <= needed.count(bytes) * parameters.count(bytes)
     };
-    let fit = !kept.is_empty() && Sizes::of(facts, kept.iter().chain(&last.tensors)).mostly(fits);
+    let fit = !kept.is_empty() && StateSizes::of(facts, kept.iter().chain(&last.tensors)).mostly(fits);
     fit.then(|| {
         let is_kept = |making: &&StateMaking| making.tensors.iter().any(|id| kept.binary_search(id).is_ok());
         makings.iter().filter(is_kept).count()
@@ -215,7 +219,7 @@ fn making_place(facts: &Facts, making: &StateMaking) -> Option<(StackId, FrameId
 }
 
 /// Where the old state goes.
-fn old_goes(facts: &Facts, earlier: &Earlier, place: &Place) -> Option<Related> {
+fn old_goes(facts: &Facts, earlier: &Earlier, place: &Anchor) -> Option<Related> {
     let kept: BTreeSet<&AllocationId> = earlier.kept.iter().collect();
     let mut gone = earlier.all.iter().filter(|id| !kept.contains(id));
     let freed: Option<EventIndex> = gone.find_map(|id| facts.timeline.allocation(*id)?.free_requested);

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use rustc_hash::FxHashSet;
 
-use super::claim::{Claim, Mending, Place, Telling, Worth};
+use super::claim::{Anchor, Claim, Mending, Telling, Worth};
 use super::{declare_rule, measure};
-use crate::facts::{Facts, Guilty};
-use crate::finding::{Finding, Value};
+use crate::facts::{Facts, GuiltyStack};
+use crate::finding::{Finding, Quantity};
 use crate::frames::PhaseSign;
 use crate::lives::Changes;
 use crate::program::{Phase, Step};
@@ -104,19 +104,19 @@ fn tell(facts: &Facts, worth: &Worth) -> Finding {
     let telling = Telling {
         message: format!("temporaries of the optimizer's step set the peak ({bytes})"),
         help: help.to_owned(),
-        place: Place::responsible(facts, &at_peak, false),
+        place: Anchor::responsible(facts, &at_peak, false),
         label: format!("{} of {bytes} live here at the peak", count(at_peak.len(), "temporary tensor")),
         related: Vec::new(),
         evidence: vec![
             measure(
                 "temporaries",
-                Value::Bytes(bytes),
+                Quantity::Bytes(bytes),
                 format!("{bytes} of temporaries, {share} of the peak"),
             ),
-            measure("tensors", Value::Count(at_peak.len() as u64), count(at_peak.len(), "tensor")),
+            measure("tensors", Quantity::Count(at_peak.len() as u64), count(at_peak.len(), "tensor")),
             measure(
                 "optimizer",
-                Value::Text(optimizer.unwrap_or("unknown").to_owned()),
+                Quantity::Text(optimizer.unwrap_or("unknown").to_owned()),
                 optimizer.map_or(String::new(), |name| format!("torch.optim.{name}")),
             ),
         ],
@@ -125,7 +125,7 @@ fn tell(facts: &Facts, worth: &Worth) -> Finding {
 }
 
 /// The file of PyTorch's optimizer that a stack runs in: `adam`.
-fn optimizer_of<'a>(facts: &Facts<'a>, guilty: &Guilty) -> Option<&'a str> {
+fn optimizer_of<'a>(facts: &Facts<'a>, guilty: &GuiltyStack) -> Option<&'a str> {
     let is_optimizer = |frame: &&FrameId| facts.frames.phase(**frame) == PhaseSign::Optimizer;
     let frame = facts.frames.python(guilty.stack).iter().rev().find(is_optimizer)?;
     facts.frames.optimizer(facts.snapshot, *frame)

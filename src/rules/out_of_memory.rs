@@ -4,10 +4,10 @@ mod remedy;
 
 use std::collections::BTreeMap;
 
-use super::claim::{Claim, Mending, Place, Telling, Worth, related};
+use super::claim::{Anchor, Claim, Mending, Telling, Worth, related};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, Failure, Trial};
-use crate::finding::{Finding, Location, Measure, Related, Severity, Stood, Value};
+use crate::finding::{Finding, Location, Measure, Quantity, Related, Severity, Stood};
 use crate::program::Phase;
 use crate::role::Role;
 use crate::snapshot::{Action, Event};
@@ -32,7 +32,7 @@ static IN_PIECES: Threshold<f64> = Threshold::new("rules::out_of_memory::IN_PIEC
 
 /// Why a request failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cause {
+enum Shortage {
     /// Less was free than wanted.
     Capacity,
     /// Enough was free, but in pieces that are too small.
@@ -41,29 +41,29 @@ enum Cause {
     Elsewhere,
 }
 
-impl Cause {
-    fn of(failure: &Failure) -> Cause {
+impl Shortage {
+    fn of(failure: &Failure) -> Shortage {
         if failure.largest >= failure.wanted {
-            Cause::Elsewhere
+            Shortage::Elsewhere
         } else if failure.free >= failure.wanted && failure.free.share_of(failure.reserved) >= IN_PIECES.get()
         {
-            Cause::Pieces
+            Shortage::Pieces
         } else {
-            Cause::Capacity
+            Shortage::Capacity
         }
     }
 
     fn name(self) -> &'static str {
         match self {
-            Cause::Capacity => "capacity",
-            Cause::Pieces => "fragmentation",
-            Cause::Elsewhere => "other-stream-or-pool",
+            Shortage::Capacity => "capacity",
+            Shortage::Pieces => "fragmentation",
+            Shortage::Elsewhere => "other-stream-or-pool",
         }
     }
 }
 
 /// The bytes of a role that stood at the moment of the failure, largest first.
-type Standing = Vec<(Role, Bytes, Vec<AllocationId>)>;
+type RoleBytes = Vec<(Role, Bytes, Vec<AllocationId>)>;
 
 /// The rule's name: a recording that ends so shows no more than led there.
 pub const OUT_OF_MEMORY: &str = OutOfMemory::META.name;
@@ -81,7 +81,7 @@ impl OutOfMemory {
 }
 
 fn tell(facts: &Facts, failure: &Failure, worth: &Worth) -> Finding {
-    let cause = Cause::of(failure);
+    let cause = Shortage::of(failure);
     let phase = phase(facts, failure);
     let standing = standing(facts, failure);
     let during = match phase {
@@ -92,7 +92,7 @@ fn tell(facts: &Facts, failure: &Failure, worth: &Worth) -> Finding {
         Some(iteration) => format!("failed in iteration {}{during}", iteration.position() + 1),
         None => format!("failed here{during}"),
     };
-    let place = Place::of_stack(facts, stack(facts, failure));
+    let place = Anchor::of_stack(facts, stack(facts, failure));
     let fitting = facts.trials().and_then(|trials| trials.fitting(failure.event));
     let mut related = heaviest(facts, &standing);
     related.extend(between(facts, failure, cause, &place));
@@ -110,18 +110,18 @@ fn tell(facts: &Facts, failure: &Failure, worth: &Worth) -> Finding {
     Finding { phase, ..telling.told(facts, &OutOfMemory::META, worth) }
 }
 
-fn message(facts: &Facts, failure: &Failure, cause: Cause) -> String {
+fn message(facts: &Facts, failure: &Failure, cause: Shortage) -> String {
     let Failure { wanted, in_use, free, largest, .. } = *failure;
     match cause {
-        Cause::Capacity if free < wanted => {
+        Shortage::Capacity if free < wanted => {
             let limit =
                 if met_own_limit(facts, failure) { "the process's own limit" } else { "the device is full" };
             format!("out of memory: {wanted} wanted, {in_use} in use, {limit}")
         }
-        Cause::Capacity | Cause::Pieces => {
+        Shortage::Capacity | Shortage::Pieces => {
             format!("out of memory: {wanted} wanted, {free} free in pieces up to {largest}")
         }
-        Cause::Elsewhere => format!("out of memory: {wanted} wanted, {largest} free for another stream"),
+        Shortage::Elsewhere => format!("out of memory: {wanted} wanted, {largest} free for another stream"),
     }
 }
 
@@ -158,12 +158,12 @@ fn tried(facts: &Facts, failure: &Failure, fitting: Option<&Trial>) -> Option<Me
             format!("replayed under {}: the request fits under none", count(trials.count(), "other setting"))
         }
     };
-    Some(measure("fitting-setting", Value::Text(fitting.map(Trial::conf).unwrap_or_default()), text))
+    Some(measure("fitting-setting", Quantity::Text(fitting.map(Trial::conf).unwrap_or_default()), text))
 }
 
 /// The line that made most of what keeps segments that are free for the most part.
-fn between(facts: &Facts, failure: &Failure, cause: Cause, place: &Place) -> Option<Related> {
-    let pins = Some(&failure.pins).filter(|pins| cause == Cause::Pieces && !pins.is_empty())?;
+fn between(facts: &Facts, failure: &Failure, cause: Shortage, place: &Anchor) -> Option<Related> {
+    let pins = Some(&failure.pins).filter(|pins| cause == Shortage::Pieces && !pins.is_empty())?;
     let line = facts.blame().narrowest(&facts.guilty(pins.iter().copied()));
     let (bytes, blocks) = (facts.bytes(pins), count(pins.len(), "block"));
     related(facts, line, place, format!("{blocks} of {bytes} hold segments that are free for the most part"))
@@ -188,20 +188,20 @@ fn last_allocation(facts: &Facts, failure: &Failure) -> Option<crate::unit::Even
     before.iter().rposition(|event| event.action == Action::Alloc).and_then(|position| facts.event(position))
 }
 
-fn standing(facts: &Facts, failure: &Failure) -> Standing {
+fn standing(facts: &Facts, failure: &Failure) -> RoleBytes {
     let mut roles: BTreeMap<Role, (Bytes, Vec<AllocationId>)> = BTreeMap::new();
     for (id, allocation) in facts.timeline.iter().filter(|(_, one)| one.alive_after(failure.event)) {
         let (bytes, ids) = roles.entry(facts.role(id)).or_default();
         *bytes += allocation.bytes;
         ids.push(id);
     }
-    let mut standing: Standing = roles.into_iter().map(|(role, (bytes, ids))| (role, bytes, ids)).collect();
+    let mut standing: RoleBytes = roles.into_iter().map(|(role, (bytes, ids))| (role, bytes, ids)).collect();
     standing.sort_by_key(|(role, bytes, _)| (std::cmp::Reverse(*bytes), *role));
     standing
 }
 
 /// What stood then, with the lines that made most of it; one may be that of the failure itself.
-fn heaviest(facts: &Facts, standing: &Standing) -> Vec<Related> {
+fn heaviest(facts: &Facts, standing: &RoleBytes) -> Vec<Related> {
     let one = |(role, bytes, ids): &(Role, Bytes, Vec<AllocationId>)| {
         let frame = facts.blame().narrowest(&facts.guilty(ids.iter().copied()))?;
         let message = format!("{bytes} of {} stood at that moment", role.plural());
@@ -235,7 +235,7 @@ fn wanted_before(facts: &Facts, failure: &Failure) -> (Bytes, &'static str) {
     )
 }
 
-fn evidence(facts: &Facts, failure: &Failure, cause: Cause, standing: &Standing) -> Vec<Measure> {
+fn evidence(facts: &Facts, failure: &Failure, cause: Shortage, standing: &RoleBytes) -> Vec<Measure> {
     let Failure { wanted, reserved, in_use, free, largest, pieces, .. } = *failure;
     let held: Vec<String> = standing
         .iter()
@@ -253,37 +253,41 @@ fn evidence(facts: &Facts, failure: &Failure, cause: Cause, standing: &Standing)
     let caught = facts.goes_on_after(failure.event);
     let text = |is: bool, text: String| if is { text } else { String::new() };
     vec![
-        measure("cause", Value::Text(cause.name().to_owned()), String::new()),
-        measure("wanted", Value::Bytes(wanted), String::new()),
+        measure("cause", Quantity::Text(cause.name().to_owned()), String::new()),
+        measure("wanted", Quantity::Bytes(wanted), String::new()),
         measure(
             "wanted-before",
-            Value::Bytes(before),
+            Quantity::Bytes(before),
             text(Bytes::ZERO < before && before < wanted, format!("{asked} for {before} at most before")),
         ),
-        measure("reserved", Value::Bytes(reserved), format!("{reserved} reserved")),
+        measure("reserved", Quantity::Bytes(reserved), format!("{reserved} reserved")),
         measure(
             "free",
-            Value::Bytes(free),
+            Quantity::Bytes(free),
             match pieces {
                 0 => "none of that free for requests of this size".to_owned(),
                 _ => format!("{free} of that free for requests of this size, in {}", count(pieces, "piece")),
             },
         ),
-        measure("largest-piece", Value::Bytes(largest), text(pieces > 0, format!("the largest {largest}"))),
+        measure(
+            "largest-piece",
+            Quantity::Bytes(largest),
+            text(pieces > 0, format!("the largest {largest}")),
+        ),
         measure(
             "in-use",
-            Value::Bytes(in_use),
+            Quantity::Bytes(in_use),
             text(!held.is_empty(), format!("in use: {}", held.join(", "))),
         ),
-        measure("left-on-device", Value::Bytes(left), outside),
+        measure("left-on-device", Quantity::Bytes(left), outside),
         measure(
             "failures",
-            Value::Count(failures as u64),
+            Quantity::Count(failures as u64),
             text(failures > 1, format!("{} in all", count(failures, "failure"))),
         ),
         measure(
             "caught",
-            Value::Count(caught.into()),
+            Quantity::Count(caught.into()),
             text(caught, "the program caught the exception and went on".to_owned()),
         ),
     ]

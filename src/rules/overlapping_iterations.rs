@@ -5,10 +5,10 @@ mod older;
 
 use std::collections::BTreeMap;
 
-use super::claim::{Claim, Mending, Place, Telling, Worth, related};
+use super::claim::{Anchor, Claim, Mending, Telling, Worth, related};
 use super::{declare_rule, measure, place};
 use crate::facts::Facts;
-use crate::finding::{Finding, Measure, Severity, Value};
+use crate::finding::{Finding, Measure, Quantity, Severity};
 use crate::lives::Changes;
 use crate::program::Phase;
 use crate::role::Role;
@@ -52,7 +52,7 @@ impl OverlappingIterations {
 
 /// What one line leaves behind at the ends of turns.
 #[derive(Default)]
-struct Seen {
+struct Leftover {
     /// Tensors that outlive one end.
     once: Vec<AllocationId>,
     /// Bytes that outlive more than one end: collected, cached or leaked, and no overlap.
@@ -60,7 +60,7 @@ struct Seen {
     by_turn: BTreeMap<usize, Bytes>,
 }
 
-impl Seen {
+impl Leftover {
     /// Whether the line does so in most of so many turns.
     fn is_regular(&self, facts: &Facts, turns: usize) -> bool {
         let sizes: Vec<Bytes> = self.by_turn.values().copied().collect();
@@ -75,8 +75,8 @@ impl Seen {
 
 /// What lines regularly leave behind for the next iteration to drop, line by line: tensors that outlive one end.
 fn lines(facts: &Facts) -> Vec<Vec<AllocationId>> {
-    let mut seen: BTreeMap<FrameId, Seen> = BTreeMap::new();
-    let ahead = Ahead::of(facts);
+    let mut seen: BTreeMap<FrameId, Leftover> = BTreeMap::new();
+    let ahead = FetchedAhead::of(facts);
     for (id, one) in facts.timeline.iter() {
         let ends = facts.ends_held(one);
         let is_candidate = || may_overlap(facts.role(id)) || is_returned_gradient(facts, id, one);
@@ -150,15 +150,15 @@ fn is_used_again(facts: &Facts, one: &Allocation) -> bool {
 }
 
 /// How batches that are fetched ahead are known: they are for the next iteration, and no overlap.
-struct Ahead {
+struct FetchedAhead {
     /// The stream on which the program computes.
     stream: Option<u16>,
     /// For each iteration the event of its first forward pass, if there is one.
     forwards: Vec<Option<EventIndex>>,
 }
 
-impl Ahead {
-    fn of(facts: &Facts) -> Ahead {
+impl FetchedAhead {
+    fn of(facts: &Facts) -> FetchedAhead {
         let mut bytes: BTreeMap<u16, Bytes> = BTreeMap::new();
         let mut forwards: Vec<Option<EventIndex>> = vec![None; facts.iteration_ends().len()];
         for (_, one) in facts.timeline.iter() {
@@ -171,7 +171,7 @@ impl Ahead {
             }
         }
         let stream = bytes.into_iter().max_by_key(|(stream, bytes)| (*bytes, std::cmp::Reverse(*stream)));
-        Ahead { stream: stream.map(|(stream, _)| stream), forwards }
+        FetchedAhead { stream: stream.map(|(stream, _)| stream), forwards }
     }
 
     fn fetched(&self, facts: &Facts, id: AllocationId, one: &Allocation) -> bool {
@@ -205,7 +205,7 @@ fn tell(facts: &Facts, (turn, lines): (&str, usize), worth: &Worth) -> Finding {
         old.clone_from(&worth.about);
     }
     let bytes = facts.bytes(&old);
-    let place = Place::responsible(facts, &heaviest_line(facts, &old), true);
+    let place = Anchor::responsible(facts, &heaviest_line(facts, &old), true);
     let freed = related(facts, freeing_line(facts, &old), &place, format!("freed here in the next {turn}"));
     let telling = Telling {
         message: format!("{bytes} of the previous {turn} live on through the next one"),
@@ -213,13 +213,17 @@ fn tell(facts: &Facts, (turn, lines): (&str, usize), worth: &Worth) -> Finding {
         label: format!("what is made here is freed only when the next {turn} replaces it"),
         related: freed.into_iter().collect(),
         evidence: vec![
-            measure("held", Value::Bytes(bytes), format!("{bytes} held in {}", count(old.len(), "tensor"))),
+            measure(
+                "held",
+                Quantity::Bytes(bytes),
+                format!("{bytes} held in {}", count(old.len(), "tensor")),
+            ),
             measure(
                 "share-of-peak",
-                Value::Ratio(worth.share),
+                Quantity::Ratio(worth.share),
                 format!("{} of the peak", percent(worth.share)),
             ),
-            measure("lines", Value::Count(lines as u64), String::new()),
+            measure("lines", Quantity::Count(lines as u64), String::new()),
             holder(facts, &old),
         ],
         place,
@@ -250,7 +254,7 @@ fn holder(facts: &Facts, old: &[AllocationId]) -> Measure {
         ),
         None => "held by a name or an object of the program: which is not recorded".to_owned(),
     };
-    measure("held-by", Value::Text(text.clone()), text)
+    measure("held-by", Quantity::Text(text.clone()), text)
 }
 
 /// The user's line at which the largest of the old tensors is let go of in the end.

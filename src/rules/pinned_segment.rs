@@ -1,10 +1,10 @@
 //! Large segments that small blocks keep from being released.
 
-use super::claim::{Claim, Mending, Place, Telling, Worth, related};
+use super::claim::{Anchor, Claim, Mending, Telling, Worth, related};
 use super::trial::{least_pinned, tried_against_pins};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, PinnedSegment as Pinned};
-use crate::finding::{Finding, Measure, Related, Severity, Value};
+use crate::finding::{Finding, Measure, Quantity, Related, Severity};
 use crate::threshold::Threshold;
 use crate::unit::{Bytes, Confidence, Index, count, percent};
 
@@ -47,7 +47,7 @@ fn tell(facts: &Facts, pinned: &[Pinned], waste: Bytes, worth: &Worth) -> Findin
     let meta = &PinnedSegment::META;
     let Some(worst) = pinned.first() else { return Finding::of(meta.name, meta.group, Severity::Info) };
     let (size, used) = (worst.size, worst.used);
-    let place = Place::responsible(facts, &worst.pins, false);
+    let place = Anchor::responsible(facts, &worst.pins, false);
     let telling = Telling {
         message: format!("a segment of {size} cannot be released: at most {used} of it is in use"),
         help: help(facts, waste),
@@ -94,7 +94,7 @@ fn lasts(facts: &Facts, one: &Pinned) -> bool {
 }
 
 /// Where the block was made that the segment was got for.
-fn tenant(facts: &Facts, one: &Pinned, place: &Place) -> Option<Related> {
+fn tenant(facts: &Facts, one: &Pinned, place: &Anchor) -> Option<Related> {
     let bytes = facts.bytes(&[one.tenant]);
     let message = format!("the segment was got for this block of {bytes}, which is gone");
     let line = facts.blame().narrowest(&facts.guilty([one.tenant]));
@@ -104,18 +104,18 @@ fn tenant(facts: &Facts, one: &Pinned, place: &Place) -> Option<Related> {
 fn evidence(pinned: &[Pinned], worst: &Pinned, waste: Bytes) -> Vec<Measure> {
     let share = worst.used.share_of(worst.size);
     vec![
-        measure("segments", Value::Count(pinned.len() as u64), count(pinned.len(), "pinned segment")),
-        measure("segment", Value::Bytes(worst.size), String::new()),
+        measure("segments", Quantity::Count(pinned.len() as u64), count(pinned.len(), "pinned segment")),
+        measure("segment", Quantity::Bytes(worst.size), String::new()),
         measure(
             "in-use",
-            Value::Bytes(worst.used),
+            Quantity::Bytes(worst.used),
             format!("{} in use since its tenant went", percent(share)),
         ),
-        measure("pins", Value::Count(worst.pins.len() as u64), String::new()),
-        measure("wasted", Value::Bytes(waste), format!("{waste} held for nothing")),
+        measure("pins", Quantity::Count(worst.pins.len() as u64), String::new()),
+        measure("wasted", Quantity::Bytes(waste), format!("{waste} held for nothing")),
         measure(
             "iteration-ends",
-            Value::Count(worst.ends as u64),
+            Quantity::Count(worst.ends as u64),
             if worst.ends > 0 {
                 format!("through {}", count(worst.ends, "iteration"))
             } else {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::claim::{Claim, Mending, Place, Telling, Worth};
+use super::claim::{Anchor, Claim, Mending, Telling, Worth};
 use super::{declare_rule, measure};
-use crate::facts::{Facts, Guilty, PrivatePool};
-use crate::finding::{Finding, Measure, Value};
+use crate::facts::{Facts, GuiltyStack, PrivatePool};
+use crate::finding::{Finding, Measure, Quantity};
 use crate::snapshot::Action;
 use crate::threshold::Threshold;
 use crate::unit::{Bytes, Confidence, Index, count, percent};
@@ -70,16 +70,16 @@ fn tell_hoarded(facts: &Facts, pool: &PrivatePool, worth: &Worth) -> Finding {
              in it"
         }
         .to_owned(),
-        place: Place::of_guilty(facts, &takers(facts, pool), false),
+        place: Anchor::of_guilty(facts, &takers(facts, pool), false),
         label: "most of what the pool holds was taken for this".to_owned(),
         related: Vec::new(),
         evidence: vec![
-            measure("pools", Value::Count(1), String::new()),
-            measure("pools-reserved", Value::Bytes(reserved), String::new()),
-            measure("pools-in-use", Value::Bytes(peak), format!("at most {peak} in use at a time, whole blocks counted")),
-            measure("steady-in-use", Value::Bytes(steady_peak), format!("{steady_peak} once the loop runs")),
-            measure("not-shared", Value::Bytes(waste), format!("{waste} that nothing else can use")),
-            measure("without-it-saves", Value::Bytes(saved.unwrap_or_default()), text),
+            measure("pools", Quantity::Count(1), String::new()),
+            measure("pools-reserved", Quantity::Bytes(reserved), String::new()),
+            measure("pools-in-use", Quantity::Bytes(peak), format!("at most {peak} in use at a time, whole blocks counted")),
+            measure("steady-in-use", Quantity::Bytes(steady_peak), format!("{steady_peak} once the loop runs")),
+            measure("not-shared", Quantity::Bytes(waste), format!("{waste} that nothing else can use")),
+            measure("without-it-saves", Quantity::Bytes(saved.unwrap_or_default()), text),
         ],
     };
     let mut finding = telling.told(facts, &PrivatePoolWaste::META, worth);
@@ -88,15 +88,15 @@ fn tell_hoarded(facts: &Facts, pool: &PrivatePool, worth: &Worth) -> Finding {
 }
 
 /// The requests for which a pool took memory of the driver.
-fn takers(facts: &Facts, pool: &PrivatePool) -> Vec<Guilty> {
+fn takers(facts: &Facts, pool: &PrivatePool) -> Vec<GuiltyStack> {
     let segments = facts.snapshot.segments_of(facts.device.position());
     let bases: BTreeSet<u64> =
         segments.filter(|segment| segment.pool == pool.id).map(|segment| segment.address).collect();
     let taken = facts.trace.events.iter().filter(|event| {
         matches!(event.action, Action::SegmentAlloc | Action::SegmentMap) && bases.contains(&event.address)
     });
-    let guilty: Vec<Guilty> = taken
-        .filter_map(|event| Some(Guilty { stack: event.stack?, event: None, weight: event.size.get() }))
+    let guilty: Vec<GuiltyStack> = taken
+        .filter_map(|event| Some(GuiltyStack { stack: event.stack?, event: None, weight: event.size.get() }))
         .collect();
     if guilty.is_empty() { facts.guilty(pool.allocations.iter().copied()) } else { guilty }
 }
@@ -105,10 +105,11 @@ fn tell(facts: &Facts, pools: &[&PrivatePool], shared: Bytes, worth: &Worth) -> 
     let held = pools.iter().map(|pool| pool.reserved).sum::<Bytes>();
     let guilty = guilty(facts, pools);
     let blamed = facts.blame().common(&guilty);
-    let through = |one: &&Guilty| blamed.is_some_and(|frame| facts.frames.python(one.stack).contains(&frame));
+    let through =
+        |one: &&GuiltyStack| blamed.is_some_and(|frame| facts.frames.python(one.stack).contains(&frame));
     let example = guilty.iter().find(through);
-    let place = blamed.map_or(Place::Nowhere, |frame| {
-        Place::At(frame, example.map(|one| one.stack), example.and_then(|one| one.event))
+    let place = blamed.map_or(Anchor::Nowhere, |frame| {
+        Anchor::At(frame, example.map(|one| one.stack), example.and_then(|one| one.event))
     });
     let telling = Telling {
         message: format!(
@@ -143,7 +144,7 @@ fn shared(facts: &Facts, pools: &[&PrivatePool]) -> Bytes {
 }
 
 /// What was allocated from the pools; where that was before the recording, the stacks of their segments.
-fn guilty(facts: &Facts, pools: &[&PrivatePool]) -> Vec<Guilty> {
+fn guilty(facts: &Facts, pools: &[&PrivatePool]) -> Vec<GuiltyStack> {
     let allocated = facts.guilty(pools.iter().flat_map(|pool| pool.allocations.iter().copied()));
     if !allocated.is_empty() {
         return allocated;
@@ -151,7 +152,7 @@ fn guilty(facts: &Facts, pools: &[&PrivatePool]) -> Vec<Guilty> {
     let segments = facts.snapshot.segments_of(facts.device.position());
     let own = segments.filter(|segment| pools.iter().any(|pool| pool.id == segment.pool));
     own.filter_map(|segment| {
-        Some(Guilty { stack: segment.stack?, event: None, weight: segment.total_size.get() })
+        Some(GuiltyStack { stack: segment.stack?, event: None, weight: segment.total_size.get() })
     })
     .collect()
 }
@@ -161,18 +162,18 @@ fn evidence(pools: &[&PrivatePool], held: Bytes, shared: Bytes) -> Vec<Measure> 
     let used: Bytes = pools.iter().map(|pool| pool.peak).sum();
     let waste = held - shared;
     vec![
-        measure("pools", Value::Count(pools.len() as u64), String::new()),
-        measure("pools-reserved", Value::Bytes(held), format!("the largest pool alone holds {largest}")),
-        measure("largest-pool", Value::Bytes(largest), String::new()),
+        measure("pools", Quantity::Count(pools.len() as u64), String::new()),
+        measure("pools-reserved", Quantity::Bytes(held), format!("the largest pool alone holds {largest}")),
+        measure("largest-pool", Quantity::Bytes(largest), String::new()),
         measure(
             "pools-in-use",
-            Value::Bytes(used),
+            Quantity::Bytes(used),
             format!("{} of what they hold was ever in use", percent(used.share_of(held))),
         ),
-        measure("shared", Value::Bytes(shared), String::new()),
+        measure("shared", Quantity::Bytes(shared), String::new()),
         measure(
             "not-shared",
-            Value::Bytes(waste),
+            Quantity::Bytes(waste),
             format!("{} would be shared", percent(waste.share_of(held))),
         ),
     ]

@@ -5,7 +5,7 @@ mod typical;
 use self::typical::{Holdings, Job, apart, growth};
 use super::{declare_rule, measure};
 use crate::facts::Peer;
-use crate::finding::{Finding, Impact, Location, Measure, Related, Severity, Value};
+use crate::finding::{Finding, Impact, Location, Measure, Quantity, Related, Severity};
 use crate::role::Role;
 use crate::threshold::Threshold;
 use crate::unit::{Bytes, Confidence, percent};
@@ -104,7 +104,7 @@ impl<'a> Outlier<'a> {
         let less = role.map(|role| {
             let (here, there) = (rank.role(*role), holdings.role(*role, rank.role(*role)));
             let text = format!("{here} of {} memory, {there} on the other ranks", role.name());
-            measure("role", Value::Text(role.name().to_owned()), text)
+            measure("role", Quantity::Text(role.name().to_owned()), text)
         });
         Some(Finding {
             input: rank.input,
@@ -200,19 +200,19 @@ impl<'a> Outlier<'a> {
             None => format!("{median} is the median of the {others} others"),
         };
         [
-            measure("rank-peak", Value::Bytes(rank.peak), format!("{} on rank {}", rank.peak, rank.rank)),
-            measure("median-of-others", Value::Bytes(*median), of_others),
+            measure("rank-peak", Quantity::Bytes(rank.peak), format!("{} on rank {}", rank.peak, rank.rank)),
+            measure("median-of-others", Quantity::Bytes(*median), of_others),
         ]
     }
 
     fn evidence(&self, holdings: &Holdings, by_design: Option<&'static str>) -> Vec<Measure> {
         let mut evidence = Vec::from(self.peaks());
         let share = self.rank.peak.share_of(self.median) - 1.0;
-        evidence.push(measure("excess-share", Value::Ratio(share), String::new()));
+        evidence.push(measure("excess-share", Quantity::Ratio(share), String::new()));
         evidence.extend(self.composition(holdings));
         evidence.extend(self.growth(holdings));
         if let Some(why) = by_design {
-            evidence.push(measure("by-design", Value::Text(why.to_owned()), why.to_owned()));
+            evidence.push(measure("by-design", Quantity::Text(why.to_owned()), why.to_owned()));
         }
         evidence
     }
@@ -231,7 +231,7 @@ impl<'a> Outlier<'a> {
                 percent(share),
                 role.name()
             );
-            measure("role", Value::Text(role.name().to_owned()), text)
+            measure("role", Quantity::Text(role.name().to_owned()), text)
         })
     }
 
@@ -243,7 +243,7 @@ impl<'a> Outlier<'a> {
         (share >= NAMED).then(|| {
             let others = if elsewhere == Bytes::ZERO { "nothing".to_owned() } else { elsewhere.to_string() };
             let text = format!("it grows by {here} in each iteration, the others by {others}");
-            measure("growth", Value::Bytes(here), text)
+            measure("growth", Quantity::Bytes(here), text)
         })
     }
 }

@@ -2,10 +2,10 @@
 
 use rustc_hash::FxHashSet;
 
-use super::claim::{Claim, Mending, Place, Telling, Worth, related};
+use super::claim::{Anchor, Claim, Mending, Telling, Worth, related};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, KeptGraph};
-use crate::finding::{Finding, Measure, Related, Severity, Value};
+use crate::finding::{Finding, Measure, Quantity, Related, Severity};
 use crate::lives::{Change, Changes, Curve};
 use crate::program::Phase;
 use crate::threshold::Threshold;
@@ -103,7 +103,7 @@ fn tell(facts: &Facts, graph: &KeptGraph, worth: &Worth) -> Finding {
     };
     let through = graph.kept.iter().filter_map(|id| facts.timeline.allocation(*id));
     let first = through.min_by_key(|one| one.alloc);
-    let place = Place::At(graph.caller, first.and_then(|one| one.stack), first.and_then(|one| one.alloc));
+    let place = Anchor::At(graph.caller, first.and_then(|one| one.stack), first.and_then(|one| one.alloc));
     let telling = Telling {
         message: message(graph, each, held),
         help: help.to_owned(),
@@ -141,7 +141,7 @@ fn ran_backward(facts: &Facts, graph: &KeptGraph) -> bool {
 }
 
 /// The places of the model that hold most, and where their like goes.
-fn beside(facts: &Facts, graph: &KeptGraph, place: &Place) -> Vec<Related> {
+fn beside(facts: &Facts, graph: &KeptGraph, place: &Anchor) -> Vec<Related> {
     let inner = facts.blame().narrowest(&facts.guilty(graph.kept.iter().copied()));
     let healthy = facts.siblings_go(&graph.kept);
     let inner = related(facts, inner, place, "most of what is kept is made under this line");
@@ -168,14 +168,14 @@ fn evidence(
     };
     let (tensors, passes) = (count(graph.kept.len(), "tensor"), count(graph.passes, "forward pass"));
     let mut measures = vec![
-        measure("kept-per-pass", Value::Bytes(each), format!("{each} a pass")),
-        measure("kept", Value::Bytes(held), format!("up to {held} at once, {tensors} of {passes} in all")),
-        measure("passes", Value::Count(graph.passes as u64), String::new()),
-        measure("held-by", Value::Text(holder.clone()), holder),
+        measure("kept-per-pass", Quantity::Bytes(each), format!("{each} a pass")),
+        measure("kept", Quantity::Bytes(held), format!("up to {held} at once, {tensors} of {passes} in all")),
+        measure("passes", Quantity::Count(graph.passes as u64), String::new()),
+        measure("held-by", Quantity::Text(holder.clone()), holder),
     ];
     if graph.others > 0 {
         let text = format!("{} others let go of theirs", graph.others);
-        measures.push(measure("others", Value::Count(graph.others as u64), text));
+        measures.push(measure("others", Quantity::Count(graph.others as u64), text));
     }
     measures
 }

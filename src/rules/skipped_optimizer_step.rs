@@ -1,9 +1,9 @@
 //! Steps that were left out: by `GradScaler`, because gradients overflowed, or by a program that decides by itself.
 
-use super::claim::{Claim, Mending, Place, Telling, Worth};
+use super::claim::{Anchor, Claim, Mending, Telling, Worth};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, Unscaling};
-use crate::finding::{Finding, Measure, Severity, Value};
+use crate::finding::{Finding, Measure, Quantity, Severity};
 use crate::program::Phase;
 use crate::threshold::Threshold;
 use crate::unit::{Confidence, count, percent};
@@ -57,7 +57,7 @@ fn by_hand<'f>(facts: &'f Facts<'f>) -> Option<Claim<'f>> {
             },
             help: "if gradients overflow, begin with a lower loss scale or use bfloat16; what is not to be stepped needs no backward pass"
                 .to_owned(),
-            place: Place::of_stack(facts, Some(first.stack)),
+            place: Anchor::of_stack(facts, Some(first.stack)),
             label: "gradients are made here and cleared, and no step comes between".to_owned(),
             related: Vec::new(),
             evidence: skipped_evidence(skipped.len(), passes.len()),
@@ -73,10 +73,10 @@ fn skipped_evidence(skipped: usize, all: usize) -> Vec<Measure> {
     vec![
         measure(
             "skipped",
-            Value::Count(skipped as u64),
+            Quantity::Count(skipped as u64),
             format!("{skipped} of {} skipped", count(all, "step")),
         ),
-        measure("share", Value::Ratio(share), percent(share)),
+        measure("share", Quantity::Ratio(share), percent(share)),
     ]
 }
 
@@ -111,14 +111,14 @@ fn tell(facts: &Facts, tries: &[Unscaling], (skipped, first): (usize, &Unscaling
     if leading > 0 && !never {
         evidence.push(measure(
             "leading",
-            Value::Count(leading as u64),
+            Quantity::Count(leading as u64),
             format!("optimizer state appears only after {}", count(leading, "skipped step")),
         ));
     }
     let telling = Telling {
         message,
         help: help.to_owned(),
-        place: Place::of_stack(facts, Some(first.stack)),
+        place: Anchor::of_stack(facts, Some(first.stack)),
         label: "infinite gradients are found here, and the optimizer is not called".to_owned(),
         related: Vec::new(),
         evidence,

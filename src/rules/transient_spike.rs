@@ -1,18 +1,18 @@
 //! A few short-lived tensors of one line that make a good part of the peak.
 
-mod scene;
+mod yardstick;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::claim::{Claim, Mending, Place as Spot, Telling, Worth, related};
+use super::claim::{Anchor as Spot, Claim, Mending, Telling, Worth, related};
 use super::{declare_rule, measure};
 use crate::facts::Facts;
-use crate::finding::{Finding, Measure, Related, Severity, Value};
+use crate::finding::{Finding, Measure, Quantity, Related, Severity};
 use crate::lives::Changes;
 use crate::role::Role;
 use crate::threshold::Threshold;
 use crate::unit::{AllocationId, Bytes, FrameId, Index, count, percent};
-use scene::{Place, Scene};
+use yardstick::{Together, Yardstick};
 
 declare_rule! {
     /// A few short-lived tensors of one line make a good part of the peak.
@@ -106,7 +106,7 @@ fn spike(
 
 /// Brief tensors that count together.
 #[derive(Default)]
-struct Group {
+struct BriefGroup {
     all: Vec<AllocationId>,
     /// Sizes of those that are larger than what layers make.
     chosen: BTreeSet<Bytes>,
@@ -116,16 +116,16 @@ struct Group {
 fn in_the_loop(facts: &Facts) -> Vec<Spike> {
     let steady = facts.steady();
     let Some(at) = steady.peak_event else { return Vec::new() };
-    let scene = Scene::of(facts);
-    let mut groups: BTreeMap<Place, Group> = BTreeMap::new();
+    let yardstick = Yardstick::of(facts);
+    let mut groups: BTreeMap<Together, BriefGroup> = BTreeMap::new();
     let mut backward: BTreeMap<Bytes, Vec<AllocationId>> = BTreeMap::new();
     for (id, one) in facts.timeline.iter() {
         let scratch = facts.role(id) == Role::Workspace;
-        if let Some(brief) = scene.brief(one, scratch) {
+        if let Some(brief) = yardstick.brief(one, scratch) {
             let group = groups.entry(brief.place).or_default();
             group.all.push(id);
             group.chosen.extend(brief.chosen.then_some(one.bytes));
-        } else if !scratch && scene.is_brief_gradient(one) {
+        } else if !scratch && yardstick.is_brief_gradient(one) {
             backward.entry(one.bytes).or_default().push(id);
         }
     }
@@ -134,7 +134,7 @@ fn in_the_loop(facts: &Facts) -> Vec<Spike> {
         |id: &AllocationId| facts.timeline.allocation(*id).is_some_and(|one| one.alive_after(at));
     let mut spikes: Vec<Spike> = groups
         .into_iter()
-        .filter_map(|(place, Group { mut all, chosen })| {
+        .filter_map(|(place, BriefGroup { mut all, chosen })| {
             // The gradient of a large tensor is as large, and is made and dropped on the engine's thread.
             let counterparts = backward.iter().filter(|(bytes, _)| is_one_of(&chosen, **bytes));
             let mut counterparts: Vec<AllocationId> =
@@ -144,7 +144,7 @@ fn in_the_loop(facts: &Facts) -> Vec<Spike> {
             let at_peak: Vec<AllocationId> = all.iter().copied().filter(is_at_peak).collect();
             let tensors = at_peak.iter().filter_map(|id| facts.timeline.allocation(*id));
             let made: Vec<(Vec<FrameId>, Bytes)> =
-                tensors.map(|one| (scene.lines(place, one), one.bytes)).collect();
+                tensors.map(|one| (yardstick.lines(place, one), one.bytes)).collect();
             let (frame, inner) = narrowest(&made, steady.peak)?;
             Some(Spike { inner, ..spike(facts, frame, at_peak, all, steady.peak)? })
         })
@@ -212,11 +212,11 @@ fn evidence(facts: &Facts, spike: &Spike, share: f64) -> Vec<Measure> {
     vec![
         measure(
             "at-peak",
-            Value::Bytes(spike.bytes),
+            Quantity::Bytes(spike.bytes),
             format!("{} in {} at the peak", spike.bytes, count(spike.at_peak.len(), "tensor")),
         ),
-        measure("largest", Value::Bytes(largest), format!("the largest holds {largest}")),
-        measure("share-of-peak", Value::Ratio(share), String::new()),
+        measure("largest", Quantity::Bytes(largest), format!("the largest holds {largest}")),
+        measure("share-of-peak", Quantity::Ratio(share), String::new()),
     ]
 }
 
@@ -239,7 +239,7 @@ fn library_workspace<'f>(facts: &'f Facts<'f>, peak: Bytes) -> Option<Claim<'f>>
             place: Spot::At(frame, Some(stack), born),
             label: "a library's scratch memory, for one operation".to_owned(),
             related: Vec::new(),
-            evidence: vec![measure("at-peak", Value::Bytes(bytes), format!("{bytes} for a moment"))],
+            evidence: vec![measure("at-peak", Quantity::Bytes(bytes), format!("{bytes} for a moment"))],
         };
         telling.told(facts, &TransientSpike::META, worth)
     };

@@ -3,7 +3,7 @@
 
 use super::measure;
 use crate::facts::{Trial, Trials};
-use crate::finding::{Measure, Value};
+use crate::finding::{Measure, Quantity};
 use crate::unit::{Bytes, count};
 
 /// PyTorch's own advice.
@@ -52,7 +52,7 @@ fn none_helps(trials: &Trials) -> String {
 fn outcome(best: Option<(&Trial, Bytes)>, text: String) -> [Measure; 2] {
     let (conf, saved) = best.map_or((String::new(), Bytes::ZERO), |(best, saved)| (best.conf(), saved));
     [
-        measure("best-setting", Value::Text(conf), text),
-        measure("best-setting-saves", Value::Bytes(saved), String::new()),
+        measure("best-setting", Quantity::Text(conf), text),
+        measure("best-setting-saves", Quantity::Bytes(saved), String::new()),
     ]
 }

@@ -1,9 +1,9 @@
 //! A recording that has lost its beginning.
 
-use super::claim::{Besides, Claim, Mending, Place, Telling, Worth};
+use super::claim::{Anchor, Besides, Claim, Mending, Telling, Worth};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, Lost};
-use crate::finding::{Excuse, Finding, Seek, Severity, Value};
+use crate::finding::{Excuse, Finding, Quantity, Seek, Severity};
 use crate::frames::Method;
 use crate::timeline::Agreement;
 use crate::unit::{Confidence, count};
@@ -82,12 +82,12 @@ fn tell(facts: &Facts, why: Lost, lost: usize, worth: &Worth) -> Finding {
         evidence: vec![
             measure(
                 "blocks-without-allocation",
-                Value::Count(lost as u64),
+                Quantity::Count(lost as u64),
                 format!("{} in use with a stack, but without an allocation event", count(lost, "block")),
             ),
             measure(
                 "events",
-                Value::Count(events as u64),
+                Quantity::Count(events as u64),
                 format!("{} in the trace", count(events, "event")),
             ),
         ],
@@ -97,14 +97,14 @@ fn tell(facts: &Facts, why: Lost, lost: usize, worth: &Worth) -> Finding {
 }
 
 /// The outermost call whose allocations are in use.
-fn outermost(facts: &Facts) -> Place {
+fn outermost(facts: &Facts) -> Anchor {
     let older = facts.timeline.allocations.iter().filter(|one| one.alloc.is_none());
     let Some(stack) = older.filter_map(|one| one.stack).find(|stack| facts.site(*stack).is_some()) else {
-        return Place::Nowhere;
+        return Anchor::Nowhere;
     };
     let outermost = facts.frames.user(stack).filter(|frame| !is_module(facts, *frame)).last();
     let frame = outermost.or_else(|| facts.site(stack));
-    frame.map_or(Place::Nowhere, |frame| Place::At(frame, None, None))
+    frame.map_or(Anchor::Nowhere, |frame| Anchor::At(frame, None, None))
 }
 
 fn is_module(facts: &Facts, frame: crate::unit::FrameId) -> bool {

@@ -1,9 +1,9 @@
 //! Advice: activations make a good part of the peak, and no part of the forward pass is recomputed.
 
-use super::claim::{Claim, Mending, Place, Telling, Worth};
+use super::claim::{Anchor, Claim, Mending, Telling, Worth};
 use super::{declare_rule, measure};
 use crate::facts::Facts;
-use crate::finding::{Finding, Value};
+use crate::finding::{Finding, Quantity};
 use crate::lives::{Change, Changes};
 use crate::program::Phase;
 use crate::role::Role;
@@ -89,18 +89,18 @@ fn tell(facts: &Facts, at_peak: &[AllocationId], segment: usize, worth: &Worth) 
         help: "if memory is what limits you, recompute the repeated blocks in the backward pass:\n  x = \
                torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)"
             .to_owned(),
-        place: Place::responsible(facts, at_peak, false),
+        place: Anchor::responsible(facts, at_peak, false),
         label: format!("{} made under this line", count(at_peak.len(), "activation")),
         related: Vec::new(),
         evidence: vec![
             measure(
                 "activations",
-                Value::Bytes(bytes),
+                Quantity::Bytes(bytes),
                 format!("{bytes} in {} at the peak", count(at_peak.len(), "activation")),
             ),
             measure(
                 "segment",
-                Value::Count(segment as u64),
+                Quantity::Count(segment as u64),
                 format!(
                     "estimate: one in {segment} kept, the others made again, for some third more computing"
                 ),

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::claim::{Claim, Mending, Place, Telling, Worth};
+use super::claim::{Anchor, Claim, Mending, Telling, Worth};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, Maker};
-use crate::finding::{Finding, Value};
+use crate::finding::{Finding, Quantity};
 use crate::lives::Changes;
 use crate::program::Phase;
 use crate::threshold::Threshold;
@@ -73,14 +73,14 @@ fn tell(facts: &Facts, made: &[AllocationId], sizes: &BTreeSet<Bytes>, worth: &W
         help: "if memory is what limits you, take the loss in pieces that are recomputed in the backward pass:\n  for h, y in \
                zip(hidden.chunk(8), labels.chunk(8)): loss = loss + checkpoint(head_and_loss, h, y, use_reentrant=False)"
             .to_owned(),
-        place: Place::responsible(facts, made, false),
+        place: Anchor::responsible(facts, made, false),
         label: format!("{} of this size over the recording", count(made.len(), "tensor")),
         related: Vec::new(),
         evidence: vec![
-            measure("largest", Value::Bytes(largest), format!("the largest tensor of the loss holds {largest}")),
+            measure("largest", Quantity::Bytes(largest), format!("the largest tensor of the loss holds {largest}")),
             measure(
                 "pieces",
-                Value::Count(PIECES.get()),
+                Quantity::Count(PIECES.get()),
                 format!("estimate: outputs, loss and their gradients in {} pieces", PIECES.get()),
             ),
         ],

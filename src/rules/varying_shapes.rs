@@ -1,10 +1,10 @@
 //! Allocations that have another size in each iteration, so that no cached block fits.
 
-use super::claim::{Claim, Mending, Place, Telling, Worth, related};
+use super::claim::{Anchor, Claim, Mending, Telling, Worth, related};
 use super::trial::tried;
 use super::{declare_rule, measure};
 use crate::facts::{Facts, Shapes, Trials, VaryingSite};
-use crate::finding::{Finding, Measure, Related, Severity, Value};
+use crate::finding::{Finding, Measure, Quantity, Related, Severity};
 use crate::threshold::Threshold;
 use crate::unit::{AllocationId, Bytes, Confidence, count, percent};
 
@@ -54,7 +54,7 @@ fn tell(facts: &Facts, shapes: &Shapes, (idle, share): (Bytes, f64), worth: &Wor
     let passes =
         |site: &&VaryingSite| blamed.is_some_and(|frame| facts.frames.python(site.stack).contains(&frame));
     let example = shapes.varying.iter().filter(passes).max_by_key(|site| site.bytes).unwrap_or(heaviest);
-    let place = blamed.map_or(Place::Nowhere, |frame| Place::At(frame, Some(example.stack), None));
+    let place = blamed.map_or(Anchor::Nowhere, |frame| Anchor::At(frame, Some(example.stack), None));
     let telling = Telling {
         message: format!(
             "{} of what the loop allocates varies in size from iteration to iteration",
@@ -73,7 +73,7 @@ fn tell(facts: &Facts, shapes: &Shapes, (idle, share): (Bytes, f64), worth: &Wor
 }
 
 /// Where the first varying size comes in: usually the batch.
-fn entry(facts: &Facts, shapes: &Shapes, place: &Place) -> Option<Related> {
+fn entry(facts: &Facts, shapes: &Shapes, place: &Anchor) -> Option<Related> {
     let line = shapes.varying.iter().find_map(|site| facts.site(site.stack));
     related(facts, line, place, "what varies first in an iteration: usually the batch")
 }
@@ -82,18 +82,22 @@ fn evidence(heaviest: &VaryingSite, idle: Bytes, share: f64) -> Vec<Measure> {
     let smallest = heaviest.sizes.first().copied().unwrap_or_default();
     let largest = heaviest.sizes.last().copied().unwrap_or_default();
     vec![
-        measure("share", Value::Ratio(share), format!("{} of the bytes the loop allocates", percent(share))),
+        measure(
+            "share",
+            Quantity::Ratio(share),
+            format!("{} of the bytes the loop allocates", percent(share)),
+        ),
         measure(
             "sizes",
-            Value::Count(heaviest.sizes.len() as u64),
+            Quantity::Count(heaviest.sizes.len() as u64),
             format!(
                 "{} in {} under one stack",
                 count(heaviest.sizes.len(), "different size"),
                 count(heaviest.iterations, "iteration")
             ),
         ),
-        measure("smallest", Value::Bytes(smallest), format!("from {smallest}")),
-        measure("largest", Value::Bytes(largest), format!("to {largest}")),
-        measure("idle", Value::Bytes(idle), format!("{idle} reserved beyond what was ever in use")),
+        measure("smallest", Quantity::Bytes(smallest), format!("from {smallest}")),
+        measure("largest", Quantity::Bytes(largest), format!("to {largest}")),
+        measure("idle", Quantity::Bytes(idle), format!("{idle} reserved beyond what was ever in use")),
     ]
 }

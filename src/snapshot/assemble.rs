@@ -7,10 +7,12 @@ use super::ended::Ended;
 use super::excerpt::Excerpt;
 use super::listed::{Rows, overlap, take};
 use super::modelled::Modelled;
-use super::records::{Records, Run, SegmentRow, table};
-use super::{Annotation, Block, DeviceTrace, Event, Gap, Segment, Settings, Snapshot, SnapshotError};
+use super::records::{Records, RowRun, SegmentRow, table};
+use super::{
+    AllocatorSettings, Annotation, Block, DeviceTrace, Event, Gap, Segment, Snapshot, SnapshotError,
+};
 use super::{gaps, profile, words};
-use crate::pickle::{self, Heap, Limits, Row, Value};
+use crate::pickle::{self, Heap, PickleLimits, TableRow, Value};
 use crate::unit::{Bytes, StringId, StringInterner};
 
 /// More devices than one process can have; a file that lists more is hostile.
@@ -18,11 +20,11 @@ const MOST_DEVICES: usize = 1024;
 /// The ordinal that PyTorch gives to pinned host memory.
 const HOST: i32 = -1;
 
-pub(super) fn read(source: impl Read, limits: &Limits) -> Result<Snapshot, SnapshotError> {
+pub(super) fn read(source: impl Read, limits: &PickleLimits) -> Result<Snapshot, SnapshotError> {
     let mut records = Records::default();
     let loaded = pickle::load(source, words::interner(), &mut records, limits);
     let loaded = loaded.map_err(|error| match records.overfull() {
-        Some(what) => SnapshotError::TooMany { what, limit: Row::MOST },
+        Some(what) => SnapshotError::TooMany { what, limit: TableRow::MOST },
         None => SnapshotError::Pickle(error),
     })?;
     let parts = Parts::of(loaded.top, &loaded.heap, &loaded.strings, &records)?;
@@ -91,7 +93,7 @@ struct Parts<'a> {
 
 /// The list that a segment stands in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Home {
+enum SegmentList {
     Device,
     Host,
     /// Below a key that memlint does not know.
@@ -184,14 +186,14 @@ impl<'a> Parts<'a> {
     /// The rows of a list of rows of one table; `None` where it is something else.
     fn rows(&self, value: Value, table: u8) -> Option<Rows> {
         if let Some(row) = self.heap.row(value) {
-            let run: &Run =
+            let run: &RowRun =
                 (row.table() == table::RUN).then(|| self.records.runs.get(row.index())).flatten()?;
             return (run.table == table).then_some(Rows::Run { first: run.first, length: run.length });
         }
         let items = self.heap.list(value)?;
         let rows: Option<Vec<usize>> = items
             .iter()
-            .map(|&item| self.heap.row(item).filter(|row| row.table() == table).map(Row::index))
+            .map(|&item| self.heap.row(item).filter(|row| row.table() == table).map(TableRow::index))
             .collect();
         rows.map(Rows::Scattered)
     }
@@ -202,9 +204,9 @@ impl<'a> Parts<'a> {
     }
 
     /// Where each segment of the segment table belongs.
-    fn homes(&self) -> Vec<Home> {
-        let mut homes = vec![Home::Nowhere; self.records.segments.len()];
-        for (list, home) in [(self.segments, Home::Device), (self.host_segments, Home::Host)] {
+    fn homes(&self) -> Vec<SegmentList> {
+        let mut homes = vec![SegmentList::Nowhere; self.records.segments.len()];
+        for (list, home) in [(self.segments, SegmentList::Device), (self.host_segments, SegmentList::Host)] {
             let places: Vec<usize> = match list.and_then(|list| self.rows(list, table::SEGMENT)) {
                 Some(Rows::Run { first, length }) => (first..first + length).collect(),
                 Some(Rows::Scattered(rows)) => rows,
@@ -276,8 +278,8 @@ impl<'a> Parts<'a> {
         rows.map_or_else(Vec::new, |rows| take(&self.records.annotations, &rows))
     }
 
-    fn settings(&self) -> Settings {
-        let mut settings = Settings::default();
+    fn settings(&self) -> AllocatorSettings {
+        let mut settings = AllocatorSettings::default();
         let items = self.settings.and_then(|value| self.heap.dict(value)).unwrap_or_default();
         for pair in items.as_chunks::<2>().0 {
             let [Value::Text(key), value] = *pair else { continue };
@@ -301,7 +303,7 @@ impl<'a> Parts<'a> {
     }
 
     /// `{"1": 0, "2": 0, "4": 0, ..., "32768": 0}`: the key is the start of the interval in MiB.
-    fn divisions(&self, value: Value, settings: &mut Settings) {
+    fn divisions(&self, value: Value, settings: &mut AllocatorSettings) {
         for pair in self.heap.dict(value).unwrap_or_default().as_chunks::<2>().0 {
             let [Value::Text(key), Value::Int(count)] = *pair else { continue };
             let Ok(start) = self.strings.get(key).parse::<u32>() else { continue };
@@ -359,14 +361,19 @@ fn distribute(events: Vec<Event>, traces: &[Rows]) -> Vec<DeviceTrace> {
     traces.iter().map(|rows| DeviceTrace { events: take(&events, rows) }).collect()
 }
 
-fn fill_segments(rows: Vec<SegmentRow>, table: &[Block], runs: &[Rows], homes: &[Home]) -> Vec<Segment> {
+fn fill_segments(
+    rows: Vec<SegmentRow>,
+    table: &[Block],
+    runs: &[Rows],
+    homes: &[SegmentList],
+) -> Vec<Segment> {
     let mut segments = Vec::with_capacity(rows.len());
     for ((row, blocks), home) in rows.into_iter().zip(runs).zip(homes) {
         let mut segment = row.segment;
         match home {
-            Home::Device => {}
-            Home::Host => segment.device = HOST,
-            Home::Nowhere => continue,
+            SegmentList::Device => {}
+            SegmentList::Host => segment.device = HOST,
+            SegmentList::Nowhere => continue,
         }
         segment.blocks = take(table, blocks);
         locate_blocks(&mut segment);

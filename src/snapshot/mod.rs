@@ -32,7 +32,7 @@ use std::io::{self, Read, Write};
 
 use serde::{Deserialize, Serialize};
 
-use crate::pickle::Limits;
+use crate::pickle::PickleLimits;
 use crate::unit::{Bytes, DeviceIndex, EventIndex, Index, Micros, StackId, StringId, StringInterner};
 
 /// One memory snapshot.
@@ -49,7 +49,7 @@ pub struct Snapshot {
     /// `record_function` ranges, oldest first.
     pub annotations: Vec<Annotation>,
     /// What the file says of the allocator's settings.
-    pub settings: Settings,
+    pub settings: AllocatorSettings,
     /// The pointers of the streams by number, from number 1 on; number 0 is the default stream, whose pointer is 0.
     pub streams: Vec<i64>,
     /// The distinct particulars of events, by [`Event::particulars`].
@@ -232,7 +232,7 @@ pub struct Annotation {
 
 /// `allocator_settings`, as far as it bears on memory.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Settings {
+pub struct AllocatorSettings {
     /// The configuration string as given, if the file has one.
     pub conf: Option<String>,
     /// Blocks from this size on are never split; `None` is unlimited.
@@ -286,7 +286,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// Where the bytes are no pickle, a pickle that wants to run code, or no memory snapshot.
-    pub fn read(pickle: impl Read, limits: &Limits) -> Result<Snapshot, SnapshotError> {
+    pub fn read(pickle: impl Read, limits: &PickleLimits) -> Result<Snapshot, SnapshotError> {
         assemble::read(pickle, limits)
     }
 

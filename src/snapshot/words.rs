@@ -7,9 +7,9 @@ macro_rules! words {
     ($($word:ident = $text:literal,)*) => {
         /// A known word.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub(super) enum Word { $($word,)* }
+        pub(super) enum KnownWord { $($word,)* }
 
-        const KNOWN: &[(Word, &str)] = &[$((Word::$word, $text),)*];
+        const KNOWN: &[(KnownWord, &str)] = &[$((KnownWord::$word, $text),)*];
     };
 }
 
@@ -91,7 +91,7 @@ words! {
 /// How many words there are.
 pub(super) const COUNT: usize = KNOWN.len();
 
-impl Word {
+impl KnownWord {
     /// The word as it stands in files.
     pub(super) fn text(self) -> &'static str {
         KNOWN.get(self as usize).map_or("", |(_, text)| text)
@@ -109,7 +109,7 @@ pub(super) fn interner() -> StringInterner {
 
 /// The word that a string is, if it is a known one.
 #[inline]
-pub(super) fn word(id: StringId) -> Option<Word> {
+pub(super) fn word(id: StringId) -> Option<KnownWord> {
     KNOWN.get(id.position()).map(|(word, _)| *word)
 }
 

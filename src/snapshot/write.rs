@@ -10,7 +10,7 @@
 
 use std::io::{self, Write};
 
-use super::words::{self, Word};
+use super::words::{self, KnownWord};
 use super::{Action, Annotation, Block, BlockState, Event, Segment, Snapshot};
 use crate::pickle::{Memo, PickleWriter};
 use crate::unit::{Bytes, Index, StackId, StringId};
@@ -18,7 +18,7 @@ use crate::unit::{Bytes, Index, StackId, StringId};
 pub(super) fn write(snapshot: &Snapshot, out: impl Write) -> io::Result<()> {
     let mut shared = Shared {
         snapshot,
-        texts: Texts { words: vec![None; words::COUNT], strings: vec![None; snapshot.strings.len()] },
+        texts: WrittenTexts { words: vec![None; words::COUNT], strings: vec![None; snapshot.strings.len()] },
         frames: vec![None; snapshot.stacks.frame_count()],
         stacks: vec![None; snapshot.stacks.len()],
         no_frames: None,
@@ -31,20 +31,20 @@ pub(super) fn write(snapshot: &Snapshot, out: impl Write) -> io::Result<()> {
 /// What was written already, by its number.
 struct Shared<'a> {
     snapshot: &'a Snapshot,
-    texts: Texts,
+    texts: WrittenTexts,
     frames: Vec<Option<Memo>>,
     stacks: Vec<Option<Memo>>,
     no_frames: Option<Memo>,
 }
 
 /// Which text was written already.
-struct Texts {
+struct WrittenTexts {
     words: Vec<Option<Memo>>,
     strings: Vec<Option<Memo>>,
 }
 
-impl Texts {
-    fn word<W: Write>(&mut self, out: &mut Pickle<W>, word: Word) -> io::Result<()> {
+impl WrittenTexts {
+    fn word<W: Write>(&mut self, out: &mut Pickle<W>, word: KnownWord) -> io::Result<()> {
         out.shared(slot(&mut self.words, word as usize, &mut None), |out| out.text(word.text()))
     }
 
@@ -69,32 +69,32 @@ impl Shared<'_> {
         let snapshot = self.snapshot;
         let (host, device): (Vec<&Segment>, Vec<&Segment>) =
             snapshot.segments.iter().partition(|segment| segment.device < 0);
-        self.word(out, Word::Segments)?;
+        self.word(out, KnownWord::Segments)?;
         out.list(device, |out, segment| self.segment(out, segment))?;
         // The bare list of segments that `torch.cuda.memory_snapshot()` returns has no traces.
         if !snapshot.gaps.contains(&super::Gap::NoTraces) {
-            self.word(out, Word::DeviceTraces)?;
+            self.word(out, KnownWord::DeviceTraces)?;
             out.list(&snapshot.devices, |out, trace| {
                 out.list(&trace.events, |out, event| self.event(out, event))
             })?;
         }
         self.settings(out)?;
-        self.word(out, Word::ExternalAnnotations)?;
+        self.word(out, KnownWord::ExternalAnnotations)?;
         out.list(&snapshot.annotations, |out, annotation| self.annotation(out, annotation))?;
         if !host.is_empty() {
-            self.word(out, Word::HostSegments)?;
+            self.word(out, KnownWord::HostSegments)?;
             out.list(host, |out, segment| self.segment(out, segment))?;
         }
         if let Some(excerpt) = &snapshot.excerpt {
-            self.word(out, Word::Excerpt)?;
+            self.word(out, KnownWord::Excerpt)?;
             out.text(&excerpt.text())?;
         }
         if let Some(modelled) = &snapshot.modelled {
-            self.word(out, Word::Modelled)?;
+            self.word(out, KnownWord::Modelled)?;
             out.text(&modelled.text())?;
         }
         if let Some(ended) = &snapshot.ended {
-            self.word(out, Word::Ended)?;
+            self.word(out, KnownWord::Ended)?;
             out.text(&ended.text())?;
         }
         Ok(())
@@ -107,39 +107,39 @@ impl Shared<'_> {
         let active = |state| state != BlockState::Inactive;
         let allocated = sum(|block| block.size, |state| state == BlockState::Allocated);
         out.dict(|out| {
-            self.signed(out, Word::Device, i64::from(segment.device))?;
-            self.unsigned(out, Word::BlockAddress, segment.address)?;
-            self.unsigned(out, Word::TotalSize, segment.total_size.get())?;
-            self.unsigned(out, Word::AllocatedSize, allocated.get())?;
-            self.unsigned(out, Word::ActiveSize, sum(|block| block.size, active).get())?;
-            self.unsigned(out, Word::RequestedSize, sum(|block| block.requested, active).get())?;
-            self.signed(out, Word::Stream, self.snapshot.stream_pointer(segment.stream))?;
-            self.word(out, Word::SegmentType)?;
-            self.word(out, if segment.small_pool { Word::Small } else { Word::Large })?;
-            self.word(out, Word::SegmentPoolId)?;
+            self.signed(out, KnownWord::Device, i64::from(segment.device))?;
+            self.unsigned(out, KnownWord::BlockAddress, segment.address)?;
+            self.unsigned(out, KnownWord::TotalSize, segment.total_size.get())?;
+            self.unsigned(out, KnownWord::AllocatedSize, allocated.get())?;
+            self.unsigned(out, KnownWord::ActiveSize, sum(|block| block.size, active).get())?;
+            self.unsigned(out, KnownWord::RequestedSize, sum(|block| block.requested, active).get())?;
+            self.signed(out, KnownWord::Stream, self.snapshot.stream_pointer(segment.stream))?;
+            self.word(out, KnownWord::SegmentType)?;
+            self.word(out, if segment.small_pool { KnownWord::Small } else { KnownWord::Large })?;
+            self.word(out, KnownWord::SegmentPoolId)?;
             out.pair(segment.pool)?;
-            self.word(out, Word::IsExpandable)?;
+            self.word(out, KnownWord::IsExpandable)?;
             out.bool(segment.expandable)?;
-            self.word(out, Word::Frames)?;
+            self.word(out, KnownWord::Frames)?;
             self.stack_or_none(out, segment.stack)?;
-            self.word(out, Word::Blocks)?;
+            self.word(out, KnownWord::Blocks)?;
             out.list(&segment.blocks, |out, block| self.block(out, block))
         })
     }
 
     fn block<W: Write>(&mut self, out: &mut Pickle<W>, block: &Block) -> io::Result<()> {
         out.dict(|out| {
-            self.unsigned(out, Word::BlockAddress, block.address)?;
-            self.unsigned(out, Word::Size, block.size.get())?;
-            self.unsigned(out, Word::RequestedSize, block.requested.get())?;
-            self.word(out, Word::State)?;
+            self.unsigned(out, KnownWord::BlockAddress, block.address)?;
+            self.unsigned(out, KnownWord::Size, block.size.get())?;
+            self.unsigned(out, KnownWord::RequestedSize, block.requested.get())?;
+            self.word(out, KnownWord::State)?;
             let state = match block.state {
-                BlockState::Allocated => Word::ActiveAllocated,
-                BlockState::PendingFree => Word::ActivePendingFree,
-                BlockState::Inactive => Word::Inactive,
+                BlockState::Allocated => KnownWord::ActiveAllocated,
+                BlockState::PendingFree => KnownWord::ActivePendingFree,
+                BlockState::Inactive => KnownWord::Inactive,
             };
             self.word(out, state)?;
-            self.word(out, Word::Frames)?;
+            self.word(out, KnownWord::Frames)?;
             self.stack_or_none(out, block.stack)
         })
     }
@@ -147,41 +147,42 @@ impl Shared<'_> {
     fn event<W: Write>(&mut self, out: &mut Pickle<W>, event: &Event) -> io::Result<()> {
         let more = self.snapshot.particulars_of(event);
         out.dict(|out| {
-            self.word(out, Word::Action)?;
+            self.word(out, KnownWord::Action)?;
             match (action(event.action), more.action) {
                 (Some(word), _) => self.word(out, word)?,
                 (None, Some(name)) => self.string(out, name)?,
-                (None, None) => self.word(out, Word::Annotate)?,
+                (None, None) => self.word(out, KnownWord::Annotate)?,
             }
-            let place = if event.action == Action::OutOfMemory { Word::DeviceFree } else { Word::Address };
+            let place =
+                if event.action == Action::OutOfMemory { KnownWord::DeviceFree } else { KnownWord::Address };
             self.unsigned(out, place, event.address)?;
-            self.unsigned(out, Word::Size, event.size.get())?;
-            self.signed(out, Word::Stream, self.snapshot.stream_pointer(event.stream))?;
+            self.unsigned(out, KnownWord::Size, event.size.get())?;
+            self.signed(out, KnownWord::Stream, self.snapshot.stream_pointer(event.stream))?;
             if more.timed || event.time.0 != 0 {
-                self.signed(out, Word::Time, event.time.0)?;
+                self.signed(out, KnownWord::Time, event.time.0)?;
             }
             if let Some(context) = more.compile_context {
-                self.word(out, Word::CompileContext)?;
+                self.word(out, KnownWord::CompileContext)?;
                 self.string(out, context)?;
             }
             if more.has_metadata || event.metadata.is_some() {
-                self.word(out, Word::UserMetadata)?;
+                self.word(out, KnownWord::UserMetadata)?;
                 match event.metadata {
                     Some(text) => self.string(out, text)?,
-                    None => self.word(out, Word::Empty)?,
+                    None => self.word(out, KnownWord::Empty)?,
                 }
             }
             if let Some(text) = more.internal_metadata {
-                self.word(out, Word::InternalMetadata)?;
+                self.word(out, KnownWord::InternalMetadata)?;
                 self.string(out, text)?;
             }
             if let Some(pool) = more.pool {
-                self.word(out, Word::PoolId)?;
+                self.word(out, KnownWord::PoolId)?;
                 out.pair(pool)?;
             }
             match event.stack {
                 Some(stack) => {
-                    self.word(out, Word::Frames)?;
+                    self.word(out, KnownWord::Frames)?;
                     self.stack(out, stack)
                 }
                 None => Ok(()),
@@ -191,30 +192,30 @@ impl Shared<'_> {
 
     fn annotation<W: Write>(&mut self, out: &mut Pickle<W>, annotation: &Annotation) -> io::Result<()> {
         out.dict(|out| {
-            self.word(out, Word::Name)?;
+            self.word(out, KnownWord::Name)?;
             self.string(out, annotation.name)?;
-            self.word(out, Word::Stage)?;
-            self.word(out, if annotation.start { Word::Start } else { Word::End })?;
-            self.signed(out, Word::Device, i64::from(annotation.device))?;
-            self.signed(out, Word::Time, annotation.time.0)
+            self.word(out, KnownWord::Stage)?;
+            self.word(out, if annotation.start { KnownWord::Start } else { KnownWord::End })?;
+            self.signed(out, KnownWord::Device, i64::from(annotation.device))?;
+            self.signed(out, KnownWord::Time, annotation.time.0)
         })
     }
 
     fn settings<W: Write>(&mut self, out: &mut Pickle<W>) -> io::Result<()> {
         let settings = &self.snapshot.settings;
-        self.word(out, Word::AllocatorSettings)?;
+        self.word(out, KnownWord::AllocatorSettings)?;
         out.dict(|out| {
             if let Some(conf) = &settings.conf {
-                self.word(out, Word::AllocConf)?;
+                self.word(out, KnownWord::AllocConf)?;
                 out.text(conf)?;
             }
             let limit = settings.max_split_size.and_then(|size| i64::try_from(size.get()).ok());
-            self.signed(out, Word::MaxSplitSize, limit.unwrap_or(-1))?;
-            self.word(out, Word::GarbageCollectionThreshold)?;
+            self.signed(out, KnownWord::MaxSplitSize, limit.unwrap_or(-1))?;
+            self.word(out, KnownWord::GarbageCollectionThreshold)?;
             out.float(settings.garbage_collection_threshold)?;
-            self.word(out, Word::ExpandableSegments)?;
+            self.word(out, KnownWord::ExpandableSegments)?;
             out.bool(settings.expandable_segments)?;
-            self.word(out, Word::RoundupPower2Divisions)?;
+            self.word(out, KnownWord::RoundupPower2Divisions)?;
             out.dict(|out| {
                 for (power, &divisions) in settings.roundup_power2_divisions.iter().enumerate() {
                     out.text(&(1_u64 << power).to_string())?;
@@ -240,11 +241,11 @@ impl Shared<'_> {
                 let Some(frame) = snapshot.stacks.frame(id) else { return Ok(()) };
                 out.shared(slot(frames, id.position(), &mut None), |out| {
                     out.dict(|out| {
-                        texts.word(out, Word::Name)?;
+                        texts.word(out, KnownWord::Name)?;
                         texts.string(out, snapshot.text(frame.name), frame.name)?;
-                        texts.word(out, Word::Filename)?;
+                        texts.word(out, KnownWord::Filename)?;
                         texts.string(out, snapshot.text(frame.file), frame.file)?;
-                        texts.word(out, Word::Line)?;
+                        texts.word(out, KnownWord::Line)?;
                         out.unsigned(u64::from(frame.line))
                     })
                 })
@@ -256,33 +257,33 @@ impl Shared<'_> {
         self.texts.string(out, self.snapshot.text(string), string)
     }
 
-    fn word<W: Write>(&mut self, out: &mut Pickle<W>, word: Word) -> io::Result<()> {
+    fn word<W: Write>(&mut self, out: &mut Pickle<W>, word: KnownWord) -> io::Result<()> {
         self.texts.word(out, word)
     }
 
-    fn unsigned<W: Write>(&mut self, out: &mut Pickle<W>, key: Word, value: u64) -> io::Result<()> {
+    fn unsigned<W: Write>(&mut self, out: &mut Pickle<W>, key: KnownWord, value: u64) -> io::Result<()> {
         self.word(out, key)?;
         out.unsigned(value)
     }
 
-    fn signed<W: Write>(&mut self, out: &mut Pickle<W>, key: Word, value: i64) -> io::Result<()> {
+    fn signed<W: Write>(&mut self, out: &mut Pickle<W>, key: KnownWord, value: i64) -> io::Result<()> {
         self.word(out, key)?;
         out.signed(value)
     }
 }
 
 /// The word of an action; `None` where the file's own name counts.
-fn action(action: Action) -> Option<Word> {
+fn action(action: Action) -> Option<KnownWord> {
     Some(match action {
-        Action::Alloc => Word::Alloc,
-        Action::FreeRequested => Word::FreeRequested,
-        Action::FreeCompleted => Word::FreeCompleted,
-        Action::SegmentAlloc => Word::SegmentAlloc,
-        Action::SegmentFree => Word::SegmentFree,
-        Action::SegmentMap => Word::SegmentMap,
-        Action::SegmentUnmap => Word::SegmentUnmap,
-        Action::Snapshot => Word::Snapshot,
-        Action::OutOfMemory => Word::Oom,
+        Action::Alloc => KnownWord::Alloc,
+        Action::FreeRequested => KnownWord::FreeRequested,
+        Action::FreeCompleted => KnownWord::FreeCompleted,
+        Action::SegmentAlloc => KnownWord::SegmentAlloc,
+        Action::SegmentFree => KnownWord::SegmentFree,
+        Action::SegmentMap => KnownWord::SegmentMap,
+        Action::SegmentUnmap => KnownWord::SegmentUnmap,
+        Action::Snapshot => KnownWord::Snapshot,
+        Action::OutOfMemory => KnownWord::Oom,
         Action::Other => return None,
     })
 }

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use super::checkout::plain;
-use super::folders::{Entry, Folders};
+use super::folders::{FolderEntry, Folders};
 
 /// As many links as Linux follows in one path (`MAXSYMLINKS`).
 const MOST_LINKS: usize = 40;
@@ -59,11 +59,11 @@ impl Bounds {
         while let Some(name) = ahead.pop_front() {
             match folders.entry(&here, &name) {
                 None => return Leads::Nowhere,
-                Some(Entry::Itself) => {
+                Some(FolderEntry::Itself) => {
                     here.push(&name);
                     continue;
                 }
-                Some(Entry::Link) => {}
+                Some(FolderEntry::Link) => {}
             }
             let Ok(target) = fs::read_link(here.join(&name)) else { return Leads::Nowhere };
             let target = plain(&here.join(target));

@@ -20,7 +20,7 @@ pub enum ZeroGrad {
 
 /// How a body clears gradients: itself, or in functions of the file that it calls, and those that they call.
 pub(super) fn of_body(file: &[Stmt], body: &[Stmt]) -> ZeroGrad {
-    let mut functions = Functions::default();
+    let mut functions = Definitions::default();
     functions.visit_body(file);
     let mut seen = BTreeSet::new();
     let mut open = vec![body];
@@ -38,7 +38,7 @@ pub(super) fn of_body(file: &[Stmt], body: &[Stmt]) -> ZeroGrad {
 /// Whether one of the bodies fills gradients with zeros in place (`zero_grad(set_to_none=False)`,
 /// `parameter.grad.zero_()`, `torch._foreach_zero_(gradients)`), itself or in a function of the file that it calls.
 pub(super) fn fills_with_zeros(file: &[Stmt], bodies: &[&[Stmt]]) -> bool {
-    let mut functions = Functions::default();
+    let mut functions = Definitions::default();
     functions.visit_body(file);
     bodies.iter().map(|body| clearing(body)).any(|here| {
         let helps = |name: &str, body: &[Stmt]| here.called.contains(&name) && clearing(body).in_place;
@@ -48,7 +48,7 @@ pub(super) fn fills_with_zeros(file: &[Stmt], bodies: &[&[Stmt]]) -> bool {
 
 /// The bodies of the loops that call a function of this bare name.
 pub(super) fn loops_calling<'a>(file: &'a [Stmt], name: &str) -> Vec<&'a [Stmt]> {
-    let mut loops = Loops::default();
+    let mut loops = LoopBodies::default();
     loops.visit_body(file);
     loops.found.into_iter().filter(|body| clearing(body).called.contains(&name)).collect()
 }
@@ -61,11 +61,11 @@ fn clearing(body: &[Stmt]) -> Clearing<'_> {
 
 /// The functions and methods of a file.
 #[derive(Default)]
-struct Functions<'a> {
+struct Definitions<'a> {
     found: Vec<(&'a str, &'a [Stmt])>,
 }
 
-impl<'a> StatementVisitor<'a> for Functions<'a> {
+impl<'a> StatementVisitor<'a> for Definitions<'a> {
     fn visit_stmt(&mut self, statement: &'a Stmt) {
         if let Stmt::FunctionDef(function) = statement {
             self.found.push((function.name.as_str(), &function.body));
@@ -76,11 +76,11 @@ impl<'a> StatementVisitor<'a> for Functions<'a> {
 
 /// The bodies of a file's loops.
 #[derive(Default)]
-struct Loops<'a> {
+struct LoopBodies<'a> {
     found: Vec<&'a [Stmt]>,
 }
 
-impl<'a> StatementVisitor<'a> for Loops<'a> {
+impl<'a> StatementVisitor<'a> for LoopBodies<'a> {
     fn visit_stmt(&mut self, statement: &'a Stmt) {
         match statement {
             Stmt::For(of) => self.found.push(&of.body),

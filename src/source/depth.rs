@@ -9,7 +9,7 @@ use ruff_python_parser::{Mode, lexer};
 /// An upper bound of the depth of the tree.
 pub(super) fn bound(text: &str) -> usize {
     let mut lexer = lexer::lex(text, Mode::Module);
-    let mut depth = Depth { blocks: 0, open: vec![Level::default()], total: 0 };
+    let mut depth = Depth { blocks: 0, open: vec![Bracket::default()], total: 0 };
     let mut deepest = 0;
     loop {
         let token = lexer.next_token();
@@ -23,7 +23,7 @@ pub(super) fn bound(text: &str) -> usize {
 
 /// What nests at one level of brackets.
 #[derive(Default)]
-struct Level {
+struct Bracket {
     /// Operators, calls and keywords since the last comma: each may hold all that stands before or behind it.
     since_comma: usize,
     /// Lambdas: their parameters hold commas of their own.
@@ -34,7 +34,7 @@ struct Depth {
     /// Blocks of indented statements.
     blocks: usize,
     /// Open brackets.
-    open: Vec<Level>,
+    open: Vec<Bracket>,
     /// The sum over the levels.
     total: usize,
 }
@@ -46,12 +46,12 @@ impl Depth {
             T::Indent => self.blocks += 1,
             T::Dedent => self.blocks = self.blocks.saturating_sub(1),
             T::Newline => {
-                self.open = vec![Level::default()];
+                self.open = vec![Bracket::default()];
                 self.total = 0;
             }
             T::Lpar | T::Lsqb | T::Lbrace | T::FStringStart | T::TStringStart => {
                 self.count(|level| &mut level.since_comma);
-                self.open.push(Level::default());
+                self.open.push(Bracket::default());
             }
             T::Rpar | T::Rsqb | T::Rbrace | T::FStringEnd | T::TStringEnd => {
                 if self.open.len() > 1
@@ -72,7 +72,7 @@ impl Depth {
         }
     }
 
-    fn count(&mut self, which: impl Fn(&mut Level) -> &mut usize) {
+    fn count(&mut self, which: impl Fn(&mut Bracket) -> &mut usize) {
         if let Some(level) = self.open.last_mut() {
             *which(level) += 1;
             self.total += 1;

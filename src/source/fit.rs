@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use super::bindings::Reach;
-use super::outline::{Kind, Outline, Scope, Site};
+use super::outline::{CallPoint, CodeScope, Invocation, Outline};
 use crate::engine::{Called, Callee, RecordedFile, RecordedLine};
 
 /// How a file differs from the one that was recorded.
@@ -22,23 +22,23 @@ pub struct Misfit {
 
 /// Where the lines of a recording are in a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Lines {
+pub(super) struct LineFit {
     /// How many lines further on all of them are, those that came in not counted.
     moved: i64,
     /// Lines that came in later, in order.
     added: Vec<u32>,
 }
 
-impl Lines {
+impl LineFit {
     /// Lines that a recording did not see yet, in order.
-    pub(super) fn without(added: Vec<u32>) -> Lines {
-        Lines { moved: 0, added }
+    pub(super) fn without(added: Vec<u32>) -> LineFit {
+        LineFit { moved: 0, added }
     }
 
     /// The same, moved so that a recorded line is at `place`.
-    fn moved(&self, recorded: u32, place: u32) -> Lines {
+    fn moved(&self, recorded: u32, place: u32) -> LineFit {
         let before = self.added.iter().filter(|added| **added < place).map(|_| 1_i64).sum::<i64>();
-        Lines { moved: i64::from(place) - before - i64::from(recorded), added: self.added.clone() }
+        LineFit { moved: i64::from(place) - before - i64::from(recorded), added: self.added.clone() }
     }
 
     /// The line of the file that was recorded as this one; 0, which is none, before the first.
@@ -49,12 +49,12 @@ impl Lines {
 }
 
 /// Holds recorded lines of a file against it.
-pub(super) fn check(outline: &Outline, recorded: &[RecordedLine], lines: &Lines) -> Result<(), Misfit> {
+pub(super) fn check(outline: &Outline, recorded: &[RecordedLine], lines: &LineFit) -> Result<(), Misfit> {
     let named: BTreeSet<(u32, &str)> = recorded
         .iter()
         .flat_map(|line| names(line).iter().map(|callee| (lines.here(line.line), callee.name.as_str())))
         .collect();
-    let fit = Fit { outline, named };
+    let fit = Alignment { outline, named };
     recorded.iter().try_for_each(|line| {
         fit.line(line, lines.here(line.line)).map_err(|why| Misfit { line: line.line, why })
     })
@@ -68,7 +68,7 @@ pub(super) fn check(outline: &Outline, recorded: &[RecordedLine], lines: &Lines)
 pub(super) fn found_again(
     outline: &Outline,
     recorded: &RecordedFile,
-    lines: &Lines,
+    lines: &LineFit,
     (line, function): (u32, &str),
 ) -> Option<u32> {
     let all: Vec<RecordedLine> =
@@ -90,7 +90,7 @@ pub(super) fn found_again(
         }
     });
     let first = found.next().filter(|first| found.all(|other| other == *first))?;
-    let fits = |lines: &Lines| {
+    let fits = |lines: &LineFit| {
         let lines = lines.moved(line, first);
         let is_named = |one: &RecordedLine| {
             certain(one).iter().any(|name| outline.calls(scope, name).contains(&lines.here(one.line)))
@@ -99,7 +99,7 @@ pub(super) fn found_again(
             && all.iter().any(|one| one.line > line && is_named(one))
             && check(outline, &all, &lines).is_ok()
     };
-    (fits(&Lines::default()) || fits(lines)).then_some(first)
+    (fits(&LineFit::default()) || fits(lines)).then_some(first)
 }
 
 /// The names of what a line called.
@@ -110,13 +110,13 @@ fn names(line: &RecordedLine) -> &[Callee] {
     }
 }
 
-struct Fit<'a> {
+struct Alignment<'a> {
     outline: &'a Outline,
     /// What was recorded to be called by name, and where.
     named: BTreeSet<(u32, &'a str)>,
 }
 
-impl Fit<'_> {
+impl Alignment<'_> {
     /// Whether a recorded line can be this one; if not, why.
     fn line(&self, recorded: &RecordedLine, line: u32) -> Result<(), String> {
         if !self.outline.begins(line) {
@@ -125,17 +125,17 @@ impl Fit<'_> {
         let function = as_written(&recorded.function);
         match self.outline.scope(line) {
             // The head of a definition stands for all of it where a compiler made the code.
-            Scope::Head => return Ok(()),
+            CodeScope::Head => return Ok(()),
             _ if function.starts_with('<') && function != "<module>" => {
                 if !self.outline.makes(line, function) {
                     return Err(format!("holds no {function}"));
                 }
             }
-            Scope::Module if function != "<module>" => return Err(format!("is not in `{function}`")),
-            Scope::Of(name) if name != function => {
+            CodeScope::Module if function != "<module>" => return Err(format!("is not in `{function}`")),
+            CodeScope::Of(name) if name != function => {
                 return Err(format!("is in `{name}`, not in `{function}`"));
             }
-            Scope::Module | Scope::Of(_) => {}
+            CodeScope::Module | CodeScope::Of(_) => {}
         }
         match &recorded.called {
             Called::Unknown | Called::Native { allocates: false } => Ok(()),
@@ -146,13 +146,13 @@ impl Fit<'_> {
     }
 
     fn allocates(&self, line: u32) -> Result<(), String> {
-        let runs = self.outline.sites(line).iter().any(|site| site.kind != Kind::Release);
+        let runs = self.outline.sites(line).iter().any(|site| site.kind != Invocation::Release);
         if runs { Ok(()) } else { Err("allocates nothing".to_owned()) }
     }
 
     /// A module is called under whichever name the program has for it, but by a call.
     fn calls_module(&self, line: u32) -> Result<(), String> {
-        let may = |site: &Site| matches!(site.kind, Kind::Call(Reach::Any) | Kind::Import);
+        let may = |site: &CallPoint| matches!(site.kind, Invocation::Call(Reach::Any) | Invocation::Import);
         let called = self.outline.sites(line).iter().any(may);
         if called { Ok(()) } else { Err("calls no module".to_owned()) }
     }
@@ -173,7 +173,7 @@ impl Fit<'_> {
     }
 
     /// The other line of the function at which something of this name is called, if nobody saw it called there.
-    fn elsewhere(&self, line: u32, sites: &[Site], callee: &Callee) -> Option<u32> {
+    fn elsewhere(&self, line: u32, sites: &[CallPoint], callee: &Callee) -> Option<u32> {
         // A call of `__init__` that is written out is another one: `super().__init__()`.
         let tells = callee.certain && !is_special(&callee.name);
         let scope =
@@ -196,25 +196,32 @@ fn is_special(name: &str) -> bool {
 
 /// Whether something on a line can lead to a function of a name that does not stand there. `certain` is false where the
 /// name is a decorator's.
-fn may_run(site: &Site, name: &str, certain: bool) -> bool {
-    let anything = matches!(site.kind, Kind::Import | Kind::Call(Reach::Any));
+fn may_run(site: &CallPoint, name: &str, certain: bool) -> bool {
+    let anything = matches!(site.kind, Invocation::Import | Invocation::Call(Reach::Any));
     if let Some(kinds) = of_special(name) {
         return anything || kinds.contains(&site.kind);
     }
     match site.kind {
-        Kind::Call(Reach::Torch) | Kind::Operator | Kind::Subscript | Kind::Loop | Kind::With => true,
-        Kind::Call(Reach::Builtin) => ["write", "flush"].contains(&name),
+        Invocation::Call(Reach::Torch)
+        | Invocation::Operator
+        | Invocation::Subscript
+        | Invocation::Loop
+        | Invocation::With => true,
+        Invocation::Call(Reach::Builtin) => ["write", "flush"].contains(&name),
         // Of a property the name is the attribute's, unless it is decorated further.
-        Kind::Attribute => !certain,
-        Kind::Call(Reach::Any | Reach::TorchCuda) | Kind::Import | Kind::Release => anything,
+        Invocation::Attribute => !certain,
+        Invocation::Call(Reach::Any | Reach::TorchCuda) | Invocation::Import | Invocation::Release => {
+            anything
+        }
     }
 }
 
 /// What calls a special method that needs something at its line, besides a call of something unknown.
-fn of_special(name: &str) -> Option<&'static [Kind]> {
-    const CALLS: [Kind; 2] = [Kind::Call(Reach::Torch), Kind::Call(Reach::TorchCuda)];
-    const WITH: [Kind; 3] = [CALLS[0], CALLS[1], Kind::With];
-    const LOOP: [Kind; 4] = [CALLS[0], Kind::Call(Reach::Builtin), Kind::Loop, Kind::Operator];
+fn of_special(name: &str) -> Option<&'static [Invocation]> {
+    const CALLS: [Invocation; 2] = [Invocation::Call(Reach::Torch), Invocation::Call(Reach::TorchCuda)];
+    const WITH: [Invocation; 3] = [CALLS[0], CALLS[1], Invocation::With];
+    const LOOP: [Invocation; 4] =
+        [CALLS[0], Invocation::Call(Reach::Builtin), Invocation::Loop, Invocation::Operator];
     match name {
         "__init__" | "__new__" | "__call__" => Some(&CALLS),
         "__enter__" | "__exit__" => Some(&WITH),

@@ -17,7 +17,7 @@ const MOST_NAMES: usize = 10_000;
 
 /// What stands behind a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Entry {
+pub(super) enum FolderEntry {
     /// A link, to wherever.
     Link,
     /// A file, a folder, a pipe.
@@ -25,26 +25,26 @@ pub(super) enum Entry {
 }
 
 /// The names in a folder; `None` where they are too many, or may not be listed.
-pub(super) type Names = Option<BTreeMap<OsString, Entry>>;
+pub(super) type Listing = Option<BTreeMap<OsString, FolderEntry>>;
 
 /// The folders that were looked through.
 #[derive(Debug, Default)]
 pub(super) struct Folders {
-    known: RefCell<BTreeMap<PathBuf, Rc<Names>>>,
+    known: RefCell<BTreeMap<PathBuf, Rc<Listing>>>,
 }
 
 impl Folders {
     /// The entry of a name in a folder, if it is there.
-    pub(super) fn entry(&self, folder: &Path, name: &OsStr) -> Option<Entry> {
+    pub(super) fn entry(&self, folder: &Path, name: &OsStr) -> Option<FolderEntry> {
         if let Some(names) = &*self.names(folder) {
             return names.get(name).copied();
         }
         let metadata = fs::symlink_metadata(folder.join(name)).ok()?;
-        Some(if metadata.is_symlink() { Entry::Link } else { Entry::Itself })
+        Some(if metadata.is_symlink() { FolderEntry::Link } else { FolderEntry::Itself })
     }
 
     /// The names in a folder: none where it is no folder.
-    pub(super) fn names(&self, folder: &Path) -> Rc<Names> {
+    pub(super) fn names(&self, folder: &Path) -> Rc<Listing> {
         if let Some(known) = self.known.borrow().get(folder) {
             return Rc::clone(known);
         }
@@ -62,7 +62,7 @@ impl Folders {
     }
 }
 
-fn list(folder: &Path) -> Names {
+fn list(folder: &Path) -> Listing {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) => {
@@ -73,7 +73,7 @@ fn list(folder: &Path) -> Names {
     let mut names = BTreeMap::new();
     for entry in entries {
         let entry = entry.ok()?;
-        let kind = if entry.file_type().ok()?.is_symlink() { Entry::Link } else { Entry::Itself };
+        let kind = if entry.file_type().ok()?.is_symlink() { FolderEntry::Link } else { FolderEntry::Itself };
         names.insert(entry.file_name(), kind);
         if names.len() > MOST_NAMES {
             return None;
@@ -92,7 +92,7 @@ mod tests {
         fs::write(folder.path().join("train.py"), "").unwrap();
         let folders = Folders::default();
         let entry = |name: &str| folders.entry(folder.path(), OsStr::new(name));
-        assert_eq!((entry("train.py"), entry("model.py")), (Some(Entry::Itself), None));
+        assert_eq!((entry("train.py"), entry("model.py")), (Some(FolderEntry::Itself), None));
         fs::write(folder.path().join("model.py"), "").unwrap();
         assert_eq!(entry("model.py"), None, "remembered");
         let file = folder.path().join("train.py");
@@ -108,7 +108,7 @@ mod tests {
         }
         let folders = Folders::default();
         assert!(folders.names(folder.path()).is_none());
-        assert_eq!(folders.entry(folder.path(), OsStr::new("7")), Some(Entry::Itself));
+        assert_eq!(folders.entry(folder.path(), OsStr::new("7")), Some(FolderEntry::Itself));
         assert_eq!(folders.entry(folder.path(), OsStr::new("train.py")), None);
     }
 }

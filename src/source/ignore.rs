@@ -17,12 +17,12 @@ pub struct IgnoreComment {
     /// The line for which it stands, if there is no code on its own: the next that holds code.
     pub stands_for: u32,
     /// What it asks for.
-    pub asks: Result<Asked, Malformed>,
+    pub asks: Result<IgnoreComments, Malformed>,
 }
 
 /// What is to be ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct IgnoreComments {
     /// The rules as written, at least one.
     pub rules: Vec<String>,
     /// Why; never empty.
@@ -69,7 +69,7 @@ fn asked(comment: &str) -> Option<&str> {
     remarks.filter_map(|remark| remark.trim_start().strip_prefix(MARK)).map(str::trim).next()
 }
 
-fn parse(words: &str) -> Result<Asked, Malformed> {
+fn parse(words: &str) -> Result<IgnoreComments, Malformed> {
     let rest = words.strip_prefix("ignore").ok_or(Malformed::NotIgnore)?.trim_start();
     let (rules, reason) =
         rest.strip_prefix('[').and_then(|rest| rest.split_once(']')).ok_or(Malformed::NoRule)?;
@@ -82,7 +82,7 @@ fn parse(words: &str) -> Result<Asked, Malformed> {
     if reason.trim_end().is_empty() {
         return Err(Malformed::NoReason);
     }
-    Ok(Asked { rules, reason: reason.trim_end().to_owned() })
+    Ok(IgnoreComments { rules, reason: reason.trim_end().to_owned() })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The user's source as a recording saw it: recorded lines, and where they are in local files.
 //!
-//! In: a [`Search`], and what recordings tell of the user's files. Out: the local file and line of a recorded line, if the
+//! In: a [`SourceSearch`], and what recordings tell of the user's files. Out: the local file and line of a recorded line, if the
 //! file is still the one that was recorded. Always: a file of which any recorded line does not fit is trusted with no line,
 //! but for those that are found again beyond doubt.
 
@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use super::fit::{Lines, Misfit};
-use super::search::{self, Candidate, PathMap, Search};
+use super::fit::{LineFit, Misfit};
+use super::search::{self, Candidate, PathMap, SourceSearch};
 use super::{Checkout, SourceFile};
 use crate::engine::{RecordedFile, Recording};
 use crate::finding::{Location, Seek};
@@ -18,7 +18,7 @@ use crate::finding::{Location, Seek};
 /// Where sources are looked for, and what is known of those that were recorded.
 #[derive(Debug, Default)]
 pub struct SourceMap {
-    search: Rc<Search>,
+    search: Rc<SourceSearch>,
     checkout: Checkout,
     recorded: BTreeMap<String, RecordedFile>,
     /// The folder in which all of the recorded files lay.
@@ -55,7 +55,7 @@ pub struct Changed {
 #[derive(Debug)]
 enum Resolved {
     /// It is here, as it was.
-    Here { file: Candidate, lines: Lines },
+    Here { file: Candidate, lines: LineFit },
     /// It is here, and has changed.
     Changed(Changed),
     /// It is not here.
@@ -65,7 +65,7 @@ enum Resolved {
 impl SourceMap {
     /// Looks below folders that the user named, and where `maps` point first; the longest prefix wins.
     pub fn new(roots: impl IntoIterator<Item = PathBuf>, maps: Vec<PathMap>) -> SourceMap {
-        SourceMap { search: Rc::new(Search::below(roots, maps)), ..SourceMap::default() }
+        SourceMap { search: Rc::new(SourceSearch::below(roots, maps)), ..SourceMap::default() }
     }
 
     /// Looks where nobody said to: in the current folder, beside the snapshots, and in `src`, `scripts` and `examples`, as
@@ -75,7 +75,7 @@ impl SourceMap {
         beside: impl IntoIterator<Item = PathBuf>,
         maps: Vec<PathMap>,
     ) -> SourceMap {
-        let search = Rc::new(Search::within(&checkout, beside, maps));
+        let search = Rc::new(SourceSearch::within(&checkout, beside, maps));
         SourceMap { search, checkout, ..SourceMap::default() }
     }
 

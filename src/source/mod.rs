@@ -22,17 +22,17 @@ mod syntax;
 pub use checkout::{Checkout, plain};
 pub use clearing::ZeroGrad;
 pub use fit::Misfit;
-pub use ignore::{Asked, EXAMPLE, IgnoreComment, Malformed};
+pub use ignore::{EXAMPLE, IgnoreComment, IgnoreComments, Malformed};
 pub use map::{Changed, SourceMap, Spot};
 pub use search::PathMap;
 pub use settle::settle;
-pub use syntax::{Loop, Span};
+pub use syntax::{SourceLoop, Span};
 
 use std::ops::{Range, RangeInclusive};
 use std::sync::OnceLock;
 
-use fit::Lines;
-use outline::{Outline, Scope};
+use fit::LineFit;
+use outline::{CodeScope, Outline};
 use syntax::Syntax;
 
 use ruff_python_ast::Stmt;
@@ -163,7 +163,7 @@ impl SourceFile {
 
     /// The innermost loop around all of some lines (a loop's header belongs to it); `None` where there is none or the
     /// file is no valid Python.
-    pub fn loop_around(&self, first: u32, last: u32) -> Option<Loop> {
+    pub fn loop_around(&self, first: u32, last: u32) -> Option<SourceLoop> {
         self.syntax()?.loop_around(&self.line(first)?, &self.line(last)?)
     }
 
@@ -171,9 +171,9 @@ impl SourceFile {
     /// definition, and where the file is no valid Python.
     pub fn function_at(&self, line: u32) -> Option<&str> {
         match self.outline()?.scope(line) {
-            Scope::Head => None,
-            Scope::Module => Some("<module>"),
-            Scope::Of(name) => Some(name),
+            CodeScope::Head => None,
+            CodeScope::Module => Some("<module>"),
+            CodeScope::Of(name) => Some(name),
         }
     }
 
@@ -185,32 +185,34 @@ impl SourceFile {
         let made = function.is_empty() || function.starts_with('<') || function.starts_with("torch_dynamo_");
         outline.begins(line)
             && match outline.scope(line) {
-                Scope::Head => true,
-                Scope::Module => made || function == "<module>",
-                Scope::Of(name) => (made && function != "<module>") || function == name,
+                CodeScope::Head => true,
+                CodeScope::Module => made || function == "<module>",
+                CodeScope::Of(name) => (made && function != "<module>") || function == name,
             }
     }
 
     /// Where the recorded lines are in this file, or the first that cannot be in it. Comments of memlint's own that stand
     /// alone on their lines may have come in since.
-    fn check(&self, recorded: &RecordedFile) -> Result<Lines, Misfit> {
+    fn check(&self, recorded: &RecordedFile) -> Result<LineFit, Misfit> {
         let Some(outline) = self.outline() else {
             let line = recorded.lines.first().map_or(1, |first| first.line);
             return Err(Misfit { line, why: "cannot be told in a file that is no valid Python".to_owned() });
         };
-        fit::check(outline, &recorded.lines, &Lines::default()).map(|()| Lines::default()).or_else(|misfit| {
-            let lines = self.without_own_comments();
-            if lines != Lines::default() && fit::check(outline, &recorded.lines, &lines).is_ok() {
-                return Ok(lines);
-            }
-            Err(misfit)
-        })
+        fit::check(outline, &recorded.lines, &LineFit::default()).map(|()| LineFit::default()).or_else(
+            |misfit| {
+                let lines = self.without_own_comments();
+                if lines != LineFit::default() && fit::check(outline, &recorded.lines, &lines).is_ok() {
+                    return Ok(lines);
+                }
+                Err(misfit)
+            },
+        )
     }
 
     /// The lines of a file that has got its comments of memlint's own, as far as they stand alone, since it was recorded.
-    fn without_own_comments(&self) -> Lines {
+    fn without_own_comments(&self) -> LineFit {
         let alone = self.ignores().iter().map(|comment| comment.line).filter(|line| !self.holds_code(*line));
-        Lines::without(alone.collect())
+        LineFit::without(alone.collect())
     }
 
     /// The line of a recorded one, although the file has changed; `None` where that is not beyond doubt.

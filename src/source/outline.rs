@@ -18,7 +18,7 @@ use super::bindings::{Bindings, Reach};
 
 /// Which code a line belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scope<'a> {
+pub(super) enum CodeScope<'a> {
     /// No function or class.
     Module,
     /// The body of a function or class of this name.
@@ -29,17 +29,17 @@ pub(super) enum Scope<'a> {
 
 /// Something at a line that may run other code.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Site {
-    pub(super) kind: Kind,
+pub(super) struct CallPoint {
+    pub(super) kind: Invocation,
     /// The bare name of what is called or read; empty where there is none.
     pub(super) name: String,
     /// The function or class around it, by number.
     pub(super) scope: usize,
 }
 
-/// How a [`Site`] runs other code.
+/// How a [`CallPoint`] runs other code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Invocation {
     /// It calls something.
     Call(Reach),
     /// It reads an attribute, which may be a property.
@@ -60,7 +60,7 @@ pub(super) enum Kind {
 
 /// A frame that Python makes of an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Made {
+enum ImplicitFrame {
     Lambda,
     List,
     Set,
@@ -72,17 +72,17 @@ enum Made {
 #[derive(Debug, Default)]
 pub(super) struct Outline {
     scopes: Vec<String>,
-    of_line: BTreeMap<u32, Place>,
-    sites: BTreeMap<u32, Vec<Site>>,
+    of_line: BTreeMap<u32, Surroundings>,
+    sites: BTreeMap<u32, Vec<CallPoint>>,
     begins: BTreeSet<u32>,
-    made: Vec<(Made, RangeInclusive<u32>)>,
+    made: Vec<(ImplicitFrame, RangeInclusive<u32>)>,
     calls: FxHashMap<(usize, String), Vec<u32>>,
     /// The functions, by number, that run where they are resumed and not where they are called.
     resumed: BTreeSet<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Surroundings {
     In(usize),
     Head,
 }
@@ -106,11 +106,13 @@ impl Outline {
     }
 
     /// Which code a line belongs to.
-    pub(super) fn scope(&self, line: u32) -> Scope<'_> {
+    pub(super) fn scope(&self, line: u32) -> CodeScope<'_> {
         match self.of_line.get(&line) {
-            None => Scope::Module,
-            Some(Place::Head) => Scope::Head,
-            Some(Place::In(scope)) => Scope::Of(self.scopes.get(*scope).map_or("", String::as_str)),
+            None => CodeScope::Module,
+            Some(Surroundings::Head) => CodeScope::Head,
+            Some(Surroundings::In(scope)) => {
+                CodeScope::Of(self.scopes.get(*scope).map_or("", String::as_str))
+            }
         }
     }
 
@@ -118,18 +120,18 @@ impl Outline {
     /// of other kinds are not known, and so not denied.
     pub(super) fn makes(&self, line: u32, name: &str) -> bool {
         let made = match name {
-            "<lambda>" => Made::Lambda,
-            "<listcomp>" => Made::List,
-            "<setcomp>" => Made::Set,
-            "<dictcomp>" => Made::Dict,
-            "<genexpr>" => Made::Generator,
+            "<lambda>" => ImplicitFrame::Lambda,
+            "<listcomp>" => ImplicitFrame::List,
+            "<setcomp>" => ImplicitFrame::Set,
+            "<dictcomp>" => ImplicitFrame::Dict,
+            "<genexpr>" => ImplicitFrame::Generator,
             _ => return true,
         };
         self.made.iter().any(|(kind, lines)| *kind == made && lines.contains(&line))
     }
 
     /// What may run other code at a line.
-    pub(super) fn sites(&self, line: u32) -> &[Site] {
+    pub(super) fn sites(&self, line: u32) -> &[CallPoint] {
         self.sites.get(&line).map_or(&[], Vec::as_slice)
     }
 
@@ -146,7 +148,7 @@ impl Outline {
             return self
                 .sites(line)
                 .iter()
-                .any(|site| matches!(site.kind, Kind::Loop | Kind::Call(Reach::Builtin)));
+                .any(|site| matches!(site.kind, Invocation::Loop | Invocation::Call(Reach::Builtin)));
         }
         named.any(|(number, _)| self.resumed.contains(&number))
     }
@@ -185,17 +187,17 @@ impl<'a, L: Fn(usize) -> u32> Builder<'a, L> {
         self.outline.begins.insert(line);
     }
 
-    fn note(&mut self, line: u32, kind: Kind, name: &str) {
-        let site = Site { kind, name: name.to_owned(), scope: self.scope };
+    fn note(&mut self, line: u32, kind: Invocation, name: &str) {
+        let site = CallPoint { kind, name: name.to_owned(), scope: self.scope };
         self.outline.begins.insert(line);
         self.outline.sites.entry(line).or_default().push(site);
     }
 
-    fn note_at(&mut self, node: &impl Ranged, kind: Kind) {
+    fn note_at(&mut self, node: &impl Ranged, kind: Invocation) {
         self.note(self.first(node), kind, "");
     }
 
-    fn make(&mut self, node: &impl Ranged, made: Made) {
+    fn make(&mut self, node: &impl Ranged, made: ImplicitFrame) {
         let lines = self.first(node)..=self.last(node);
         self.outline.made.push((made, lines));
     }
@@ -207,7 +209,8 @@ impl<'a, L: Fn(usize) -> u32> Builder<'a, L> {
         let first = self.first(definition);
         let inside = body.first().map_or(head, |first| self.first(first));
         for line in first..=self.last(definition) {
-            let place = if line < inside || line <= head { Place::Head } else { Place::In(number) };
+            let place =
+                if line < inside || line <= head { Surroundings::Head } else { Surroundings::In(number) };
             self.outline.of_line.insert(line, place);
         }
         self.outline.begins.insert(head);
@@ -218,7 +221,7 @@ impl<'a, L: Fn(usize) -> u32> Builder<'a, L> {
 
     fn call(&mut self, call: &ExprCall) {
         let name = super::clearing::called(call).unwrap_or_default();
-        let kind = Kind::Call(self.bindings.reach(&call.func));
+        let kind = Invocation::Call(self.bindings.reach(&call.func));
         let (first, method) = (self.first(call), self.last(&*call.func));
         self.note(first, kind, name);
         if method != first {
@@ -248,31 +251,31 @@ impl<'a, L: Fn(usize) -> u32> Visitor<'a> for Builder<'a, L> {
                 of.decorator_list.iter().for_each(|one| self.visit_decorator(one));
                 of.arguments.iter().for_each(|bases| self.visit_arguments(bases));
                 let head = self.first(&of.name);
-                self.note(head, Kind::Call(Reach::Any), "");
+                self.note(head, Invocation::Call(Reach::Any), "");
                 self.define(&of.name, of, head, &of.body);
                 return;
             }
             Stmt::For(of) => {
-                self.note_at(of, Kind::Loop);
-                self.note_at(&*of.iter, Kind::Loop);
-                self.note_at(&*of.target, Kind::Loop);
+                self.note_at(of, Invocation::Loop);
+                self.note_at(&*of.iter, Invocation::Loop);
+                self.note_at(&*of.target, Invocation::Loop);
             }
-            Stmt::With(of) => self.note_at(of, Kind::With),
-            Stmt::AugAssign(of) => self.note_at(of, Kind::Operator),
+            Stmt::With(of) => self.note_at(of, Invocation::With),
+            Stmt::AugAssign(of) => self.note_at(of, Invocation::Operator),
             Stmt::Assign(of) if of.targets.iter().any(|one| one.is_tuple_expr() || one.is_list_expr()) => {
-                self.note_at(of, Kind::Loop);
+                self.note_at(of, Invocation::Loop);
             }
-            Stmt::Import(_) | Stmt::ImportFrom(_) => self.note_at(statement, Kind::Import),
+            Stmt::Import(_) | Stmt::ImportFrom(_) => self.note_at(statement, Invocation::Import),
             // `raise Failure` makes one.
-            Stmt::Raise(_) => self.note_at(statement, Kind::Call(Reach::Any)),
+            Stmt::Raise(_) => self.note_at(statement, Invocation::Call(Reach::Any)),
             Stmt::Pass(_) | Stmt::Break(_) | Stmt::Continue(_) | Stmt::Expr(_) => self.begin(statement),
-            _ => self.note_at(statement, Kind::Release),
+            _ => self.note_at(statement, Invocation::Release),
         }
         visitor::walk_stmt(self, statement);
     }
 
     fn visit_decorator(&mut self, decorator: &'a Decorator) {
-        self.note_at(decorator, Kind::Call(Reach::Any));
+        self.note_at(decorator, Invocation::Call(Reach::Any));
         visitor::walk_decorator(self, decorator);
     }
 
@@ -282,38 +285,38 @@ impl<'a, L: Fn(usize) -> u32> Visitor<'a> for Builder<'a, L> {
             Expr::Call(of) => self.call(of),
             Expr::Attribute(of) => {
                 let (first, last) = (self.first(of), self.last(of));
-                self.note(first, Kind::Attribute, &of.attr);
+                self.note(first, Invocation::Attribute, &of.attr);
                 if last != first {
-                    self.note(last, Kind::Attribute, &of.attr);
+                    self.note(last, Invocation::Attribute, &of.attr);
                 }
             }
             Expr::BinOp(_) | Expr::UnaryOp(_) | Expr::Compare(_) | Expr::BoolOp(_) | Expr::FString(_) => {
-                self.note_at(expression, Kind::Operator);
+                self.note_at(expression, Invocation::Operator);
             }
-            Expr::Subscript(_) => self.note_at(expression, Kind::Subscript),
+            Expr::Subscript(_) => self.note_at(expression, Invocation::Subscript),
             Expr::Yield(_) | Expr::YieldFrom(_) => {
                 self.outline.resumed.insert(self.scope);
-                self.note_at(expression, Kind::Loop);
+                self.note_at(expression, Invocation::Loop);
             }
-            Expr::Starred(_) | Expr::Await(_) => self.note_at(expression, Kind::Loop),
-            Expr::Lambda(_) => self.make(expression, Made::Lambda),
-            Expr::ListComp(_) => self.make(expression, Made::List),
-            Expr::SetComp(_) => self.make(expression, Made::Set),
-            Expr::DictComp(_) => self.make(expression, Made::Dict),
-            Expr::Generator(_) => self.make(expression, Made::Generator),
+            Expr::Starred(_) | Expr::Await(_) => self.note_at(expression, Invocation::Loop),
+            Expr::Lambda(_) => self.make(expression, ImplicitFrame::Lambda),
+            Expr::ListComp(_) => self.make(expression, ImplicitFrame::List),
+            Expr::SetComp(_) => self.make(expression, ImplicitFrame::Set),
+            Expr::DictComp(_) => self.make(expression, ImplicitFrame::Dict),
+            Expr::Generator(_) => self.make(expression, ImplicitFrame::Generator),
             _ => {}
         }
         visitor::walk_expr(self, expression);
     }
 
     fn visit_comprehension(&mut self, comprehension: &'a Comprehension) {
-        self.note_at(&comprehension.iter, Kind::Loop);
-        self.note_at(&comprehension.target, Kind::Loop);
+        self.note_at(&comprehension.iter, Invocation::Loop);
+        self.note_at(&comprehension.target, Invocation::Loop);
         visitor::walk_comprehension(self, comprehension);
     }
 
     fn visit_with_item(&mut self, item: &'a WithItem) {
-        self.note_at(item, Kind::With);
+        self.note_at(item, Invocation::With);
         visitor::walk_with_item(self, item);
     }
 
@@ -333,7 +336,7 @@ impl<'a, L: Fn(usize) -> u32> Visitor<'a> for Builder<'a, L> {
     }
 
     fn visit_pattern(&mut self, pattern: &'a Pattern) {
-        self.note_at(pattern, Kind::Operator);
+        self.note_at(pattern, Invocation::Operator);
         visitor::walk_pattern(self, pattern);
     }
 }

@@ -55,21 +55,21 @@ impl std::str::FromStr for PathMap {
 
 /// A folder to look in, or the file that a map names.
 #[derive(Debug, Clone)]
-struct Place {
+struct SearchRoot {
     /// As messages name it.
     shown: PathBuf,
     /// Where it lies; `None` where it does not exist.
     real: Option<PathBuf>,
 }
 
-impl Place {
-    fn of(shown: PathBuf) -> Place {
+impl SearchRoot {
+    fn of(shown: PathBuf) -> SearchRoot {
         let real = fs::canonicalize(if shown.as_os_str().is_empty() { Path::new(".") } else { &shown }).ok();
-        Place { shown, real }
+        SearchRoot { shown, real }
     }
 
     /// A path below it; nothing where it does not exist.
-    fn below(&self, ending: PathBuf) -> Option<Trial> {
+    fn below(&self, ending: PathBuf) -> Option<TriedPath> {
         let folder = self.real.clone()?;
         let here = self.shown == Path::new(".") || self.shown == Path::new("");
         let shown = match ending.as_os_str().is_empty() {
@@ -77,12 +77,12 @@ impl Place {
             false if here => ending.clone(),
             false => self.shown.join(&ending),
         };
-        Some(Trial { shown, folder, ending, mapped: false })
+        Some(TriedPath { shown, folder, ending, mapped: false })
     }
 }
 
 /// A path to be tried: as messages name it, and as a real folder with what goes on from there.
-struct Trial {
+struct TriedPath {
     shown: PathBuf,
     folder: PathBuf,
     ending: PathBuf,
@@ -101,11 +101,11 @@ pub(super) struct Candidate {
 
 /// Where local files are looked for, and those that were read.
 #[derive(Debug, Default)]
-pub(super) struct Search {
+pub(super) struct SourceSearch {
     /// Folders, each with how many components of a recorded path must be found below it.
-    roots: Vec<(Place, usize)>,
+    roots: Vec<(SearchRoot, usize)>,
     /// Recorded prefixes, the longest first.
-    maps: Vec<(String, Place)>,
+    maps: Vec<(String, SearchRoot)>,
     bounds: Bounds,
     /// Folders in which the program's own files lie as they were recorded.
     projects: Vec<PathBuf>,
@@ -130,7 +130,7 @@ struct Holders {
 }
 
 impl Holders {
-    fn of(roots: &[(Place, usize)], folders: &Folders) -> Holders {
+    fn of(roots: &[(SearchRoot, usize)], folders: &Folders) -> Holders {
         let mut holders = Holders::default();
         for (position, (root, _)) in roots.iter().enumerate() {
             let Some(folder) = &root.real else { continue };
@@ -157,12 +157,13 @@ impl Holders {
     }
 }
 
-impl Search {
+impl SourceSearch {
     /// Below folders that the user named, and where maps point; nowhere else.
-    pub(super) fn below(roots: impl IntoIterator<Item = PathBuf>, maps: Vec<PathMap>) -> Search {
-        let roots: Vec<(Place, usize)> = roots.into_iter().map(|path| (Place::of(path), 1)).collect();
+    pub(super) fn below(roots: impl IntoIterator<Item = PathBuf>, maps: Vec<PathMap>) -> SourceSearch {
+        let roots: Vec<(SearchRoot, usize)> =
+            roots.into_iter().map(|path| (SearchRoot::of(path), 1)).collect();
         let projects: Vec<PathBuf> = roots.iter().filter_map(|(root, _)| root.real.clone()).collect();
-        Search::of(roots, maps, projects)
+        SourceSearch::of(roots, maps, projects)
     }
 
     /// In the current folder, beside the snapshots, and in `src`, `scripts` and `examples`, as far as these lie in the working
@@ -171,22 +172,23 @@ impl Search {
         checkout: &Checkout,
         beside: impl IntoIterator<Item = PathBuf>,
         maps: Vec<PathMap>,
-    ) -> Search {
+    ) -> SourceSearch {
         // Many snapshots lie in one folder.
         let mut known = BTreeSet::new();
         let beside = beside.into_iter().filter(|folder| known.insert(folder.clone()));
-        let likely = std::iter::once(PathBuf::from(".")).chain(beside).map(|path| (Place::of(path), 1));
-        let common = COMMON_FOLDERS.map(|folder| (Place::of(PathBuf::from(folder)), 2));
+        let likely = std::iter::once(PathBuf::from(".")).chain(beside).map(|path| (SearchRoot::of(path), 1));
+        let common = COMMON_FOLDERS.map(|folder| (SearchRoot::of(PathBuf::from(folder)), 2));
         let project = fs::canonicalize(checkout.root()).ok();
-        Search::of(likely.chain(common).collect(), maps, project.into_iter().collect())
+        SourceSearch::of(likely.chain(common).collect(), maps, project.into_iter().collect())
     }
 
-    fn of(roots: Vec<(Place, usize)>, mut maps: Vec<PathMap>, projects: Vec<PathBuf>) -> Search {
+    fn of(roots: Vec<(SearchRoot, usize)>, mut maps: Vec<PathMap>, projects: Vec<PathBuf>) -> SourceSearch {
         maps.sort_by_key(|map| std::cmp::Reverse(map.from.len()));
-        let maps: Vec<(String, Place)> = maps.into_iter().map(|map| (map.from, Place::of(map.to))).collect();
+        let maps: Vec<(String, SearchRoot)> =
+            maps.into_iter().map(|map| (map.from, SearchRoot::of(map.to))).collect();
         let mapped = maps.iter().filter_map(|(_, to)| to.real.clone());
         let bounds = Bounds::of(projects.iter().cloned().chain(mapped));
-        Search { roots, maps, bounds, projects, ..Search::default() }
+        SourceSearch { roots, maps, bounds, projects, ..SourceSearch::default() }
     }
 
     /// Whether a map's prefix is one of a recorded path, and what stands for it exists.
@@ -257,13 +259,13 @@ impl Search {
         self.outside.borrow().iter().cloned().collect()
     }
 
-    fn trials(&self, recorded: &str, parts: &[&str]) -> Vec<Trial> {
+    fn trials(&self, recorded: &str, parts: &[&str]) -> Vec<TriedPath> {
         if parts.is_empty() {
             return Vec::new();
         }
         let mapped = self.maps.iter().filter_map(|(from, to)| {
             let rest = parts.strip_prefix(self::parts(from).as_slice())?;
-            Some(Trial { mapped: true, ..to.below(rest.iter().collect())? })
+            Some(TriedPath { mapped: true, ..to.below(rest.iter().collect())? })
         });
         let below_roots = (parts.len().saturating_sub(MOST_PARTS)..parts.len()).flat_map(|skipped| {
             let ending: PathBuf = parts.iter().skip(skipped).collect();
@@ -276,13 +278,13 @@ impl Search {
         });
         let itself = Some(Path::new(recorded)).filter(|path| path.is_absolute()).and_then(|path| {
             let (folder, ending) = self.bounds.split(&plain(path))?;
-            Some(Trial { shown: path.to_owned(), folder, ending, mapped: false })
+            Some(TriedPath { shown: path.to_owned(), folder, ending, mapped: false })
         });
         mapped.chain(below_roots).chain(itself).collect()
     }
 
     /// Where a path leads, if it may be opened; what may not is noted.
-    fn follow(&self, trial: &Trial) -> Option<PathBuf> {
+    fn follow(&self, trial: &TriedPath) -> Option<PathBuf> {
         let inside = self.bounds.contain(&trial.folder);
         match self.bounds.follow(&self.folders, &trial.folder, &trial.ending) {
             Leads::Inside(real) if inside => return Some(real),
@@ -361,7 +363,7 @@ mod tests {
             fs::write(root.join("snapshot.pickle"), "").unwrap();
         }
         fs::write(roots[ranks / 2].join("train.py"), "").unwrap();
-        let search = Search::below(roots.iter().cloned(), Vec::new());
+        let search = SourceSearch::below(roots.iter().cloned(), Vec::new());
         for rank in 0..ranks {
             for file in 0..files {
                 let recorded = format!("/tmp/worker{rank}/job/model{file}.py");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::{Changed, SourceMap};
 use crate::engine::Report;
-use crate::finding::{Excuse, Finding, Location, Matter, Measure, Notice, Severity, Value};
+use crate::finding::{Excuse, Finding, Location, Matter, Measure, Notice, Quantity, Severity};
 use crate::unit::{Confidence, count, shown_name};
 
 /// Files that a notice lists.
@@ -61,7 +61,7 @@ fn weigh_excuse(finding: &mut Finding, sources: &SourceMap) {
         finding.confidence = Confidence::Low;
         finding.evidence.push(Measure {
             name: name.into(),
-            value: Value::Text("source".to_owned()),
+            value: Quantity::Text("source".to_owned()),
             text: text.to_owned(),
         });
     }
@@ -78,7 +78,7 @@ fn tell_change(finding: &mut Finding, sources: &SourceMap) {
     };
     finding.evidence.push(Measure {
         name: "changed-source".into(),
-        value: Value::Text(name.to_owned()),
+        value: Quantity::Text(name.to_owned()),
         text: format!("{words}; {places}"),
     });
 }

@@ -53,7 +53,7 @@ impl Span {
 
 /// A loop of the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Loop {
+pub struct SourceLoop {
     /// `for batch in loader`, `while True`.
     pub header: Span,
     /// How its body clears gradients.
@@ -119,10 +119,10 @@ impl Syntax {
     }
 
     /// The innermost loop around two lines.
-    pub(super) fn loop_around(&self, first: &Range<usize>, last: &Range<usize>) -> Option<Loop> {
+    pub(super) fn loop_around(&self, first: &Range<usize>, last: &Range<usize>) -> Option<SourceLoop> {
         let loops = self.around(first).into_iter().rev().filter(|code| code.span().touches(last));
         let (code, body) = loops.into_iter().find_map(|code| Some((code, loop_body(code)?)))?;
-        Some(Loop { header: header(code)?, zero_grad: clearing::of_body(&self.body, body) })
+        Some(SourceLoop { header: header(code)?, zero_grad: clearing::of_body(&self.body, body) })
     }
 
     /// Whether the loop around a line fills gradients with zeros in place, itself or through a function of this file.

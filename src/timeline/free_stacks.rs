@@ -33,47 +33,25 @@ pub(super) fn find(allocations: &[Allocation], events: &[Event], stacks: &Stacks
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::{Action, Frame, Snapshot};
-    use crate::unit::{Bytes, Micros};
-
-    fn event(stack: Option<StackId>) -> Event {
-        Event {
-            time: Micros(0),
-            address: 512,
-            size: Bytes(512),
-            stack,
-            metadata: None,
-            stream: 0,
-            action: Action::Alloc,
-            compiled: false,
-            particulars: 0,
-        }
-    }
+    use crate::snapshot::Action;
+    use crate::testing::{self, Recorder, allocation};
+    use crate::unit::Bytes;
 
     /// What allocations show that were made and given back under these stacks.
     fn found(pairs: &[(&str, &str)]) -> FreeStacks {
-        let mut snapshot = Snapshot::default();
-        let mut events: Vec<Event> = Vec::new();
+        let mut recorder = Recorder::default();
         let mut allocations = Vec::new();
-        for (at, pair) in pairs.iter().enumerate() {
-            for name in [pair.0, pair.1] {
-                let name = snapshot.strings.intern(name).unwrap();
-                let frame = snapshot.stacks.intern_frame(Frame { name, file: name, line: 1 }).unwrap();
-                let is_empty = snapshot.text(name).is_empty();
-                let stack = snapshot.stacks.intern(if is_empty { &[] } else { std::slice::from_ref(&frame) });
-                events.push(event(stack));
-            }
+        for pair in pairs {
+            let [made, freed] = [pair.0, pair.1].map(|name| {
+                let stack = recorder.stack(&[("train.py", name)][usize::from(name.is_empty())..]);
+                recorder.push(Event { stack, ..testing::event(Action::Alloc, 512, Bytes(512)) })
+            });
             allocations.push(Allocation {
-                address: 512,
-                bytes: Bytes(512),
-                alloc: EventIndex::at(2 * at),
-                free_requested: EventIndex::at(2 * at + 1),
-                free: None,
-                stack: None,
-                stream: 0,
+                free_requested: EventIndex::at(freed),
+                ..allocation(512, Some(made), None)
             });
         }
-        find(&allocations, &events, &snapshot.stacks)
+        find(&allocations, &recorder.events, &recorder.snapshot.stacks)
     }
 
     #[test]

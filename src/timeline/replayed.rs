@@ -8,14 +8,14 @@ use crate::unit::{AllocationId, Bytes, DeviceIndex, EventIndex, Index};
 
 /// A level that must never be negative: rises and falls are summed in 128 bits, so that a hostile file cannot wrap it.
 #[derive(Clone, Copy, Default)]
-struct Curve {
+struct CheckedLevel {
     level: i128,
     lowest: i128,
     highest: i128,
     highest_at: Option<EventIndex>,
 }
 
-impl Curve {
+impl CheckedLevel {
     fn change(&mut self, by: i128, at: EventIndex) {
         self.level += by;
         self.lowest = self.lowest.min(self.level);
@@ -45,7 +45,7 @@ fn signed(bytes: Bytes) -> i128 {
 
 pub(super) fn replay(snapshot: &Snapshot, device: DeviceIndex) -> Timeline {
     let events = snapshot.devices.get(device.position()).map_or(&[][..], |trace| &trace.events);
-    let mut replay = Replay::new(events);
+    let mut replay = Replayer::new(events);
     for (position, event) in events.iter().enumerate() {
         let Some(at) = EventIndex::at(position) else { break };
         replay.step(at, event);
@@ -54,33 +54,33 @@ pub(super) fn replay(snapshot: &Snapshot, device: DeviceIndex) -> Timeline {
     replay.finish(snapshot, device)
 }
 
-struct Replay {
+struct Replayer {
     /// What is alive at an address.
     alive: FxHashMap<u64, AllocationId>,
     /// Addresses that were given back at least once.
     given_back: FxHashSet<u64>,
     allocations: Vec<Allocation>,
     allocation_of: Vec<Option<AllocationId>>,
-    requested: Curve,
+    requested: CheckedLevel,
     /// The level of requested bytes after each event so far.
     levels: Vec<i64>,
-    reserved: Curve,
+    reserved: CheckedLevel,
     agreement: Agreement,
     /// Files recorded with `skip_actions` have only one kind of free; whichever there is ends a lifetime.
     completes: bool,
 }
 
-impl Replay {
+impl Replayer {
     fn new(events: &[Event]) -> Self {
         let births = events.iter().filter(|event| event.action == Action::Alloc).count();
-        Replay {
+        Replayer {
             alive: FxHashMap::default(),
             given_back: FxHashSet::default(),
             allocations: Vec::with_capacity(births),
             allocation_of: vec![None; events.len()],
-            requested: Curve::default(),
+            requested: CheckedLevel::default(),
             levels: Vec::with_capacity(events.len()),
-            reserved: Curve::default(),
+            reserved: CheckedLevel::default(),
             agreement: Agreement::default(),
             completes: events.iter().any(|event| event.action == Action::FreeCompleted),
         }

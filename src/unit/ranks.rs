@@ -5,14 +5,14 @@
 /// at a dozen places (Jacobson 1989, "Space-efficient static trees and graphs").
 #[derive(Debug, Clone, Default)]
 pub struct Ranks {
-    words: Vec<Word>,
+    words: Vec<BitWord>,
     all: usize,
     /// The positions themselves, if some stand twice: bits cannot tell.
     repeated: Vec<usize>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Word {
+struct BitWord {
     bits: u64,
     before: usize,
 }
@@ -34,7 +34,7 @@ impl Ranks {
         }
         for (before, position) in seen.into_iter().enumerate() {
             let word = position / 64;
-            ranks.words.resize(ranks.words.len().max(word + 1), Word { bits: 0, before });
+            ranks.words.resize(ranks.words.len().max(word + 1), BitWord { bits: 0, before });
             if let Some(word) = ranks.words.last_mut() {
                 word.bits |= 1 << (position % 64);
             }

@@ -15,7 +15,7 @@
 mod materiality;
 mod worlds;
 
-pub use materiality::{Bound, Materiality, Replacement, Row, Scale};
+pub use materiality::{Bound, Materiality, Replacement, RuleBounds, Scale};
 
 use rustc_hash::FxHashMap;
 
@@ -38,13 +38,13 @@ static MOST: Threshold<f64> = Threshold::new("verdict::MOST", 0.5);
 struct Settled<'c, 'f> {
     claim: &'c Claim<'f>,
     rank: usize,
-    row: Row<'c>,
+    row: RuleBounds<'c>,
     worth: Worth,
     severity: Severity,
 }
 
 /// A claim with its row, and the row's place in the order of precedence.
-type Ranked<'c, 'f> = (usize, Row<'c>, &'c Claim<'f>);
+type RankedClaim<'c, 'f> = (usize, RuleBounds<'c>, &'c Claim<'f>);
 
 /// A finding, and what mending it does to lifetimes: nothing where that is not what mends it.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ pub fn settle(
     capacity: Option<Bytes>,
 ) -> Vec<Told> {
     let left = Left::of(facts, capacity);
-    let mut ranked: Vec<Ranked<'_, '_>> = claims
+    let mut ranked: Vec<RankedClaim<'_, '_>> = claims
         .iter()
         .filter_map(|claim| table.row(claim.rule.name).map(|(rank, row)| (rank, row, claim)))
         .collect();
@@ -107,7 +107,7 @@ fn recorded_capacity(facts: &Facts) -> Option<Bytes> {
 /// those that are on the recording as it is, then those that these hid.
 fn worth_of_all<'c, 'f>(
     facts: &Facts,
-    ranked: &[Ranked<'c, 'f>],
+    ranked: &[RankedClaim<'c, 'f>],
     left: &Left,
 ) -> Vec<Option<Settled<'c, 'f>>> {
     let mut matters = vec![false; ranked.len()];
@@ -129,13 +129,13 @@ fn worth_of_all<'c, 'f>(
 /// Every claim with its worth and level, those that are not even a note left out; `counts` says which others are mended.
 fn judged<'c, 'f>(
     facts: &Facts,
-    ranked: &[Ranked<'c, 'f>],
+    ranked: &[RankedClaim<'c, 'f>],
     left: &Left,
     counts: &dyn Fn(usize) -> bool,
 ) -> Vec<Option<Settled<'c, 'f>>> {
     let mendings: Vec<_> = ranked.iter().map(|(.., claim)| &claim.mending.lives).collect();
     let worlds = Worlds::of(facts, &mendings, counts);
-    let one = |(at, (rank, row, claim)): (usize, &Ranked<'c, 'f>)| {
+    let one = |(at, (rank, row, claim)): (usize, &RankedClaim<'c, 'f>)| {
         let (peak, share) = match claim.mending.estimate {
             Some(saved) => (Some(saved), saved.share_of(facts.peak())),
             None if claim.mending.lives.is_empty() => (None, 0.0),
@@ -162,13 +162,13 @@ fn judged<'c, 'f>(
 }
 
 /// The level of a claim; `None` where it is not even a note.
-fn level(facts: &Facts, row: &Row<'_>, claim: &Claim<'_>, worth: &Worth) -> Option<Severity> {
+fn level(facts: &Facts, row: &RuleBounds<'_>, claim: &Claim<'_>, worth: &Worth) -> Option<Severity> {
     let sure = if worth.confidence == Confidence::Low { Severity::Warning } else { Severity::Error };
     Some(reached(facts, row, claim, worth)?.min(sure).min(claim.at_most))
 }
 
 /// The level that a claim would have if nothing about it were in doubt.
-fn reached(facts: &Facts, row: &Row<'_>, claim: &Claim<'_>, worth: &Worth) -> Option<Severity> {
+fn reached(facts: &Facts, row: &RuleBounds<'_>, claim: &Claim<'_>, worth: &Worth) -> Option<Severity> {
     let scale = Scale {
         held: claim.whole.unwrap_or(facts.peak()),
         reserved: claim.whole.unwrap_or(facts.timeline.peak_reserved.bytes),

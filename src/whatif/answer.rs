@@ -3,13 +3,14 @@
 use std::cmp::{Ordering, Reverse};
 
 use super::batch::{Batch, Grown, ToldBy};
-use super::without::{LeftOut, Mended};
+use super::without::{Mended, Removed};
 use super::{Estimate, Question, WhatIfError};
 use crate::engine::{Device, Input};
 use crate::facts::Facts;
 use crate::finding::{Finding, Location};
 use crate::replay::{
-    Change, FitOrder, Forecast, Proof, Recorded, Scenario, Script, Sought, Tuning, as_recorded, worth_trying,
+    FitOrder, Forecast, Proof, RecordedTrace, Scenario, Script, SettingChange, Sought, Tuning, as_recorded,
+    worth_trying,
 };
 use crate::snapshot::{Action, DeviceTrace};
 use crate::unit::{Bytes, DeviceIndex, EventIndex, Index, IterationIndex};
@@ -78,7 +79,7 @@ pub struct OutOfMemory {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Played {
     /// What is set otherwise than in the recording; nothing for its own settings.
-    pub set: Vec<Change>,
+    pub set: Vec<SettingChange>,
     /// What came of it.
     pub forecast: Forecast,
     /// The first request that got no memory.
@@ -109,7 +110,7 @@ impl Answer {
     pub(super) fn of(
         (input, device): (&Input, &Device),
         question: &Question,
-        left_out: LeftOut,
+        left_out: Removed,
     ) -> Result<Option<Answer>, WhatIfError> {
         let trace = input.snapshot.devices.get(device.device.position());
         let Some(trace) = trace.filter(|trace| trace.has_history()) else { return Ok(None) };
@@ -118,18 +119,18 @@ impl Answer {
         check_capacity(question, &estimate)?;
         let Device { timeline, replay, .. } = device;
         let script = Script::of(&input.snapshot, timeline, replay);
-        let recorded = Recorded { snapshot: &input.snapshot, timeline, replay, script: &script };
+        let recorded = RecordedTrace { snapshot: &input.snapshot, timeline, replay, script: &script };
         let proof = Proof::of(recorded);
         let had = replay.failure.map(|failure| failure.capacity);
         let script = script.with_ends(timeline, left_out.ends());
-        let played = Recorded { script: &script, ..recorded };
+        let played = RecordedTrace { script: &script, ..recorded };
         let stage = Stage { facts: &facts, input, played, order: proof.order };
         let figures = RecordedFigures::of(&stage, device, trace);
         let rehearsal =
             Scenario { tuning: Tuning::recorded(&input.snapshot), order: proof.order, capacity: had }
                 .play(recorded, as_recorded);
         let batch = question.batch_scale.map(|scale| Batch::of(device, &facts, scale));
-        let terms = Terms {
+        let terms = Premises {
             capacity: question.capacity.or(had),
             exact: proof.is_exact() && figures.agree_with(&rehearsal) && batch.is_none(),
             batch: batch.as_ref(),
@@ -162,7 +163,7 @@ fn check_capacity(question: &Question, estimate: &Estimate) -> Result<(), WhatIf
 }
 
 /// What all scenarios of a question share.
-struct Terms<'a> {
+struct Premises<'a> {
     capacity: Option<Bytes>,
     batch: Option<&'a Batch>,
     exact: bool,
@@ -173,12 +174,12 @@ struct Stage<'a> {
     facts: &'a Facts<'a>,
     input: &'a Input,
     /// The recording, with what is left out of it left out.
-    played: Recorded<'a>,
+    played: RecordedTrace<'a>,
     order: FitOrder,
 }
 
 impl Stage<'_> {
-    fn play_all(&self, question: &Question, terms: &Terms) -> Result<Vec<Played>, WhatIfError> {
+    fn play_all(&self, question: &Question, terms: &Premises) -> Result<Vec<Played>, WhatIfError> {
         let own = Tuning::recorded(self.played.snapshot);
         if !question.set.is_empty() {
             let tuning = changed(&own, question)?;
@@ -192,7 +193,7 @@ impl Stage<'_> {
         Ok(played)
     }
 
-    fn play(&self, set: Vec<Change>, tuning: Tuning, terms: &Terms) -> Result<Played, WhatIfError> {
+    fn play(&self, set: Vec<SettingChange>, tuning: Tuning, terms: &Premises) -> Result<Played, WhatIfError> {
         let scenario = Scenario { tuning, order: self.order, capacity: terms.capacity };
         let size = |asked: Sought<'_>| terms.batch.map_or(as_recorded(asked), |batch| batch.size(asked));
         let forecast = scenario.play(self.played, size);

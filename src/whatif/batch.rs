@@ -17,7 +17,7 @@ use rustc_hash::FxHashSet;
 use thiserror::Error;
 
 use super::estimate::highest;
-use super::sizes::Sizes;
+use super::sizes::BatchSizes;
 use crate::engine::{Device, Input};
 use crate::facts::Facts;
 use crate::finding::Location;
@@ -30,7 +30,7 @@ use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index};
 
 /// By what batches are multiplied: above 0, finite.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Scale(f64);
+pub struct BatchScale(f64);
 
 /// Why a text is no scale.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -40,16 +40,16 @@ pub struct ScaleError;
 /// Batches a million times as large are no question that anybody has.
 const MOST: f64 = 1e6;
 
-impl FromStr for Scale {
+impl FromStr for BatchScale {
     type Err = ScaleError;
 
-    fn from_str(text: &str) -> Result<Scale, ScaleError> {
+    fn from_str(text: &str) -> Result<BatchScale, ScaleError> {
         let number = text.parse::<f64>().ok().filter(|number| 0.0 < *number && *number <= MOST);
-        number.map(Scale).ok_or(ScaleError)
+        number.map(BatchScale).ok_or(ScaleError)
     }
 }
 
-impl Scale {
+impl BatchScale {
     /// The number.
     pub const fn get(self) -> f64 {
         self.0
@@ -85,7 +85,7 @@ pub struct ToldBy {
 
 /// The allocations of a device that grow.
 pub(super) struct Batch {
-    scale: Scale,
+    scale: BatchScale,
     /// The share of each that grows.
     shares: Vec<f64>,
     /// The share of each request that got no memory.
@@ -94,7 +94,7 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    pub(super) fn of(device: &Device, facts: &Facts, scale: Scale) -> Batch {
+    pub(super) fn of(device: &Device, facts: &Facts, scale: BatchScale) -> Batch {
         let of_role = |role| device.timeline.iter().filter(move |(id, _)| device.roles.get(*id) == role);
         let parameters: FxHashSet<Bytes> = of_role(Role::Parameter).map(|(_, one)| one.bytes).collect();
         let by_role = |(id, one): (AllocationId, &Allocation)| {
@@ -109,7 +109,7 @@ impl Batch {
                 _ => false,
             }
         };
-        let sizes = Sizes::of(device, facts);
+        let sizes = BatchSizes::of(device, facts);
         let of_refused = refused(device, facts, &sizes);
         let (mut measured, mut all) = (0_u128, 0_u128);
         let shares = device.timeline.iter().map(|(id, one)| {
@@ -160,7 +160,7 @@ impl Batch {
 
 /// What share of the requests grows that got no memory: nobody knows what they were for, but what the passes through the model ask for is
 /// made of the batch for the most part.
-fn refused(device: &Device, facts: &Facts, sizes: &Sizes) -> BTreeMap<EventIndex, f64> {
+fn refused(device: &Device, facts: &Facts, sizes: &BatchSizes) -> BTreeMap<EventIndex, f64> {
     let failures = facts.trace.events.iter().enumerate().filter(|(_, one)| one.action == Action::OutOfMemory);
     let share = |(at, one): (usize, &Event)| {
         let at = EventIndex::at(at)?;
@@ -180,9 +180,9 @@ mod tests {
     #[test]
     fn scales_are_above_zero_and_finite() {
         for wrong in ["0", "-1", "nan", "inf", "1e7", "", "two"] {
-            assert_eq!(wrong.parse::<Scale>(), Err(ScaleError), "{wrong}");
+            assert_eq!(wrong.parse::<BatchScale>(), Err(ScaleError), "{wrong}");
         }
-        let half: Scale = "0.5".parse().unwrap();
+        let half: BatchScale = "0.5".parse().unwrap();
         assert_eq!(half.of(Bytes(5), 1.0), Bytes(3), "a part of a byte is a byte");
         assert_eq!(half.of(Bytes(8), 0.5), Bytes(6), "half of it grows");
         assert_eq!(half.of(Bytes(8), 0.0), Bytes(8));

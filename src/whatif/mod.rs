@@ -16,24 +16,24 @@ mod sizes;
 mod without;
 
 pub use answer::{Answer, OutOfMemory, Played, RecordedFigures};
-pub use batch::{Grown, Scale, ScaleError, ToldBy};
+pub use batch::{BatchScale, Grown, ScaleError, ToldBy};
 pub use error::WhatIfError;
 pub use estimate::Estimate;
 pub use without::{Mended, Without, WithoutError};
 
 use crate::engine::Input;
-use crate::replay::Change;
+use crate::replay::SettingChange;
 use crate::unit::Bytes;
 
 /// What is asked.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Question {
     /// Settings to change, all at once; where there are none, those worth trying are tried one by one.
-    pub set: Vec<Change>,
+    pub set: Vec<SettingChange>,
     /// How much memory PyTorch can have.
     pub capacity: Option<Bytes>,
     /// By what all batches are multiplied.
-    pub batch_scale: Option<Scale>,
+    pub batch_scale: Option<BatchScale>,
     /// The findings that are imagined to be mended.
     pub without: Vec<Without>,
 }

@@ -24,15 +24,15 @@ const ALIKE: f64 = 0.02;
 
 /// What the iterations of a recording show.
 #[derive(Debug, Default)]
-pub(super) struct Sizes {
+pub(super) struct BatchSizes {
     /// How many different batches there are.
     pub(super) batches: usize,
     /// The share of each stack's requests that grows with the batch.
     shares: FxHashMap<StackId, f64>,
 }
 
-impl Sizes {
-    pub(super) fn of(device: &Device, facts: &Facts) -> Sizes {
+impl BatchSizes {
+    pub(super) fn of(device: &Device, facts: &Facts) -> BatchSizes {
         let complete = |iteration: &IterationIndex| {
             facts.program.iterations.get(iteration.position()).is_some_and(|one| one.complete)
         };
@@ -54,12 +54,12 @@ impl Sizes {
         }
         let different: BTreeSet<Bytes> = batches.values().copied().collect();
         if different.len() < 2 {
-            return Sizes { batches: different.len(), shares: FxHashMap::default() };
+            return BatchSizes { batches: different.len(), shares: FxHashMap::default() };
         }
         let share = |(stack, asked): (StackId, BTreeMap<IterationIndex, (usize, Bytes)>)| {
             Some((stack, share(&asked, &batches)?))
         };
-        Sizes { batches: different.len(), shares: stacks.into_iter().filter_map(share).collect() }
+        BatchSizes { batches: different.len(), shares: stacks.into_iter().filter_map(share).collect() }
     }
 
     /// The share of a stack's requests that grows; nothing where the recording does not show it.

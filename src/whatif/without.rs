@@ -81,14 +81,14 @@ pub struct Mended {
 
 /// What is left out of one device.
 #[derive(Debug, Default)]
-pub(super) struct LeftOut {
+pub(super) struct Removed {
     pub(super) findings: Vec<Mended>,
     /// Warnings and errors that could be left out, too.
     pub(super) open: Vec<Finding>,
     lives: Changes,
 }
 
-impl LeftOut {
+impl Removed {
     /// The ends of all that is changed.
     pub(super) fn ends(&self) -> Vec<(AllocationId, End)> {
         let end = |change| match change {
@@ -112,8 +112,8 @@ impl LeftOut {
 }
 
 /// What is asked to be left out, device by device.
-pub(super) fn left_out(input: &Input, asked: &[Without]) -> Result<Vec<LeftOut>, WhatIfError> {
-    let mut all: Vec<LeftOut> = input.devices.iter().map(|_| LeftOut::default()).collect();
+pub(super) fn left_out(input: &Input, asked: &[Without]) -> Result<Vec<Removed>, WhatIfError> {
+    let mut all: Vec<Removed> = input.devices.iter().map(|_| Removed::default()).collect();
     let found: Vec<Vec<Told>> = input.devices.iter().map(|device| remedies(input, device)).collect();
     for one in asked {
         check(one, &found)?;

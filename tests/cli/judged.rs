@@ -20,7 +20,7 @@ const SOUND: &str = "ho-seq2seq";
 
 fn sound() -> Snapshot {
     let source = Source::File(root().join(recording(SOUND)));
-    Snapshot::read(source.open(&Limits::default()).unwrap(), &pickle::Limits::default()).unwrap()
+    Snapshot::read(source.open(&Limits::default()).unwrap(), &pickle::PickleLimits::default()).unwrap()
 }
 
 /// What a recording without some of its events shows.
@@ -247,7 +247,7 @@ fn memory_that_ran_out_is_a_finding_whatever_else_is_hidden() {
     let folder = folder("judged-oom");
     let source = Source::File(root().join(recording("seed-oom")));
     let stream = source.open(&Limits::default()).unwrap();
-    let mut snapshot = Snapshot::read(stream, &pickle::Limits::default()).unwrap();
+    let mut snapshot = Snapshot::read(stream, &pickle::PickleLimits::default()).unwrap();
     snapshot.devices[0].events.retain(|event| event.action != Action::Alloc);
     let output = check(&folder, &write(&folder, "oom", &snapshot), &[]);
     assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use memlint::config::Overrides;
 use memlint::engine::{self, Examination, Input, Plan};
-use memlint::finding::{Absent, Finding, Hidden, Severity, Silence, Value};
+use memlint::finding::{Absent, Finding, Hidden, Quantity, Severity, Silence};
 use memlint::input::{Limits, Source};
 use memlint::pickle;
 use memlint::program::Phase;
@@ -16,7 +16,7 @@ use crate::settings;
 fn examine(case: &str, text: &str) -> Examination {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("snapshots").join(case).join("snapshot.pickle.zst");
     let stream = Source::File(path).open(&Limits::default()).unwrap();
-    let snapshot = Snapshot::read(stream, &pickle::Limits::default()).unwrap();
+    let snapshot = Snapshot::read(stream, &pickle::PickleLimits::default()).unwrap();
     let settings =
         settings(text, Overrides { select: Some(vec!["budget".to_owned()]), ..Overrides::default() });
     engine::examine(&Input::of(case.to_owned(), snapshot), &Plan::of(&settings))
@@ -36,7 +36,7 @@ fn measured(case: &str, metric: &str, more: &str) -> Bytes {
 fn bytes(finding: &Finding, name: &str) -> Bytes {
     let measure = finding.evidence.iter().find(|measure| measure.name == name).unwrap();
     match measure.value {
-        Value::Bytes(bytes) => bytes,
+        Quantity::Bytes(bytes) => bytes,
         ref other => panic!("{other:?}"),
     }
 }

@@ -10,8 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use memlint::config::{
-    Amount, ConfigError, Configuration, FailOn, Level, Metric, Origin, Overrides, Scope, Setting, Settings,
-    schema,
+    Amount, BudgetScope, ConfigError, Configuration, FailOn, Level, Metric, Overrides, SetBy, Setting,
+    Settings, schema,
 };
 use memlint::finding::{Location, Severity};
 use memlint::role::Role;
@@ -100,7 +100,7 @@ fn names(of: &[&str]) -> Vec<String> {
 #[test]
 fn everything_that_is_written_is_read_with_its_line() {
     let settings = settings(FULL, Overrides::default());
-    let line = |origin: &Origin| origin.to_string();
+    let line = |origin: &SetBy| origin.to_string();
     assert_eq!(settings.fail_on.value, FailOn::Warning);
     assert_eq!(line(&settings.fail_on.origin), "ci/memlint.toml:8");
     assert_eq!(settings.min_confidence.value, Confidence::Medium);
@@ -127,7 +127,7 @@ fn everything_that_is_written_is_read_with_its_line() {
     assert!(matches!(activations.metric.value, Metric::RoleBytes(Role::Activation)));
     assert_eq!(activations.limit.value, Amount::Bytes(Bytes(3 << 29)));
     assert_eq!(activations.severity(), Some(Severity::Warning));
-    assert!(matches!(activations.scope.value, Scope::Phase(phase) if phase.name() == "backward"));
+    assert!(matches!(activations.scope.value, BudgetScope::Phase(phase) if phase.name() == "backward"));
     assert_eq!(attention.limit.value, Amount::Bytes(Bytes(4096)));
 
     let roots: Vec<&Path> = settings.source_roots.iter().map(|root| root.value.as_path()).collect();
@@ -149,7 +149,7 @@ fn bounds_of_materiality_are_read_with_their_line() {
     let set: Vec<(String, String)> = settings
         .materiality
         .cells()
-        .filter(|cell| *cell.origin != Origin::Default)
+        .filter(|cell| *cell.origin != SetBy::Default)
         .map(|cell| (format!("{}.{} = {}", cell.rule, cell.level, cell.bounds), cell.origin.to_string()))
         .collect();
     let shown = [
@@ -191,7 +191,7 @@ fn the_command_line_goes_before_the_file() {
         deny: names(&["leak"]),
         baseline: Some(Setting {
             value: PathBuf::from("b.json"),
-            origin: Origin::Environment("MEMLINT_BASELINE"),
+            origin: SetBy::Environment("MEMLINT_BASELINE"),
         }),
         source_roots: vec![Setting::flag("--source-root", PathBuf::from("here"))],
         ..Overrides::default()
@@ -237,7 +237,7 @@ fn budgets_run_because_they_are_there() {
 fn without_a_file_the_defaults_hold() {
     let settings = Settings::of(Configuration::default(), Overrides::default()).unwrap();
     assert_eq!((settings.fail_on.value, settings.min_confidence.value), (FailOn::Error, Confidence::Low));
-    assert_eq!((settings.fail_on.origin, settings.strict.value), (Origin::Default, false));
+    assert_eq!((settings.fail_on.origin, settings.strict.value), (SetBy::Default, false));
     let decisions = settings.selection.decisions();
     assert!(decisions.iter().all(|decision| decision.runs.value == (decision.rule.group != "advice")));
     assert!(decisions.iter().all(|decision| decision.level.is_none()));

@@ -33,7 +33,7 @@ impl Case {
         };
         let source = Source::File(folder.join("snapshot.pickle.zst"));
         let stream = source.open(&input::Limits::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let snapshot = Snapshot::read(stream, &pickle::Limits::default());
+        let snapshot = Snapshot::read(stream, &pickle::PickleLimits::default());
         let snapshot = snapshot.unwrap_or_else(|error| panic!("{name}: {error}"));
         let (labels, truth) = (json("case.json"), json("truth.json"));
         Case { input: Input::of(name.clone(), snapshot), name, labels, truth }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use memlint::engine::{self, Input};
-use memlint::finding::Value;
+use memlint::finding::Quantity;
 use memlint::input::{Limits, Source};
 use memlint::pickle;
 use memlint::replay::changes;
@@ -19,7 +19,7 @@ use crate::case;
 
 fn input(path: &Path) -> Input {
     let stream = Source::File(path.to_owned()).open(&Limits::default()).unwrap();
-    Input::of(path.display().to_string(), Snapshot::read(stream, &pickle::Limits::default()).unwrap())
+    Input::of(path.display().to_string(), Snapshot::read(stream, &pickle::PickleLimits::default()).unwrap())
 }
 
 fn answer(input: &Input, question: &Question) -> Answer {
@@ -155,7 +155,7 @@ fn advice_is_what_saves_most() {
     let report = engine::check(vec![of_case("seed-fragmentation")]);
     let finding = report.findings.iter().find(|finding| finding.rule == "fragmentation").unwrap();
     let told = finding.evidence.iter().find(|one| one.name == "best-setting-saves").unwrap();
-    assert_eq!(told.value, Value::Bytes(saved));
+    assert_eq!(told.value, Quantity::Bytes(saved));
     assert!(finding.help.contains(&best.set[0].to_string()), "{}", finding.help);
 }
 

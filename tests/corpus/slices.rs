@@ -5,7 +5,7 @@ use memlint::edit::{anonymize, slice};
 use memlint::engine::{Input, check, inherited};
 use memlint::finding::{Finding, Severity};
 use memlint::frames::Frames;
-use memlint::pickle::Limits;
+use memlint::pickle::PickleLimits;
 use memlint::program::Program;
 use memlint::snapshot::{Excerpt, Inherited, InheritedPlace, Snapshot};
 use memlint::timeline::Timeline;
@@ -20,7 +20,7 @@ fn findings(snapshot: Snapshot) -> Vec<Finding> {
 fn reread(snapshot: &Snapshot) -> Snapshot {
     let mut pickle = Vec::new();
     snapshot.write(&mut pickle).unwrap();
-    Snapshot::read(&pickle[..], &Limits::default()).unwrap()
+    Snapshot::read(&pickle[..], &PickleLimits::default()).unwrap()
 }
 
 /// The rules of warnings and errors with their lines.

@@ -8,7 +8,7 @@ use std::process::Command;
 use memlint::edit::{anonymize, slice};
 use memlint::engine::{Input, check};
 use memlint::frames::Frames;
-use memlint::pickle::Limits;
+use memlint::pickle::PickleLimits;
 use memlint::program::Program;
 use memlint::replay::Replay;
 use memlint::snapshot::{Action, Annotation, BlockState, DeviceTrace, Gap, Particulars, Snapshot};
@@ -41,7 +41,7 @@ fn written(snapshot: &Snapshot) -> Vec<u8> {
 }
 
 fn read(pickle: &[u8]) -> Snapshot {
-    Snapshot::read(pickle, &Limits::default()).unwrap()
+    Snapshot::read(pickle, &PickleLimits::default()).unwrap()
 }
 
 /// Compares two snapshots whose ids may differ.

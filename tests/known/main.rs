@@ -18,7 +18,7 @@ use memlint::snapshot::Snapshot;
 pub(crate) fn snapshot(case: &str) -> Snapshot {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("snapshots").join(case).join("snapshot.pickle.zst");
     let stream = Source::File(path).open(&input::Limits::default()).unwrap();
-    Snapshot::read(stream, &pickle::Limits::default()).unwrap()
+    Snapshot::read(stream, &pickle::PickleLimits::default()).unwrap()
 }
 
 /// What a check says of a snapshot.

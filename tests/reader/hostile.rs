@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use memlint::pickle::{Limits, PickleError};
+use memlint::pickle::{PickleError, PickleLimits};
 use memlint::snapshot::{Gap, Snapshot, SnapshotError};
 use memlint::timeline::Timeline;
 use memlint::unit::{Bytes, DeviceIndex, Index};
@@ -92,7 +92,7 @@ impl Read for Endless<'_> {
 
 #[test]
 fn long_text_and_long_names_are_refused_before_they_are_read() {
-    let limits = Limits { text: 1 << 20, ..Limits::default() };
+    let limits = PickleLimits { text: 1 << 20, ..PickleLimits::default() };
     let refuse = |beginning: &[u8]| {
         let endless = Endless { beginning: &[&[0x80, 4], beginning].concat(), given: 0 };
         Snapshot::read(endless, &limits).unwrap_err().to_string()
@@ -168,7 +168,7 @@ fn cycles_are_harmless() {
 
 #[test]
 fn limits_name_the_flag_that_raises_them() {
-    let limits = Limits { nodes: 10, stack: 10, text: 1 << 20 };
+    let limits = PickleLimits { nodes: 10, stack: 10, text: 1 << 20 };
     let cases: [(&[u8], &str); 3] = [(b"]0", "--max-nodes"), (b"N", "--max-stack"), (b"(", "--max-stack")];
     for (opcode, expected) in cases {
         let bytes = Pickle::new(4).raw(&opcode.repeat(100)).stop();

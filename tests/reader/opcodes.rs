@@ -1,6 +1,6 @@
 //! Pickles written opcode by opcode.
 
-use memlint::pickle::Limits;
+use memlint::pickle::PickleLimits;
 use memlint::snapshot::{Snapshot, SnapshotError};
 
 /// A pickle in the making.
@@ -60,7 +60,7 @@ pub(crate) enum Field<'a> {
 
 /// Reads a pickle with the default limits.
 pub(crate) fn read(bytes: &[u8]) -> Result<Snapshot, SnapshotError> {
-    Snapshot::read(bytes, &Limits::default())
+    Snapshot::read(bytes, &PickleLimits::default())
 }
 
 /// A snapshot that holds one trace with one event of these fields, and nothing else.

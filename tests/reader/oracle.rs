@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use memlint::pickle::{Fold, Heap, Limits, Row, Value, load};
+use memlint::pickle::{Fold, Heap, PickleLimits, TableRow, Value, load};
 use memlint::unit::StringInterner;
 use proptest::prelude::*;
 use serde_pickle::{HashableValue, SerOptions, Value as Tree};
@@ -17,23 +17,28 @@ impl Fold for KeepAll {
         None
     }
 
-    fn dict_alike(&mut self, (): &(), _: &[Value], _: &Heap) -> Result<Row, &'static str> {
+    fn dict_alike(&mut self, (): &(), _: &[Value], _: &Heap) -> Result<TableRow, &'static str> {
         Err("nothing was folded")
     }
 
-    fn dict(&mut self, _: &[Value], _: &Heap) -> Result<Option<Row>, &'static str> {
+    fn dict(&mut self, _: &[Value], _: &Heap) -> Result<Option<TableRow>, &'static str> {
         Ok(None)
     }
 
-    fn extend(&mut self, _: Option<Row>, _: &[Value], _: &Heap) -> Result<Option<Row>, &'static str> {
+    fn extend(
+        &mut self,
+        _: Option<TableRow>,
+        _: &[Value],
+        _: &Heap,
+    ) -> Result<Option<TableRow>, &'static str> {
         Ok(None)
     }
 
-    fn is_shared(&self, _: Row) -> bool {
+    fn is_shared(&self, _: TableRow) -> bool {
         false
     }
 
-    fn unfold(&self, _: Row) -> Result<Vec<Value>, &'static str> {
+    fn unfold(&self, _: TableRow) -> Result<Vec<Value>, &'static str> {
         Err("nothing was folded")
     }
 }
@@ -90,14 +95,14 @@ proptest! {
     fn what_serde_pickle_writes_is_read_back(value in trees(), second in any::<bool>()) {
         let options = if second { SerOptions::new().proto_v2() } else { SerOptions::new() };
         let bytes = serde_pickle::value_to_vec(&value, options).unwrap();
-        let loaded = load(bytes.as_slice(), StringInterner::default(), &mut KeepAll, &Limits::default()).unwrap();
+        let loaded = load(bytes.as_slice(), StringInterner::default(), &mut KeepAll, &PickleLimits::default()).unwrap();
         prop_assert_eq!(tree(loaded.top, &loaded.heap, &loaded.strings), value);
     }
 
     #[test]
     fn any_bytes_give_a_result_or_an_error(mut bytes in prop::collection::vec(any::<u8>(), 0..400), protocol in 2..6_u8) {
         bytes.splice(0..0, [0x80, protocol]);
-        let limits = Limits { nodes: 1000, stack: 1000, text: 1 << 16 };
+        let limits = PickleLimits { nodes: 1000, stack: 1000, text: 1 << 16 };
         if let Ok(loaded) = load(bytes.as_slice(), StringInterner::default(), &mut KeepAll, &limits) {
             prop_assert!(bytes.contains(&b'.'), "{:?} without an end", loaded.top);
         }

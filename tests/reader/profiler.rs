@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use memlint::input::{Content, Limits, Source};
-use memlint::profiler::{Category, Form, FoundBy, Growth, ProfilerError, ProfilerTimeline};
+use memlint::profiler::{Category, Form, MemoryTrend, PassSign, ProfilerError, ProfilerTimeline};
 use memlint::unit::{Bytes, Confidence};
 
 /// More numbers than any of these files holds.
@@ -51,10 +51,10 @@ fn a_trace_of_the_same_program_tells_the_same_leak() {
     let (tensors, blocks) = (recorded("leak.raw.json.gz"), recorded("leak.trace.json.gz"));
     assert_eq!(
         (blocks.form, blocks.rows, blocks.found_by),
-        (Form::Trace, LEAK_MOMENTS, FoundBy::Annotations)
+        (Form::Trace, LEAK_MOMENTS, PassSign::Annotations)
     );
     assert_eq!((tensors.passes.len(), blocks.passes.len()), (8, 8));
-    let Growth::Grows { per_pass, .. } = blocks.growth else { panic!("{:?}", blocks.growth) };
+    let MemoryTrend::Grows { per_pass, .. } = blocks.growth else { panic!("{:?}", blocks.growth) };
     assert_eq!(per_pass, Bytes(512 * 1024), "512 KiB a step");
     let reserved = blocks.reserved.unwrap();
     assert!(tensors.peak.total() <= blocks.peak.total() && blocks.peak.total() <= reserved, "{reserved}");
@@ -79,9 +79,9 @@ fn the_peak_is_what_the_program_had() {
 fn steps_and_passes_are_those_that_ran() {
     for (name, ran) in [("leak", 8), ("whole", 8), ("steps", 6)] {
         let events = recorded(&format!("{name}.raw.json.gz"));
-        assert_eq!((events.found_by, events.passes.len()), (FoundBy::OptimizerSteps, ran), "{name}");
+        assert_eq!((events.found_by, events.passes.len()), (PassSign::OptimizerSteps, ran), "{name}");
         let levels = recorded(&format!("{name}.json.gz"));
-        assert_eq!((levels.found_by, levels.passes.len()), (FoundBy::Activations, ran), "{name}");
+        assert_eq!((levels.found_by, levels.passes.len()), (PassSign::Activations, ran), "{name}");
         assert_eq!((events.confidence, levels.confidence), (Confidence::Medium, Confidence::Medium));
         for timeline in [events, levels] {
             for pass in &timeline.passes {
@@ -90,14 +90,14 @@ fn steps_and_passes_are_those_that_ran() {
         }
     }
     let cpu = recorded("whole-cpu.raw.json.gz");
-    assert_eq!((cpu.found_by, cpu.growth), (FoundBy::Nothing, Growth::TooShort));
+    assert_eq!((cpu.found_by, cpu.growth), (PassSign::Nothing, MemoryTrend::TooShort));
 }
 
 #[test]
 fn a_leak_grows_by_what_is_kept_and_its_healthy_twins_do_not() {
     for form in ["raw.json.gz", "json.gz"] {
         match recorded(&format!("leak.{form}")).growth {
-            Growth::Grows { per_pass, mostly: Some((Category::Unknown, _)), rises, .. } => {
+            MemoryTrend::Grows { per_pass, mostly: Some((Category::Unknown, _)), rises, .. } => {
                 assert_eq!(per_pass, Bytes(512 * 1024), "{form}");
                 assert!(rises >= 3, "{form}: {rises}");
             }
@@ -106,7 +106,7 @@ fn a_leak_grows_by_what_is_kept_and_its_healthy_twins_do_not() {
         for healthy in ["whole", "steps"] {
             let growth = recorded(&format!("{healthy}.{form}")).growth;
             assert!(
-                matches!(growth, Growth::Steady { between: (least, most), .. } if least == most),
+                matches!(growth, MemoryTrend::Steady { between: (least, most), .. } if least == most),
                 "{growth:?}"
             );
         }

@@ -319,7 +319,7 @@ fn sarif_makes_no_links_out_of_names() {
 fn answers_are_as_their_schema_says() {
     let path = in_repository("snapshots/seed-oom/snapshot.pickle.zst");
     let stream = Source::File(path).open(&Limits::default()).unwrap();
-    let snapshot = Snapshot::read(stream, &pickle::Limits::default()).unwrap();
+    let snapshot = Snapshot::read(stream, &pickle::PickleLimits::default()).unwrap();
     let input = Input::of("seed-oom".to_owned(), snapshot);
     let scale = Some("0.5".parse().unwrap());
     let question =

@@ -1,13 +1,15 @@
 //! One program and what was found in it: the findings, recordings and sources that all formats are tested on.
 
-use memlint::engine::{IterationMemory, Line, MainLoop, Profile, RecordedDevice, Recording, Report, Verdict};
-use memlint::facts::Kind;
+use memlint::engine::{
+    IterationMemory, LineProfile, MainLoop, Profile, RecordedDevice, Recording, Report, Verdict,
+};
+use memlint::facts::RecordingKind;
 use memlint::finding::{
-    Absent, Finding, Fingerprint, Group, Hidden, Impact, Location, Matter, Measure, Notice, Related,
-    Severity, Sighting, Silence, Skipped, StackFrame, Standing, Value,
+    Absent, Finding, Fingerprint, Group, Hidden, Impact, Location, Matter, Measure, Notice, Quantity,
+    Related, Severity, Sighting, Silence, Skipped, StackFrame, Standing,
 };
 use memlint::program::{FoundBy, Phase};
-use memlint::report::{Failure, Look};
+use memlint::report::{Look, VerdictFailure};
 use memlint::role::Role;
 use memlint::snapshot::Gap;
 use memlint::source::SourceMap;
@@ -38,14 +40,14 @@ pub(crate) fn at(file: &str, line: u32, function: &str) -> Location {
 /// Five iterations of a loop on one device.
 pub(crate) fn recording() -> Recording {
     let memory = |peak| IterationMemory { peak: mib(peak), resident: mib(2921) };
-    let line = |line, tenths, allocations| Line {
+    let line = |line, tenths, allocations| LineProfile {
         location: at(RECORDED, line, "run_resnet50"),
         bytes: mib(tenths),
         allocations,
     };
     let device = RecordedDevice {
         device: DeviceIndex::at(0).unwrap(),
-        kind: Kind::Whole,
+        kind: RecordingKind::Whole,
         events: 50,
         allocations: 25,
         duration: Some(Micros(1_300_000)),
@@ -99,7 +101,7 @@ pub(crate) fn finding(rule: &'static str, severity: Severity, message: &str) -> 
 }
 
 pub(crate) fn measure(name: &'static str, text: &str) -> Measure {
-    Measure { name: name.into(), value: Value::Count(4), text: text.to_owned() }
+    Measure { name: name.into(), value: Quantity::Count(4), text: text.to_owned() }
 }
 
 pub(crate) fn missing_zero_grad() -> Finding {
@@ -194,13 +196,13 @@ pub(crate) fn findings() -> Report {
         evidence: vec![
             Measure {
                 name: "holes".into(),
-                value: Value::Bytes(mib(512)),
+                value: Quantity::Bytes(mib(512)),
                 text: "51.2 MiB of holes at the peak".to_owned(),
             },
-            Measure { name: "share".into(), value: Value::Ratio(0.125), text: String::new() },
+            Measure { name: "share".into(), value: Quantity::Ratio(0.125), text: String::new() },
             Measure {
                 name: "resident".into(),
-                value: Value::Series(vec![mib(10), mib(20)]),
+                value: Quantity::Series(vec![mib(10), mib(20)]),
                 text: String::new(),
             },
         ],
@@ -266,8 +268,8 @@ pub(crate) fn unused_ignore() -> Notice {
     }
 }
 
-pub(crate) fn failure() -> Failure {
-    Failure {
+pub(crate) fn failure() -> VerdictFailure {
+    VerdictFailure {
         message: "`rank1.pickle`: the file ends in the middle of a pickle, at byte 4096".to_owned(),
         help: Some("was the disk full, or the process killed while it wrote?".to_owned()),
     }

@@ -4,12 +4,14 @@
 use std::fs;
 use std::path::Path;
 
-use memlint::comparison::{Change, Comparison, DeviceComparison, FindingChange, PeakAt, SiteChange, Turn};
+use memlint::comparison::{
+    Comparison, DeviceComparison, Fate, FindingChange, PeakAt, SiteChange, SizeChange,
+};
 use memlint::finding::Finding;
 use memlint::input::{Content, Limits, Source};
 use memlint::profiler::ProfilerTimeline;
 use memlint::program::Phase;
-use memlint::report::{Detail, Failure, Format, Look, diff, profiler, stats, text};
+use memlint::report::{Detail, Format, Look, VerdictFailure, diff, profiler, stats, text};
 use memlint::source::SourceMap;
 use memlint::unit::{Bytes, DeviceIndex, Index};
 
@@ -102,7 +104,7 @@ fn assert_harmless(what: &str, word: &str, text: &str, commands: bool) {
 
 /// Two recordings side by side that say something.
 fn comparison(words: &str) -> Comparison {
-    let change = Change { base: Bytes::MIB, head: Bytes::GIB, noise: Bytes::ZERO };
+    let change = SizeChange { base: Bytes::MIB, head: Bytes::GIB, noise: Bytes::ZERO };
     let site = SiteChange {
         lines: (None, Some(at(words, 3, words))),
         callers: Vec::new(),
@@ -130,7 +132,7 @@ fn comparison(words: &str) -> Comparison {
         base: words.to_owned(),
         head: words.to_owned(),
         devices: vec![device],
-        findings: vec![FindingChange { turn: Turn::New, finding, before: None, difference: None }],
+        findings: vec![FindingChange { turn: Fate::New, finding, before: None, difference: None }],
         same_findings: 1,
         doubts: vec![words.to_owned()],
     }
@@ -153,7 +155,7 @@ fn no_word_is_obeyed_in_any_format_for_people() {
         for recording in &report.recordings {
             assert_harmless("stats", word, &stats::render(recording, &[], &nowhere(), &PLAIN), false);
         }
-        let failure = Failure { message: word.to_owned(), help: Some(word.to_owned()) };
+        let failure = VerdictFailure { message: word.to_owned(), help: Some(word.to_owned()) };
         for format in [Format::Text, Format::Concise, Format::Markdown, Format::Github] {
             let mut out = Vec::new();
             format.write_failure(&failure, &mut out).unwrap();

@@ -1,6 +1,6 @@
 //! The page: nothing out of a recording is markup in it, and what it holds is what the other formats say.
 
-use memlint::report::{Failure, Format};
+use memlint::report::{Format, VerdictFailure};
 
 use crate::fixture::{PLAIN, findings, none, saying, sources};
 use crate::matrix::{page_document, written, written_failure};
@@ -36,7 +36,7 @@ fn nothing_out_of_a_recording_is_markup() {
 #[test]
 fn a_failure_is_told_in_the_title_and_is_no_markup_there() {
     for words in HOSTILE {
-        let failure = Failure { message: words.to_owned(), help: None };
+        let failure = VerdictFailure { message: words.to_owned(), help: None };
         let mut out = Vec::new();
         Format::Html.write_failure(&failure, &mut out).unwrap();
         let page = around(&String::from_utf8(out).unwrap());

@@ -8,7 +8,7 @@ use memlint::input::{self, Source};
 use memlint::pickle;
 use memlint::picture::Room;
 use memlint::report::Look;
-use memlint::report::view::{Key, Next, View};
+use memlint::report::view::{Keystroke, Next, View};
 use memlint::rules;
 use memlint::snapshot::Snapshot;
 use memlint::source::SourceMap;
@@ -24,7 +24,7 @@ fn report(case: &str) -> Report {
     let path = format!("snapshots/{case}/snapshot.pickle.zst");
     let source = Source::named(&Path::new(env!("CARGO_MANIFEST_DIR")).join(&path));
     let stream = source.open(&input::Limits::default()).unwrap();
-    let snapshot = Snapshot::read(stream, &pickle::Limits::default()).unwrap();
+    let snapshot = Snapshot::read(stream, &pickle::PickleLimits::default()).unwrap();
     let plan = Plan::of_rules(&rules::by_default()).drawing(Room::PAGE);
     conclude(vec![examine(&Input::of(path, snapshot), &plan)], Vec::new(), &plan)
 }
@@ -36,7 +36,7 @@ fn job(folder: &str) -> Report {
     let plan = Plan::of_rules(&rules::by_default()).drawing(Room::PAGE);
     let ranks = sources.iter().zip(input::origins(&sources)).map(|(source, origin)| {
         let stream = source.open(&input::Limits::default()).unwrap();
-        let snapshot = Snapshot::read(stream, &pickle::Limits::default()).unwrap();
+        let snapshot = Snapshot::read(stream, &pickle::PickleLimits::default()).unwrap();
         examine(&Input { origin, ..Input::of(source.name(), snapshot) }, &plan)
     });
     conclude(ranks.collect(), Vec::new(), &plan)
@@ -64,12 +64,12 @@ fn after(view: &mut View, keys: &str, size: (u16, u16)) -> String {
     drawn(view, size);
     for letter in keys.chars() {
         let key = match letter {
-            '\n' => Key::Enter,
-            '\t' => Key::Tab,
-            '>' => Key::Right,
-            '<' => Key::Left,
-            'v' => Key::Down,
-            letter => Key::Letter(letter),
+            '\n' => Keystroke::Enter,
+            '\t' => Keystroke::Tab,
+            '>' => Keystroke::Right,
+            '<' => Keystroke::Left,
+            'v' => Keystroke::Down,
+            letter => Keystroke::Letter(letter),
         };
         assert_eq!(view.press(key), Next::Stay, "{letter:?}");
         drawn(view, size);

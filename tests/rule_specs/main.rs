@@ -12,7 +12,7 @@ use language::Expected;
 use memlint::engine::{Input, check_with};
 use memlint::finding::{Finding, Group, Severity};
 use memlint::input::Origin;
-use memlint::pickle::Limits;
+use memlint::pickle::PickleLimits;
 use memlint::rules::{RULES, Rule, metas};
 use memlint::snapshot::Snapshot;
 use memlint::unit::Bytes;
@@ -27,7 +27,7 @@ fn run(rule: &'static dyn Rule, text: &str) -> Result<Vec<Finding>, String> {
     for (rank, script) in (0_u32..).zip(&scripts) {
         let pickle = recording::pickle(script)?;
         let snapshot =
-            Snapshot::read(pickle.as_slice(), &Limits::default()).map_err(|error| error.to_string())?;
+            Snapshot::read(pickle.as_slice(), &PickleLimits::default()).map_err(|error| error.to_string())?;
         let origin = Origin { job: Some("trace".to_owned()), rank: Some(rank), moment: Vec::new() };
         let origin = if several { origin } else { Origin::default() };
         inputs.push(Input { origin, ..Input::of("trace".to_owned(), snapshot) });

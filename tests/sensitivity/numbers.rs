@@ -8,7 +8,7 @@ use std::path::Path;
 use memlint::finding::Severity;
 use memlint::threshold;
 use memlint::unit::Bytes;
-use memlint::verdict::{Bound, Materiality, Replacement, Row};
+use memlint::verdict::{Bound, Materiality, Replacement, RuleBounds};
 
 use crate::shipped::{code, sources};
 
@@ -85,7 +85,7 @@ pub(crate) fn numbers() -> Vec<Number> {
             let varies = row.bounds(level).iter().enumerate().filter(|(_, one)| times(**one, 2.0) != **one);
             varies.map(|(at, _)| Number::Bound(rule, level, at)).collect::<Vec<_>>()
         };
-        Row::LEVELS.into_iter().flat_map(of).collect::<Vec<_>>()
+        RuleBounds::LEVELS.into_iter().flat_map(of).collect::<Vec<_>>()
     });
     thresholds().into_iter().map(Number::Threshold).chain(bounds).collect()
 }

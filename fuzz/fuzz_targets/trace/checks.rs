@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use memlint::edit::{anonymize, slice};
 use memlint::engine::{Device, Input, Report, check};
-use memlint::pickle::Limits;
+use memlint::pickle::PickleLimits;
 use memlint::report::{Detail, Format, Look, json, stats};
 use memlint::snapshot::{Event, Snapshot};
 use memlint::source::{self, SourceMap};
@@ -20,7 +20,7 @@ pub(crate) fn written(snapshot: &Snapshot) -> Vec<u8> {
 }
 
 pub(crate) fn read(pickle: &[u8]) -> Snapshot {
-    Snapshot::read(pickle, &Limits::default()).expect("what is written can be read")
+    Snapshot::read(pickle, &PickleLimits::default()).expect("what is written can be read")
 }
 
 /// The frames of a stack as text.

@@ -2,8 +2,6 @@
 
 use arbitrary::Arbitrary;
 
-use crate::training::Training;
-
 /// A program with one loop, and the options of its recording.
 #[derive(Debug, Arbitrary)]
 pub(crate) struct Script {
@@ -109,6 +107,25 @@ pub(crate) enum Step {
         offset: u8,
         steps: Vec<Step>,
     },
+}
+
+/// One step of a model with some layers.
+#[derive(Debug, Arbitrary)]
+pub(crate) struct Training {
+    pub(crate) layers: u8,
+    /// KiB of a layer's weight.
+    pub(crate) weight: u16,
+    /// KiB of a layer's activation.
+    pub(crate) activation: u16,
+    pub(crate) place: Place,
+    pub(crate) keeps_loss: bool,
+    pub(crate) keeps_graph: bool,
+    pub(crate) clears_late: bool,
+    pub(crate) clears_never: bool,
+    pub(crate) has_input: bool,
+    pub(crate) evaluates: bool,
+    /// Iterations for which gradients are accumulated.
+    pub(crate) accumulates: u8,
 }
 
 #[derive(Debug, Clone, Copy, Arbitrary)]

@@ -1,27 +1,6 @@
 //! A usual training step, with faults: what takes the fuzzer long to put together from single statements.
 
-use arbitrary::Arbitrary;
-
-use crate::script::{Phase, Place, Size, Step};
-
-/// One step of a model with some layers.
-#[derive(Debug, Arbitrary)]
-pub(crate) struct Training {
-    layers: u8,
-    /// KiB of a layer's weight.
-    weight: u16,
-    /// KiB of a layer's activation.
-    activation: u16,
-    place: Place,
-    keeps_loss: bool,
-    keeps_graph: bool,
-    clears_late: bool,
-    clears_never: bool,
-    has_input: bool,
-    evaluates: bool,
-    /// Iterations for which gradients are accumulated.
-    accumulates: u8,
-}
+use crate::script::{Phase, Place, Size, Step, Training};
 
 /// Slots of the training step; those of single statements lie anywhere.
 const PARAMETER: u8 = 200;

@@ -6,10 +6,9 @@ use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args};
 
-use super::Sources;
+use super::{Naming, Sources};
 use crate::cli::error::CliError;
-use crate::cli::known::Naming;
-use crate::config::{Configuration, FailOn, Origin, Overrides, PathMapping, Setting, Settings, Word};
+use crate::config::{Configuration, FailOn, Overrides, PathMapping, SetBy, Setting, Settings, Word};
 use crate::finding::Group;
 use crate::unit::{Bytes, Confidence};
 
@@ -108,7 +107,7 @@ impl Configuring {
     ) -> Result<Settings, CliError> {
         let configuration = self.locating.configuration(matches)?;
         let from = |id, flag, variable| {
-            if is_flag(matches, id) { Origin::Flag(flag) } else { Origin::Environment(variable) }
+            if is_flag(matches, id) { SetBy::Flag(flag) } else { SetBy::Environment(variable) }
         };
         let fail_on = from("fail_on", "--fail-on", "MEMLINT_FAIL_ON");
         let min_confidence = from("min_confidence", "--min-confidence", "MEMLINT_MIN_CONFIDENCE");

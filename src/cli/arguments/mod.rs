@@ -1,10 +1,13 @@
 //! What can be said on the command line.
 
 mod configuring;
+mod diff;
 mod fix;
+mod known;
 mod parts;
 mod reading;
 mod record;
+mod whatif;
 
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
@@ -14,13 +17,13 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(super) use self::configuring::{Configuring, Locating};
+pub(super) use self::diff::Diff;
 pub(super) use self::fix::Fix;
+pub(super) use self::known::{Known, Naming};
 pub(super) use self::parts::{Conclude, Examine};
 pub(super) use self::reading::{Limits, Reading, Sources};
 pub(super) use self::record::Record;
-use super::diff::Diff;
-use super::known::{Known, Naming};
-use super::whatif::WhatIf;
+pub(super) use self::whatif::WhatIf;
 use crate::edit::Iterations;
 use crate::report::Format;
 
@@ -387,6 +390,6 @@ mod tests {
         let arguments = Arguments::try_parse_from(["memlint", "check", "a"]).unwrap();
         let Command::Check(check) = arguments.command else { panic!("not a check") };
         assert_eq!(check.judged.reading.limits.of_input(), input::Limits::default());
-        assert_eq!(check.judged.reading.limits.of_pickle(), pickle::Limits::default());
+        assert_eq!(check.judged.reading.limits.of_pickle(), pickle::PickleLimits::default());
     }
 }

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Configuring, Limits, Reporting, Sources};
-use crate::cli::known::Known;
+use super::{Configuring, Known, Limits, Reporting, Sources};
 use crate::unit::Bytes;
 
 #[derive(Debug, Args)]

@@ -41,13 +41,13 @@ pub(in crate::cli) struct Limits {
     max_bytes: Bytes,
 
     /// Containers and memoised values of the pickle.
-    #[arg(long, value_name = "COUNT", default_value_t = pickle::Limits::default().nodes,
-          value_parser = clap::value_parser!(u64).range(..=pickle::Limits::MOST_NODES))]
+    #[arg(long, value_name = "COUNT", default_value_t = pickle::PickleLimits::default().nodes,
+          value_parser = clap::value_parser!(u64).range(..=pickle::PickleLimits::MOST_NODES))]
     max_nodes: u64,
 
     /// Values on the pickle's stack at a time.
-    #[arg(long, value_name = "COUNT", default_value_t = pickle::Limits::default().stack,
-          value_parser = clap::value_parser!(u64).range(..=pickle::Limits::MOST_STACK))]
+    #[arg(long, value_name = "COUNT", default_value_t = pickle::PickleLimits::default().stack,
+          value_parser = clap::value_parser!(u64).range(..=pickle::PickleLimits::MOST_STACK))]
     max_stack: u64,
 
     /// Bytes of distinct text in the pickle.
@@ -60,7 +60,7 @@ impl Limits {
         input::Limits { bytes: self.max_bytes.get(), ..input::Limits::default() }
     }
 
-    pub(in crate::cli) fn of_pickle(&self) -> pickle::Limits {
-        pickle::Limits { nodes: self.max_nodes, stack: self.max_stack, text: self.max_text.get() }
+    pub(in crate::cli) fn of_pickle(&self) -> pickle::PickleLimits {
+        pickle::PickleLimits { nodes: self.max_nodes, stack: self.max_stack, text: self.max_text.get() }
     }
 }

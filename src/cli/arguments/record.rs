@@ -92,11 +92,11 @@ pub(in crate::cli) enum Stacks {
     All,
 }
 
-impl From<Stacks> for record::Stacks {
-    fn from(stacks: Stacks) -> record::Stacks {
+impl From<Stacks> for record::StackFrames {
+    fn from(stacks: Stacks) -> record::StackFrames {
         match stacks {
-            Stacks::All => record::Stacks::All,
-            Stacks::Python => record::Stacks::Python,
+            Stacks::All => record::StackFrames::All,
+            Stacks::Python => record::StackFrames::Python,
         }
     }
 }

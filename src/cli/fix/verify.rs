@@ -21,7 +21,7 @@ use crate::engine::{self, Input, Plan, Report};
 use crate::finding::{Finding, Group, Severity};
 use crate::fix::{Patch, Patched};
 use crate::input::Source;
-use crate::record::{self, Destination, Elsewhere, Model, Stacks, When, Wish};
+use crate::record::{self, Destination, DeviceModel, Elsewhere, StackFrames, When, Wish};
 use crate::rules;
 use crate::unit::{Bytes, count, shown_name};
 
@@ -32,7 +32,7 @@ const SAME: f64 = 0.01;
 type Kind = (String, String, String);
 
 /// What came of a run.
-struct Run {
+struct RunResult {
     peak: Bytes,
     /// Findings that are more than notes, with how often each is there.
     findings: BTreeMap<Kind, usize>,
@@ -50,7 +50,7 @@ pub(super) fn verify(
     if patch.taken.is_empty() {
         return Ok(());
     }
-    let trial = Trial::of(arguments, color)?;
+    let trial = Rerun::of(arguments, color)?;
     terminal::say("memlint: running the program as it is");
     let before = trial
         .run(&[])?
@@ -79,10 +79,10 @@ pub(super) fn verify(
 
 /// Runs the program with a patch, and says whether that is better.
 fn whole(
-    trial: &Trial<'_>,
+    trial: &Rerun<'_>,
     patch: &Patch,
     found: &Report,
-    before: &Run,
+    before: &RunResult,
 ) -> Result<Result<(), String>, CliError> {
     let titles: Vec<&str> = patch.taken.iter().map(|(fix, _)| fix.title.as_str()).collect();
     terminal::say(&format!(
@@ -112,7 +112,7 @@ fn whole(
 }
 
 /// Whether a run is better than the one before, or why not.
-fn judge(before: &Run, after: &Run, mended: &[&Finding]) -> Result<(), String> {
+fn judge(before: &RunResult, after: &RunResult, mended: &[&Finding]) -> Result<(), String> {
     let times = |of: &BTreeMap<Kind, usize>, kind: &Kind| of.get(kind).copied().unwrap_or(0);
     for finding in mended {
         let kind = kind(finding);
@@ -145,7 +145,7 @@ fn kind(finding: &Finding) -> Kind {
 }
 
 /// How the program is run.
-struct Trial<'a> {
+struct Rerun<'a> {
     arguments: &'a Fix,
     color: Color,
     /// The current folder, and a place for copies and recordings.
@@ -153,18 +153,18 @@ struct Trial<'a> {
     place: TempDir,
 }
 
-impl Trial<'_> {
-    fn of(arguments: &Fix, color: Color) -> Result<Trial<'_>, CliError> {
+impl Rerun<'_> {
+    fn of(arguments: &Fix, color: Color) -> Result<Rerun<'_>, CliError> {
         let here = env::current_dir().and_then(fs::canonicalize);
         let here = here.map_err(|error| CliError::Unwritable { name: ".".to_owned(), error })?;
         let place = tempfile::Builder::new().prefix("memlint-fix-").tempdir();
         let place = place
             .map_err(|error| CliError::Unwritable { name: env::temp_dir().display().to_string(), error })?;
-        Ok(Trial { arguments, color, here, place })
+        Ok(Rerun { arguments, color, here, place })
     }
 
     /// Runs the program in a copy with some files changed; the inner error says why it did not come to its end.
-    fn run(&self, changed: &[Patched]) -> Result<Result<Run, String>, CliError> {
+    fn run(&self, changed: &[Patched]) -> Result<Result<RunResult, String>, CliError> {
         let failed = |path: &Path, error| CliError::Unwritable { name: path.display().to_string(), error };
         let copied = self.place.path().join("copy");
         let _ = fs::remove_dir_all(&copied);
@@ -181,11 +181,11 @@ impl Trial<'_> {
         let model = self
             .arguments
             .no_gpu
-            .then_some(Model { devices: NonZeroU32::MIN, bytes: self.arguments.model_memory });
+            .then_some(DeviceModel { devices: NonZeroU32::MIN, bytes: self.arguments.model_memory });
         let lead = Lead::into(&self.here, &copied);
         let wish = Wish {
             when: When::default(),
-            stacks: Stacks::Python,
+            stacks: StackFrames::Python,
             max_entries: None,
             model,
             elsewhere: Some(Elsewhere {
@@ -212,7 +212,7 @@ impl Trial<'_> {
         self.arguments.command.iter().map(|word| lead.word(word)).collect()
     }
 
-    fn judge(&self, path: &Path) -> Result<Run, CliError> {
+    fn judge(&self, path: &Path) -> Result<RunResult, CliError> {
         let input: Input = read(&Source::named(path), &self.arguments.judged.reading.limits)?;
         let plan = Plan::of_rules(&rules::by_default());
         let report = engine::conclude(vec![engine::examine(&input, &plan)], Vec::new(), &plan);
@@ -226,6 +226,6 @@ impl Trial<'_> {
                 *faults.entry(kind(finding)).or_insert(0) += 1;
             }
         }
-        Ok(Run { peak, findings, faults })
+        Ok(RunResult { peak, findings, faults })
     }
 }

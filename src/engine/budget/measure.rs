@@ -3,7 +3,7 @@
 //! In: facts, a metric, a scope. Out: bytes, the moment at which they stand, and what a share of them is a share of. Always:
 //! what cannot be measured is not zero, it is not measured.
 
-use crate::config::{CallSite, Metric, Scope};
+use crate::config::{BudgetScope, CallSite, Metric};
 use crate::facts::Facts;
 use crate::finding::{Absent, Location, Silence};
 use crate::lives::growth;
@@ -15,7 +15,7 @@ use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index, StackId};
 
 /// A metric's value.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Measured {
+pub(super) struct MetricValue {
     /// How many bytes.
     pub(super) bytes: Bytes,
     /// The first event after which they stand; `None` where they stood before the first.
@@ -30,13 +30,13 @@ pub(super) struct Measured {
 ///
 /// # Errors
 /// Where the recording hides it, or the program has nothing of the kind.
-pub(super) fn measure(metric: &Metric, scope: Scope, facts: &Facts) -> Result<Measured, Silence> {
+pub(super) fn measure(metric: &Metric, scope: BudgetScope, facts: &Facts) -> Result<MetricValue, Silence> {
     let driver: &[Need] = match metric {
         Metric::PeakReserved | Metric::Fragmentation => &[Need::Segments],
         _ => &[],
     };
     let more: &[Need] = match (metric, scope) {
-        (Metric::GrowthPerIteration, _) | (_, Scope::Iteration) => &[Need::Iterations],
+        (Metric::GrowthPerIteration, _) | (_, BudgetScope::Iteration) => &[Need::Iterations],
         // Without stacks most roles are not known, and what is not known must not pass for nothing.
         (Metric::CallSiteBytes(_) | Metric::RoleBytes(_), _) => &[Need::Stacks],
         _ => &[],
@@ -63,15 +63,15 @@ enum Moments {
 }
 
 impl Moments {
-    fn of(scope: Scope, facts: &Facts) -> Result<Moments, Silence> {
+    fn of(scope: BudgetScope, facts: &Facts) -> Result<Moments, Silence> {
         match scope {
-            Scope::Run => Ok(Moments::All),
-            Scope::Iteration => {
+            BudgetScope::Run => Ok(Moments::All),
+            BudgetScope::Iteration => {
                 let events = &facts.steady().events;
                 Ok(Moments::Between(events.start, events.end))
             }
-            Scope::Phase(phase) if facts.program.phases.contains(&phase) => Ok(Moments::In(phase)),
-            Scope::Phase(phase) => {
+            BudgetScope::Phase(phase) if facts.program.phases.contains(&phase) => Ok(Moments::In(phase)),
+            BudgetScope::Phase(phase) => {
                 // Only stacks of whole iterations show that there is none.
                 Need::all_met(&[Need::Stacks, Need::Iterations], facts.evidence)?;
                 Err(Silence::NotApplicable(Absent::Phase(phase)))
@@ -94,14 +94,14 @@ impl Moments {
 }
 
 /// Rises and falls of a level, event by event.
-struct Curve {
+struct RisesAndFalls {
     start: i128,
     changes: Vec<i128>,
 }
 
-impl Curve {
-    fn new(facts: &Facts) -> Curve {
-        Curve { start: 0, changes: vec![0; facts.trace.events.len()] }
+impl RisesAndFalls {
+    fn new(facts: &Facts) -> RisesAndFalls {
+        RisesAndFalls { start: 0, changes: vec![0; facts.trace.events.len()] }
     }
 
     /// Some bytes from one event to another; from the start where they are older, and for ever where they stay.
@@ -155,20 +155,20 @@ fn requested(
     moments: &Moments,
     whole: Option<Bytes>,
     counts: impl Fn(AllocationId, &Allocation) -> bool,
-) -> Measured {
-    let mut curve = Curve::new(facts);
+) -> MetricValue {
+    let mut curve = RisesAndFalls::new(facts);
     for (_, one) in facts.timeline.iter().filter(|(id, one)| counts(*id, one)) {
         curve.add(one.alloc, one.free, one.bytes);
     }
     let (bytes, at) = curve.highest(moments, facts);
-    Measured { bytes, at, whole, members: alive(facts, at, |one| one.free, counts) }
+    MetricValue { bytes, at, whole, members: alive(facts, at, |one| one.free, counts) }
 }
 
-fn of_role(facts: &Facts, moments: &Moments, role: Role) -> Measured {
+fn of_role(facts: &Facts, moments: &Moments, role: Role) -> MetricValue {
     requested(facts, moments, Some(facts.peak()), |id, _| facts.role(id) == role)
 }
 
-fn of_site(facts: &Facts, moments: &Moments, site: &CallSite) -> Result<Measured, Silence> {
+fn of_site(facts: &Facts, moments: &Moments, site: &CallSite) -> Result<MetricValue, Silence> {
     let stacks = &facts.snapshot.stacks;
     let fits = |frame: FrameId| {
         let place = Location::of(facts.snapshot, frame);
@@ -192,31 +192,31 @@ fn of_site(facts: &Facts, moments: &Moments, site: &CallSite) -> Result<Measured
 }
 
 /// Block sizes until the program gives them back, as PyTorch's `allocated_bytes`.
-fn allocated(facts: &Facts, moments: &Moments) -> Measured {
+fn allocated(facts: &Facts, moments: &Moments) -> MetricValue {
     let given_back = |one: &Allocation| one.given_back();
-    let mut curve = Curve::new(facts);
+    let mut curve = RisesAndFalls::new(facts);
     for (id, one) in facts.timeline.iter() {
         curve.add(one.alloc, given_back(one), facts.block_size(id));
     }
     let (bytes, at) = curve.highest(moments, facts);
-    Measured { bytes, at, whole: None, members: alive(facts, at, given_back, |_, _| true) }
+    MetricValue { bytes, at, whole: None, members: alive(facts, at, given_back, |_, _| true) }
 }
 
 /// Bytes held from the driver.
-fn reserved(facts: &Facts, moments: &Moments) -> Measured {
-    let mut curve = Curve::new(facts);
+fn reserved(facts: &Facts, moments: &Moments) -> MetricValue {
+    let mut curve = RisesAndFalls::new(facts);
     curve.start = i128::from(facts.timeline.reserved_at_start.get());
     for (event, change) in facts.trace.events.iter().zip(&mut curve.changes) {
         *change += event.reserves().unwrap_or_default();
     }
     let (bytes, at) = curve.highest(moments, facts);
-    Measured { bytes, at, whole: None, members: alive(facts, at, |one| one.free, |_, _| true) }
+    MetricValue { bytes, at, whole: None, members: alive(facts, at, |one| one.free, |_, _| true) }
 }
 
 /// By how much each iteration leaves more behind than the one before, as the judge of growth sees the requested bytes at the
 /// ends of iterations; what comes and goes is no growth. The first is left out where there are enough, as in
 /// [`crate::facts::Steady`].
-fn growth(facts: &Facts) -> Measured {
+fn growth(facts: &Facts) -> MetricValue {
     let ends = facts.iteration_ends();
     let counted = ends.iter().skip(usize::from(ends.len() >= 3));
     let series: Vec<f64> = counted.map(|end| facts.timeline.levels.before(*end).get() as f64).collect();
@@ -227,12 +227,12 @@ fn growth(facts: &Facts) -> Measured {
     };
     let members = facts.growing().iter().flat_map(|growing| growing.stays.iter().copied()).collect();
     let at = ends.last().and_then(|end| EventIndex::at(end.saturating_sub(1)));
-    Measured { bytes: Bytes::rounded(slope), at, whole: Some(facts.peak()), members }
+    MetricValue { bytes: Bytes::rounded(slope), at, whole: Some(facts.peak()), members }
 }
 
 /// What is reserved beyond what was ever in use; what was held before the recording may have been.
-fn fragmentation(facts: &Facts) -> Measured {
+fn fragmentation(facts: &Facts) -> MetricValue {
     let pool = facts.default_pool();
     let bytes = pool.reserved - pool.active.max(pool.held_before);
-    Measured { bytes, at: None, whole: Some(pool.reserved), members: Vec::new() }
+    MetricValue { bytes, at: None, whole: Some(pool.reserved), members: Vec::new() }
 }

@@ -8,12 +8,12 @@ mod measure;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use self::measure::{Measured, measure};
+use self::measure::{MetricValue, measure};
 use super::Examination;
-use crate::config::{Amount, Budget, Metric, Scope};
+use crate::config::{Amount, Budget, BudgetScope, Metric};
 use crate::facts::Facts;
 use crate::finding::{
-    Finding, Group, Hidden, Impact, Matter, Measure, Notice, Related, Severity, Silence, Value,
+    Finding, Group, Hidden, Impact, Matter, Measure, Notice, Quantity, Related, Severity, Silence,
 };
 use crate::rules::{place, shown};
 use crate::unit::{AllocationId, Bytes, Confidence, FrameId, Index, StackId, count, percent};
@@ -63,8 +63,8 @@ fn unmeasured_budget(budget: &Budget, reason: &str) -> Notice {
     }
 }
 
-fn finding(budget: &Budget, facts: &Facts, measured: &Measured, limit: Bytes) -> Finding {
-    let Measured { bytes, at, members, .. } = measured;
+fn finding(budget: &Budget, facts: &Facts, measured: &MetricValue, limit: Bytes) -> Finding {
+    let MetricValue { bytes, at, members, .. } = measured;
     let metric = &budget.metric.value;
     let lines = lines(facts, members);
     let mut lines = lines.iter().filter_map(|line| Some((line, place(facts, line.frame)?)));
@@ -134,24 +134,28 @@ const fn confidence(metric: &Metric) -> Confidence {
     }
 }
 
-fn evidence(budget: &Budget, facts: &Facts, measured: &Measured, limit: Bytes) -> Vec<Measure> {
+fn evidence(budget: &Budget, facts: &Facts, measured: &MetricValue, limit: Bytes) -> Vec<Measure> {
     let one = |name, value, text| Measure { name: Cow::Borrowed(name), value, text };
     let bytes = measured.bytes;
     let metric = budget.metric.value.name();
     let mut evidence = vec![
-        one("measured", Value::Bytes(bytes), format!("{metric} {bytes}")),
-        one("limit", Value::Bytes(limit), allowed(budget, limit)),
-        one("excess", Value::Bytes(bytes - limit), format!("{} too much", bytes - limit)),
+        one("measured", Quantity::Bytes(bytes), format!("{metric} {bytes}")),
+        one("limit", Quantity::Bytes(limit), allowed(budget, limit)),
+        one("excess", Quantity::Bytes(bytes - limit), format!("{} too much", bytes - limit)),
     ];
-    if let Scope::Phase(phase) = budget.scope.value {
+    if let BudgetScope::Phase(phase) = budget.scope.value {
         let text = format!("in the phase {}", phase.name());
-        evidence.push(one("phase", Value::Text(phase.name().to_owned()), text));
+        evidence.push(one("phase", Quantity::Text(phase.name().to_owned()), text));
     }
     let iteration = measured.at.and_then(|event| facts.program.iteration_of(event));
     if let Some(iteration) = iteration.filter(|_| !matches!(budget.metric.value, Metric::GrowthPerIteration))
     {
         let number = iteration.position() + 1;
-        evidence.push(one("iteration", Value::Count(number as u64), format!("first in iteration {number}")));
+        evidence.push(one(
+            "iteration",
+            Quantity::Count(number as u64),
+            format!("first in iteration {number}"),
+        ));
     }
     evidence
 }

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::{KEPT_SHARE, Life};
+use super::{GraphLife, KEPT_SHARE};
 use crate::facts::Facts;
 use crate::unit::{Bytes, Index};
 
@@ -14,7 +14,7 @@ use crate::unit::{Bytes, Index};
 pub(super) struct Graphless(Vec<Range<usize>>);
 
 impl Graphless {
-    pub(super) fn of(facts: &Facts, lives: &[Life], backwards: &[usize]) -> Graphless {
+    pub(super) fn of(facts: &Facts, lives: &[GraphLife], backwards: &[usize]) -> Graphless {
         let iterations = facts.program.iterations.iter();
         let events = iterations.map(|one| one.start.position()..one.end.position());
         Graphless(events.filter(|events| is_graphless(lives, backwards, events)).collect())
@@ -28,7 +28,7 @@ impl Graphless {
 }
 
 /// Whether no backward pass runs between these events, and modules drop before the last of them what they make.
-pub(super) fn is_graphless(lives: &[Life], backwards: &[usize], events: &Range<usize>) -> bool {
+pub(super) fn is_graphless(lives: &[GraphLife], backwards: &[usize], events: &Range<usize>) -> bool {
     let next = backwards.partition_point(|at| *at < events.start);
     if backwards.get(next).is_some_and(|at| *at < events.end) {
         return false;

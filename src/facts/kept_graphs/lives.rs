@@ -1,6 +1,6 @@
 //! What may be part of a graph that is kept: what forward passes, and backward passes with `create_graph`, make.
 //!
-//! In: lifetimes, phases and stacks. Out: one [`Life`] for each allocation of a forward pass, of the fetching of a batch, or that a backward pass
+//! In: lifetimes, phases and stacks. Out: one [`GraphLife`] for each allocation of a forward pass, of the fetching of a batch, or that a backward pass
 //! leaves behind, by birth; with the line of the user's that runs the model.
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -13,12 +13,12 @@ use crate::role::Role;
 use crate::unit::{AllocationId, Bytes, FrameId, FunctionId, Index, StackId};
 
 /// What is asked of each allocation, by its birth.
-pub(super) struct Life {
+pub(super) struct GraphLife {
     pub(super) id: AllocationId,
     pub(super) bytes: Bytes,
     pub(super) born: usize,
     pub(super) dies: usize,
-    pub(super) caller: Option<Caller>,
+    pub(super) caller: Option<ModelCaller>,
     /// Whether a module made it.
     pub(super) in_module: bool,
     pub(super) place: usize,
@@ -31,24 +31,24 @@ pub(super) struct Life {
 
 /// The line that runs the model, on one way to it: a helper that computes the loss is run for training, and for a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Caller {
+pub(super) struct ModelCaller {
     pub(super) frame: FrameId,
     /// The calls outside the model, numbered.
     pub(super) way: usize,
 }
 
 /// Everything that a forward pass or the fetching of a batch made, by birth.
-pub(super) fn lives(facts: &Facts) -> Vec<Life> {
+pub(super) fn lives(facts: &Facts) -> Vec<GraphLife> {
     let mut ways: FxHashMap<&[FrameId], usize> = FxHashMap::default();
-    let mut callers: Vec<Option<(Caller, bool)>> = Vec::new();
+    let mut callers: Vec<Option<(ModelCaller, bool)>> = Vec::new();
     for stack in facts.snapshot.stacks.ids() {
         callers.push(caller(facts, stack).map(|(frame, outer, in_module)| {
             let next = ways.len();
-            (Caller { frame, way: *ways.entry(outer).or_insert(next) }, in_module)
+            (ModelCaller { frame, way: *ways.entry(outer).or_insert(next) }, in_module)
         }));
     }
     let weights: FxHashSet<Bytes> = facts.with_role(Role::Parameter).map(|(_, one)| one.bytes).collect();
-    let mut lives: Vec<Life> = facts
+    let mut lives: Vec<GraphLife> = facts
         .timeline
         .iter()
         .filter_map(|(id, one)| {
@@ -67,7 +67,7 @@ pub(super) fn lives(facts: &Facts) -> Vec<Life> {
                 return None;
             }
             let caller = callers.get(stack.position()).copied().flatten().filter(|_| forward);
-            Some(Life {
+            Some(GraphLife {
                 id,
                 bytes: one.bytes,
                 born: born.position(),

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashSet;
 
-use super::{KeptGraph, Life, is_spread};
+use super::{GraphLife, KeptGraph, is_spread};
 use crate::facts::Facts;
 use crate::lives::growth::FEWEST;
 use crate::program::LoopRun;
@@ -23,19 +23,19 @@ use crate::unit::{AllocationId, Bytes, FrameId, FunctionId, Index};
 static MOST: Threshold<f64> = Threshold::new("facts::kept_graphs::lone::MOST", 0.5);
 
 /// A line's lives in one run, by turn.
-type Turns<'l> = BTreeMap<usize, Vec<&'l Life>>;
+type LivesByTurn<'l> = BTreeMap<usize, Vec<&'l GraphLife>>;
 
 /// The lines of which one pass or two keep what the others let go of.
 pub(super) fn of_run(
     facts: &Facts,
-    (lives, captured): (&[Life], &FxHashSet<AllocationId>),
+    (lives, captured): (&[GraphLife], &FxHashSet<AllocationId>),
     run: &LoopRun,
 ) -> Vec<KeptGraph> {
     let begin =
         run.starts.first().map_or(0, |start| lives.partition_point(|one| one.born < start.position()));
     let inside = lives.iter().skip(begin).take_while(|life| life.born < run.end.position());
     let inside = inside.filter(|life| !captured.contains(&life.id));
-    let mut lines: BTreeMap<FrameId, Turns> = BTreeMap::new();
+    let mut lines: BTreeMap<FrameId, LivesByTurn> = BTreeMap::new();
     for life in inside {
         let Some(caller) = life.caller else { continue };
         let turn = run.starts.partition_point(|start| start.position() <= life.born).saturating_sub(1);
@@ -44,15 +44,15 @@ pub(super) fn of_run(
     lines.iter().filter_map(|(caller, turns)| lone(facts, run, *caller, turns)).collect()
 }
 
-fn lone(facts: &Facts, run: &LoopRun, caller: FrameId, turns: &Turns) -> Option<KeptGraph> {
-    let stays = |life: &&&Life| life.dies == usize::MAX;
+fn lone(facts: &Facts, run: &LoopRun, caller: FrameId, turns: &LivesByTurn) -> Option<KeptGraph> {
+    let stays = |life: &&&GraphLife| life.dies == usize::MAX;
     if turns.len() <= FEWEST.get() || !turns.values().flatten().any(|life| stays(&life)) {
         return None;
     }
     let saving = saving_places(facts, run, turns);
-    let keeps = |(turn, lives): (&usize, &Vec<&Life>)| {
+    let keeps = |(turn, lives): (&usize, &Vec<&GraphLife>)| {
         let saved = || lives.iter().filter(|life| saving.contains(&life.place));
-        let kept: Vec<&&Life> = saved().filter(stays).collect();
+        let kept: Vec<&&GraphLife> = saved().filter(stays).collect();
         let (all, held): (Bytes, Bytes) =
             (saved().map(|life| life.bytes).sum(), kept.iter().map(|life| life.bytes).sum());
         let places: BTreeSet<usize> = kept.iter().map(|life| life.place).collect();
@@ -88,11 +88,11 @@ fn lone(facts: &Facts, run: &LoopRun, caller: FrameId, turns: &Turns) -> Option<
 }
 
 /// The places at which passes of several turns save something for a backward pass and let go of it before the next turn is over.
-fn saving_places(facts: &Facts, run: &LoopRun, turns: &Turns) -> FxHashSet<usize> {
+fn saving_places(facts: &Facts, run: &LoopRun, turns: &LivesByTurn) -> FxHashSet<usize> {
     let mut healthy: BTreeMap<usize, usize> = BTreeMap::new();
     for (turn, lives) in turns {
         let end = run.end_of((turn + 1).min(run.starts.len() - 1)).position();
-        let lets_go = |life: &&&Life| life.dies < end && facts.role(life.id) == Role::Activation;
+        let lets_go = |life: &&&GraphLife| life.dies < end && facts.role(life.id) == Role::Activation;
         let places: BTreeSet<usize> = lives.iter().filter(lets_go).map(|life| life.place).collect();
         for place in places {
             *healthy.entry(place).or_default() += 1;

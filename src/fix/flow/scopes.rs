@@ -44,9 +44,9 @@ impl Scope {
     }
 
     fn of(body: &[Stmt]) -> Scope {
-        let mut bound = Bound::default();
+        let mut bound = BoundNames::default();
         bound.visit_body(body);
-        let Bound { mut scope, outer } = bound;
+        let BoundNames { mut scope, outer } = bound;
         scope.names.retain(|name| !outer.contains(name) && !scope.global.contains(name));
         scope
     }
@@ -54,13 +54,13 @@ impl Scope {
 
 /// Names bound outside of definitions.
 #[derive(Default)]
-struct Bound {
+struct BoundNames {
     scope: Scope,
     /// Names of a function around.
     outer: BTreeSet<String>,
 }
 
-impl<'a> Visitor<'a> for Bound {
+impl<'a> Visitor<'a> for BoundNames {
     fn visit_stmt(&mut self, statement: &'a Stmt) {
         match statement {
             Stmt::FunctionDef(of) => {

@@ -6,9 +6,8 @@ use ruff_python_ast::visitor::{self, Visitor};
 use ruff_python_ast::{Comprehension, Expr, ExprCall, Stmt, StmtFunctionDef};
 
 use super::scopes::{Functions, Scope};
-use super::{Flow, Key, is_cut};
-use crate::fix::keeper::given;
-use crate::fix::tree::{Names, call_of, callee, dotted, method};
+use super::{Flow, Variable, is_cut};
+use crate::fix::tree::{Names, call_of, callee, dotted, given, method};
 
 /// Methods whose result somebody else differentiates.
 const HANDED_ON: [&str; 5] = ["forward", "__call__", "training_step", "compute_loss", "loss"];
@@ -43,8 +42,8 @@ impl<'a> Walk<'a> {
     }
 
     /// What a name stands for here.
-    fn name(&self, name: &str) -> Option<Key> {
-        Some(Key::Local(self.flow.scope(&self.inside, name)?, name.to_owned()))
+    fn name(&self, name: &str) -> Option<Variable> {
+        Some(Variable::Local(self.flow.scope(&self.inside, name)?, name.to_owned()))
     }
 
     /// Whether a name stands for a function of the file here.
@@ -54,17 +53,17 @@ impl<'a> Walk<'a> {
     }
 
     /// What an expression's value may come from.
-    fn mentions(&self, expression: &Expr) -> BTreeSet<Key> {
+    fn mentions(&self, expression: &Expr) -> BTreeSet<Variable> {
         let mut mentions = Mentions { walk: self, keys: BTreeSet::new() };
         mentions.visit_expr(expression);
         mentions.keys
     }
 
     /// What an assignment to an expression changes.
-    fn targets(&self, expression: &Expr) -> BTreeSet<Key> {
+    fn targets(&self, expression: &Expr) -> BTreeSet<Variable> {
         match expression {
             Expr::Name(of) => self.name(&of.id).into_iter().collect(),
-            Expr::Attribute(of) => BTreeSet::from([Key::Attribute(of.attr.to_string())]),
+            Expr::Attribute(of) => BTreeSet::from([Variable::Attribute(of.attr.to_string())]),
             Expr::Subscript(of) => self.targets(&of.value),
             Expr::Starred(of) => self.targets(&of.value),
             Expr::Call(of) => method(of).map(|(on, _)| self.targets(on)).unwrap_or_default(),
@@ -74,7 +73,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn link(&mut self, from: BTreeSet<Key>, to: BTreeSet<Key>) {
+    fn link(&mut self, from: BTreeSet<Variable>, to: BTreeSet<Variable>) {
         if !from.is_empty() && !to.is_empty() {
             self.flow.links.push((from, to));
         }
@@ -104,13 +103,13 @@ impl<'a> Walk<'a> {
             return;
         }
         let key = match target {
-            Expr::Attribute(of) => Key::Attribute(of.attr.to_string()),
+            Expr::Attribute(of) => Variable::Attribute(of.attr.to_string()),
             Expr::Name(of) => {
                 let Some(number) = self.flow.scope(&self.inside, &of.id) else { return };
-                let key = Key::Local(number, of.id.to_string());
+                let key = Variable::Local(number, of.id.to_string());
                 match self.flow.scopes.get(number) {
                     Some(scope) if into && scope.parameters.contains(of.id.as_str()) => {
-                        let put = Key::PutInto(scope.start, of.id.to_string());
+                        let put = Variable::PutInto(scope.start, of.id.to_string());
                         self.link(from, BTreeSet::from([put.clone()]));
                         self.link(BTreeSet::from([key]), BTreeSet::from([put.clone()]));
                         put
@@ -123,7 +122,7 @@ impl<'a> Walk<'a> {
         // A name of a function is gone with its call.
         for (depth, number) in self.inside.iter().enumerate().skip(1) {
             let own = self.inside.get(depth..).unwrap_or_default();
-            let is_own = matches!(&key, Key::Local(scope, _) if own.contains(scope));
+            let is_own = matches!(&key, Variable::Local(scope, _) if own.contains(scope));
             if let Some(scope) = self.flow.scopes.get(*number).filter(|_| !is_own) {
                 self.flow.kept.entry(scope.start).or_default().insert(key.clone());
             }
@@ -133,7 +132,7 @@ impl<'a> Walk<'a> {
     fn call(&mut self, call: &'a ExprCall) {
         let arguments =
             call.arguments.args.iter().chain(call.arguments.keywords.iter().map(|one| &one.value));
-        let given: BTreeSet<Key> = arguments.clone().flat_map(|one| self.mentions(one)).collect();
+        let given: BTreeSet<Variable> = arguments.clone().flat_map(|one| self.mentions(one)).collect();
         let name = callee(call).unwrap_or_default();
         let path = dotted(&call.func).unwrap_or_default();
         // A loss that is given to something together with an optimizer is differentiated there.
@@ -163,7 +162,7 @@ impl<'a> Walk<'a> {
         if own.is_empty() && !CALLING.contains(&name) && !name.contains("hook") {
             // Whoever gets a function may call it, and differentiate what comes back.
             let lambdas = arguments.clone().filter(|one| one.is_lambda_expr());
-            let called: BTreeSet<Key> = lambdas.flat_map(|one| self.mentions(one)).collect();
+            let called: BTreeSet<Variable> = lambdas.flat_map(|one| self.mentions(one)).collect();
             self.flow.sinks.extend(called);
         }
         for of in own {
@@ -172,13 +171,13 @@ impl<'a> Walk<'a> {
     }
 
     /// What a function of the file is given, and what it puts into it.
-    fn hand_over(&mut self, function: &'a StmtFunctionDef, call: &'a ExprCall, all: &BTreeSet<Key>) {
+    fn hand_over(&mut self, function: &'a StmtFunctionDef, call: &'a ExprCall, all: &BTreeSet<Variable>) {
         let start = function.range.start().to_usize();
         let names = function.parameters.iter().map(|one| one.name().to_string());
-        let to = names.map(|name| Key::Given(start, name)).collect();
+        let to = names.map(|name| Variable::Given(start, name)).collect();
         self.link(all.clone(), to);
         for (name, value) in given(function, call) {
-            let put = BTreeSet::from([Key::PutInto(start, name.to_owned())]);
+            let put = BTreeSet::from([Variable::PutInto(start, name.to_owned())]);
             self.link(put, self.targets(value));
         }
     }
@@ -201,8 +200,8 @@ impl<'a> Walk<'a> {
         let start = of.range.start().to_usize();
         for one in &*of.parameters {
             let name = one.name().to_string();
-            let given = BTreeSet::from([Key::Given(start, name.clone())]);
-            self.link(given, BTreeSet::from([Key::Local(number, name)]));
+            let given = BTreeSet::from([Variable::Given(start, name.clone())]);
+            self.link(given, BTreeSet::from([Variable::Local(number, name)]));
         }
         for one in of.parameters.iter_non_variadic_params() {
             if let Some(default) = &one.default {
@@ -223,7 +222,7 @@ impl<'a> Walk<'a> {
         if HANDED_ON.contains(&name) || name.contains("closure") {
             self.flow.sinks.extend(given.iter().cloned());
         }
-        self.link(given, BTreeSet::from([Key::Returned(name.to_owned())]));
+        self.link(given, BTreeSet::from([Variable::Returned(name.to_owned())]));
     }
 
     /// A function that is named without being called: whoever gets it may differentiate what it returns.
@@ -239,7 +238,7 @@ impl<'a> Walk<'a> {
             }
             _ => return,
         };
-        self.flow.sinks.insert(Key::Returned(name.to_owned()));
+        self.flow.sinks.insert(Variable::Returned(name.to_owned()));
     }
 }
 
@@ -311,7 +310,7 @@ impl<'a> Visitor<'a> for Walk<'a> {
 
 struct Mentions<'w, 'a> {
     walk: &'w Walk<'a>,
-    keys: BTreeSet<Key>,
+    keys: BTreeSet<Variable>,
 }
 
 impl<'e> Visitor<'e> for Mentions<'_, '_> {
@@ -322,12 +321,13 @@ impl<'e> Visitor<'e> for Mentions<'_, '_> {
                 if is_cut(call) {
                     return;
                 }
-                self.keys.extend(callee(call).map(|name| Key::Returned(name.to_owned())));
+                self.keys.extend(callee(call).map(|name| Variable::Returned(name.to_owned())));
                 if let ("getattr", [_, Expr::StringLiteral(name), ..]) =
                     (callee(call).unwrap_or_default(), &*call.arguments.args)
                 {
                     let name = name.value.to_str();
-                    self.keys.extend([Key::Returned(name.to_owned()), Key::Attribute(name.to_owned())]);
+                    self.keys
+                        .extend([Variable::Returned(name.to_owned()), Variable::Attribute(name.to_owned())]);
                 }
                 if let Some((on, name)) = method(call)
                     && REDUCING.contains(&name)
@@ -339,16 +339,16 @@ impl<'e> Visitor<'e> for Mentions<'_, '_> {
             Expr::Attribute(of) if ["data", "shape", "dtype", "device"].contains(&of.attr.as_str()) => return,
             // A property returns something, too.
             Expr::Attribute(of) => {
-                self.keys.insert(Key::Attribute(of.attr.to_string()));
+                self.keys.insert(Variable::Attribute(of.attr.to_string()));
                 if self.walk.functions.named(&of.attr).next().is_some() {
-                    self.keys.insert(Key::Returned(of.attr.to_string()));
+                    self.keys.insert(Variable::Returned(of.attr.to_string()));
                 }
             }
             Expr::Name(of) if of.id != "self" => {
                 self.keys.extend(self.walk.name(&of.id));
                 // Whoever has a function has what it returns.
                 if self.walk.is_function(&of.id) {
-                    self.keys.insert(Key::Returned(of.id.to_string()));
+                    self.keys.insert(Variable::Returned(of.id.to_string()));
                 }
             }
             _ => {}

@@ -10,7 +10,7 @@ use super::super::naming::{DEPTH, MATCHING, in_order, is_named_like_a_snapshot, 
 
 /// An object of a listing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Key {
+pub(crate) struct ObjectKey {
     /// Its name in the bucket.
     pub(super) name: String,
     /// Its bytes.
@@ -19,7 +19,7 @@ pub(crate) struct Key {
 
 /// Why something is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Why {
+pub(crate) enum WhyLeftOut {
     /// A name begins with a dot.
     Hidden,
     /// It lies below the folders that are looked into.
@@ -29,9 +29,9 @@ pub(crate) enum Why {
 /// What counts of a listing.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chosen {
-    pub(crate) keys: Vec<Key>,
+    pub(crate) keys: Vec<ObjectKey>,
     /// Names of objects and folders that are left out.
-    pub(crate) left_out: BTreeSet<(String, Why)>,
+    pub(crate) left_out: BTreeSet<(String, WhyLeftOut)>,
 }
 
 /// The literal beginning of a pattern, up to a folder's end: below it everything lies that can match.
@@ -43,7 +43,7 @@ pub(super) fn folder_of(pattern: &str) -> &str {
 
 /// The snapshots below a folder (which ends in `/`, or is the whole bucket): what is named like one, or like one beside it but for
 /// numbers.
-pub(super) fn in_folder(keys: Vec<Key>, folder: &str) -> Chosen {
+pub(super) fn in_folder(keys: Vec<ObjectKey>, folder: &str) -> Chosen {
     let mut chosen = Chosen::default();
     let mut others = Vec::new();
     for key in keys {
@@ -59,13 +59,13 @@ pub(super) fn in_folder(keys: Vec<Key>, folder: &str) -> Chosen {
         }
     }
     let shapes: BTreeSet<_> = chosen.keys.iter().filter_map(|key| shape(Path::new(&key.name))).collect();
-    let alike = |key: &Key| shape(Path::new(&key.name)).is_some_and(|shape| shapes.contains(&shape));
+    let alike = |key: &ObjectKey| shape(Path::new(&key.name)).is_some_and(|shape| shapes.contains(&shape));
     chosen.keys.extend(others.into_iter().filter(alike));
     chosen.settled()
 }
 
 /// What matches a pattern; of a folder that matches, what is inside.
-pub(super) fn matching(keys: Vec<Key>, pattern: &str) -> Result<Chosen, &'static str> {
+pub(super) fn matching(keys: Vec<ObjectKey>, pattern: &str) -> Result<Chosen, &'static str> {
     let pattern = glob::Pattern::new(pattern.trim_end_matches('/')).map_err(|error| error.msg)?;
     let matches = |name: &str| pattern.matches_with(name, MATCHING);
     let mut chosen = Chosen::default();
@@ -82,7 +82,7 @@ pub(super) fn matching(keys: Vec<Key>, pattern: &str) -> Result<Chosen, &'static
         }
     }
     for folder in folders {
-        let (inside, others) = rest.into_iter().partition(|key: &Key| key.name.starts_with(&folder));
+        let (inside, others) = rest.into_iter().partition(|key: &ObjectKey| key.name.starts_with(&folder));
         let found = in_folder(inside, &folder);
         chosen.keys.extend(found.keys);
         chosen.left_out.extend(found.left_out);
@@ -93,16 +93,16 @@ pub(super) fn matching(keys: Vec<Key>, pattern: &str) -> Result<Chosen, &'static
 
 /// What of a name below a folder keeps it from being looked at: the name of the hidden object or folder, or of that which lies too
 /// deep.
-fn passed_over(below: &str) -> Option<(&str, Why)> {
+fn passed_over(below: &str) -> Option<(&str, WhyLeftOut)> {
     let mut end = 0;
     for (depth, part) in below.split('/').enumerate() {
         end += part.len();
         let so_far = below.get(..end)?;
         if part.starts_with('.') {
-            return Some((so_far, Why::Hidden));
+            return Some((so_far, WhyLeftOut::Hidden));
         }
         if depth == DEPTH && end < below.len() {
-            return Some((so_far, Why::Deep));
+            return Some((so_far, WhyLeftOut::Deep));
         }
         end += 1;
     }
@@ -121,8 +121,8 @@ impl Chosen {
 mod tests {
     use super::*;
 
-    fn keys(names: &[&str]) -> Vec<Key> {
-        names.iter().map(|name| Key { name: (*name).to_owned(), size: 1 }).collect()
+    fn keys(names: &[&str]) -> Vec<ObjectKey> {
+        names.iter().map(|name| ObjectKey { name: (*name).to_owned(), size: 1 }).collect()
     }
 
     fn names(chosen: &Chosen) -> Vec<&str> {
@@ -147,7 +147,7 @@ mod tests {
             ["run/it_1/rank0.pkl", "run/rank2.pickle.zst", "run/rank3", "run/rank10.pickle"]
         );
         let left: Vec<_> = chosen.left_out.iter().map(|(name, why)| (name.as_str(), *why)).collect();
-        assert_eq!(left, [("run/.old", Why::Hidden), ("run/a/b/c/d/e", Why::Deep)]);
+        assert_eq!(left, [("run/.old", WhyLeftOut::Hidden), ("run/a/b/c/d/e", WhyLeftOut::Deep)]);
         let whole = in_folder(keys(&["rank0.pickle", "a/b/c/d/rank1.pickle"]), "");
         assert_eq!(names(&whole), ["a/b/c/d/rank1.pickle", "rank0.pickle"]);
     }

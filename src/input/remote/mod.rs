@@ -17,7 +17,7 @@ use super::address::Address;
 
 /// The objects that an address stands for.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct FoundObjects {
     /// Their addresses, in the order in which people count.
     pub(super) objects: Vec<Address>,
     /// What is named like a snapshot and was left out: its name, and whether it is too deep (or else hidden).
@@ -32,7 +32,7 @@ pub(super) fn open(address: &Address) -> Result<impl Read + use<>, RemoteError> 
 
 /// Lists what a folder or a pattern stands for.
 #[cfg(feature = "remote")]
-pub(super) fn list(address: &Address) -> Result<Found, RemoteError> {
+pub(super) fn list(address: &Address) -> Result<FoundObjects, RemoteError> {
     network::list(address)
 }
 
@@ -44,7 +44,7 @@ pub(super) fn open(address: &Address) -> Result<impl Read + use<>, RemoteError> 
 
 /// Says that there is no network in this build.
 #[cfg(not(feature = "remote"))]
-pub(super) fn list(address: &Address) -> Result<Found, RemoteError> {
+pub(super) fn list(address: &Address) -> Result<FoundObjects, RemoteError> {
     Err(not_built(address))
 }
 

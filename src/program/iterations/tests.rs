@@ -11,7 +11,7 @@ fn starts(program: &Program) -> Vec<usize> {
 /// Turns of a loop that trains; where each begins.
 fn turns(tape: &mut Tape, many: usize, (function, line): (&str, u32)) -> Vec<usize> {
     let turn = |_| {
-        let at = tape.events.len();
+        let at = tape.recorder.events.len();
         tape.train("main:3", function, line);
         at
     };
@@ -49,7 +49,7 @@ fn torn_down(left: usize) -> (usize, Option<usize>) {
         tape.step("main:12");
         tape.push(Action::FreeRequested, None, 4096);
     }
-    let end = tape.events.len();
+    let end = tape.recorder.events.len();
     for _ in 0..left {
         tape.push(Action::FreeRequested, None, 4096);
     }

@@ -8,7 +8,7 @@ fn evaluated(batches: usize, own: &str) -> (Vec<usize>, Vec<usize>) {
     let mut tape = Tape::default();
     let mut begins = Vec::new();
     for _ in 0..batches {
-        begins.push(tape.events.len());
+        begins.push(tape.recorder.events.len());
         tape.alloc("main:3 @trainer:10");
         tape.alloc("main:3 @trainer:12 @module forward:5");
     }

@@ -32,7 +32,7 @@ const NEVER: [u8; 3] = [0xcc; 3];
 const SLOT: usize = 8;
 
 /// Where the parts of the file stand.
-struct Places {
+struct FileParts {
     hash: usize,
     symbols: usize,
     strings: usize,
@@ -46,7 +46,7 @@ struct Places {
 }
 
 /// Texts of the file, by what they are.
-struct Names {
+struct StringTable {
     soname: StringId,
     needed: Vec<StringId>,
     called: StringId,
@@ -61,7 +61,7 @@ impl Library<'_> {
     pub(super) fn write(&self) -> object::write::Result<Vec<u8>> {
         let mut file = Vec::new();
         let mut writer = Writer::new(Endianness::Little, true, &mut file);
-        let names = Names {
+        let names = StringTable {
             soname: writer.add_dynamic_string(self.soname.as_bytes()),
             needed: self.needed.iter().map(|name| writer.add_dynamic_string(name.as_bytes())).collect(),
             called: writer.add_dynamic_string(CALLED.as_bytes()),
@@ -84,7 +84,7 @@ impl Library<'_> {
         self.symbols().div_ceil(2)
     }
 
-    fn reserve(&self, writer: &mut Writer<'_>) -> Places {
+    fn reserve(&self, writer: &mut Writer<'_>) -> FileParts {
         (1..self.symbols()).for_each(|_| {
             writer.reserve_dynamic_symbol_index();
         });
@@ -101,10 +101,20 @@ impl Library<'_> {
         // Ten entries, and one for each library that is needed.
         let dynamic = writer.reserve_dynamic(10 + self.needed.len());
         let slot = writer.reserve(SLOT, SLOT);
-        Places { hash, symbols, strings, relocations, code, texts, dynamic, slot, end: writer.reserved_len() }
+        FileParts {
+            hash,
+            symbols,
+            strings,
+            relocations,
+            code,
+            texts,
+            dynamic,
+            slot,
+            end: writer.reserved_len(),
+        }
     }
 
-    fn write_headers(writer: &mut Writer<'_>, places: &Places) -> object::write::Result<()> {
+    fn write_headers(writer: &mut Writer<'_>, places: &FileParts) -> object::write::Result<()> {
         writer.write_file_header(&FileHeader {
             os_abi: elf::ELFOSABI_NONE,
             abi_version: 0,
@@ -136,7 +146,7 @@ impl Library<'_> {
         Ok(())
     }
 
-    fn write_symbols(&self, writer: &mut Writer<'_>, places: &Places, names: &Names) {
+    fn write_symbols(&self, writer: &mut Writer<'_>, places: &FileParts, names: &StringTable) {
         writer.write_hash(self.buckets(), self.symbols(), |index| {
             let index = usize::try_from(index).ok()?.checked_sub(2)?;
             self.functions.get(index).map(|name| elf::hash(name.as_bytes()))
@@ -166,7 +176,7 @@ impl Library<'_> {
         );
     }
 
-    fn write_code(&self, writer: &mut Writer<'_>, places: &Places) {
+    fn write_code(&self, writer: &mut Writer<'_>, places: &FileParts) {
         writer.pad_until(places.code);
         let mut text = places.texts;
         for (index, name) in self.functions.iter().enumerate() {
@@ -184,7 +194,11 @@ impl Library<'_> {
         }
     }
 
-    fn write_dynamic(writer: &mut Writer<'_>, places: &Places, names: &Names) -> object::write::Result<()> {
+    fn write_dynamic(
+        writer: &mut Writer<'_>,
+        places: &FileParts,
+        names: &StringTable,
+    ) -> object::write::Result<()> {
         writer.pad_until(places.dynamic);
         writer.write_dynamic_string(elf::DT_SONAME, names.soname)?;
         for needed in &names.needed {

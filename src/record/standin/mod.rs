@@ -17,7 +17,7 @@ use serde::Serialize;
 use self::library::Library;
 use self::wheel::Versions;
 use super::error::RecordError;
-use super::pack;
+use super::partial;
 
 /// The compiled stand-in; empty where there is none.
 const COMPILED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libmemlint-standin.so"));
@@ -35,7 +35,7 @@ pub(super) fn check() -> Result<(), RecordError> {
 
 /// What a program is told that is about to load PyTorch.
 #[derive(Debug, Serialize)]
-struct Answer {
+struct WheelAnswer {
     /// In the order in which they are to be loaded; the first is the one that is configured.
     libraries: Vec<PathBuf>,
     versions: Versions,
@@ -44,7 +44,7 @@ struct Answer {
 /// The stand-ins of a job: one for each PyTorch in it.
 pub(super) struct StandIns {
     folder: PathBuf,
-    answers: BTreeMap<PathBuf, Option<Answer>>,
+    answers: BTreeMap<PathBuf, Option<WheelAnswer>>,
     /// Why there are none for some.
     trouble: Vec<RecordError>,
 }
@@ -63,7 +63,7 @@ impl StandIns {
             self.answers.insert(torch.to_owned(), answer);
         }
         let answer = self.answers.get(torch);
-        let written = pack::replace(file, |out| serde_json::to_writer(out, &answer).map_err(Into::into));
+        let written = partial::replace(file, |out| serde_json::to_writer(out, &answer).map_err(Into::into));
         if let Err(error) = written {
             self.trouble.push(RecordError::Hook { folder: file.to_owned(), error });
         }
@@ -76,7 +76,7 @@ impl StandIns {
 }
 
 /// Writes the libraries that a PyTorch needs into a folder.
-fn prepare(torch: &Path, folder: &Path) -> Result<Answer, RecordError> {
+fn prepare(torch: &Path, folder: &Path) -> Result<WheelAnswer, RecordError> {
     let versions = wheel::versions(torch)?;
     let failed = |error| RecordError::Hook { folder: folder.to_owned(), error };
     fs::create_dir_all(folder).map_err(failed)?;
@@ -101,5 +101,5 @@ fn prepare(torch: &Path, folder: &Path) -> Result<Answer, RecordError> {
         let library = Library { soname, needed: &[CORE, STUBS], functions: &[] };
         write(&format!("{number}.so"), &library).map_err(failed)?;
     }
-    Ok(Answer { libraries, versions })
+    Ok(WheelAnswer { libraries, versions })
 }

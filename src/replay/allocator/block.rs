@@ -23,7 +23,7 @@ pub(in crate::replay) enum State {
 
 /// A range of addresses.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::replay) struct Block {
+pub(in crate::replay) struct ModelBlock {
     pub(in crate::replay) address: u64,
     pub(in crate::replay) size: u64,
     pub(in crate::replay) state: State,
@@ -41,7 +41,7 @@ pub(in crate::replay) struct Block {
     pub(super) reservation: Option<usize>,
 }
 
-impl Block {
+impl ModelBlock {
     /// Whether it is a segment of its own.
     pub(super) fn is_whole(&self) -> bool {
         self.before.is_none() && self.after.is_none()
@@ -51,13 +51,13 @@ impl Block {
 /// All blocks of an allocator.
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
-    all: Vec<Block>,
+    all: Vec<ModelBlock>,
     vacant: Vec<BlockId>,
 }
 
 impl Blocks {
     /// Adds a block; its neighbours are as it says, and are not told.
-    pub(super) fn add(&mut self, block: Block) -> BlockId {
+    pub(super) fn add(&mut self, block: ModelBlock) -> BlockId {
         if let Some(id) = self.vacant.pop() {
             self[id] = block;
             return id;
@@ -69,16 +69,16 @@ impl Blocks {
     }
 
     /// Every block that there is, in no order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Block> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &ModelBlock> {
         let vacant: FxHashSet<u32> = self.vacant.iter().map(|id| id.0).collect();
         let there = self.all.iter().zip(0..).filter(move |(_, at)| !vacant.contains(at));
         there.map(|(block, _)| block)
     }
 
     /// Adds a block behind another and before that one's neighbour.
-    pub(super) fn add_after(&mut self, id: BlockId, block: Block) -> BlockId {
+    pub(super) fn add_after(&mut self, id: BlockId, block: ModelBlock) -> BlockId {
         let after = self[id].after;
-        let new = self.add(Block { before: Some(id), after, ..block });
+        let new = self.add(ModelBlock { before: Some(id), after, ..block });
         self[id].after = Some(new);
         if let Some(after) = after {
             self[after].before = Some(new);
@@ -87,9 +87,9 @@ impl Blocks {
     }
 
     /// Adds a block in front of another and behind that one's neighbour.
-    pub(super) fn add_before(&mut self, id: BlockId, block: Block) -> BlockId {
+    pub(super) fn add_before(&mut self, id: BlockId, block: ModelBlock) -> BlockId {
         let before = self[id].before;
-        let new = self.add(Block { before, after: Some(id), ..block });
+        let new = self.add(ModelBlock { before, after: Some(id), ..block });
         self[id].before = Some(new);
         if let Some(before) = before {
             self[before].after = Some(new);
@@ -99,7 +99,7 @@ impl Blocks {
 
     /// Takes a block out; its neighbours become each other's.
     pub(super) fn remove(&mut self, id: BlockId) {
-        let Block { before, after, .. } = self[id];
+        let ModelBlock { before, after, .. } = self[id];
         if let Some(before) = before {
             self[before].after = after;
         }
@@ -120,15 +120,15 @@ impl Blocks {
 }
 
 impl Index<BlockId> for Blocks {
-    type Output = Block;
+    type Output = ModelBlock;
 
-    fn index(&self, id: BlockId) -> &Block {
+    fn index(&self, id: BlockId) -> &ModelBlock {
         &self.all[id.0 as usize]
     }
 }
 
 impl IndexMut<BlockId> for Blocks {
-    fn index_mut(&mut self, id: BlockId) -> &mut Block {
+    fn index_mut(&mut self, id: BlockId) -> &mut ModelBlock {
         &mut self.all[id.0 as usize]
     }
 }

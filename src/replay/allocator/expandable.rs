@@ -4,7 +4,7 @@
 //! of addresses that are not, and a request takes the lowest place where both together are enough
 //! (`find_expandable_block`, `map_block`, `unmap_block`).
 
-use super::block::{Block, BlockId, State};
+use super::block::{BlockId, ModelBlock, State};
 use super::{Allocator, MOST};
 use crate::replay::driver::Driver;
 
@@ -66,7 +66,7 @@ impl<D: Driver> Allocator<D> {
         let base = self.driver.reserve();
         self.reservations.push(Reservation { base, page });
         let age = self.next_age();
-        let id = self.blocks.add(Block {
+        let id = self.blocks.add(ModelBlock {
             address: base,
             size: MOST.next_multiple_of(page),
             state: State::Unmapped,
@@ -97,7 +97,7 @@ impl<D: Driver> Allocator<D> {
         self.remove(id);
         self.blocks[id].state = State::Free;
         if mapped < block.size {
-            let rest = Block { address: block.address + mapped, size: block.size - mapped, ..block };
+            let rest = ModelBlock { address: block.address + mapped, size: block.size - mapped, ..block };
             let rest = self.blocks.add_after(id, rest);
             self.blocks[id].size = mapped;
             self.insert(rest);
@@ -123,7 +123,7 @@ impl<D: Driver> Allocator<D> {
         self.remove(id);
         let pieces = [(block.address, start), (end, block.address + block.size)];
         for (from, to) in pieces.into_iter().filter(|(from, to)| from < to) {
-            let piece = Block { address: from, size: to - from, ..block };
+            let piece = ModelBlock { address: from, size: to - from, ..block };
             let piece = if from < start {
                 self.blocks.add_before(id, piece)
             } else {

@@ -18,12 +18,12 @@ mod start;
 pub(super) use block::{BlockId, State};
 pub use pool::FitOrder;
 
-use block::{Block, Blocks};
+use block::{Blocks, ModelBlock};
 use expandable::Reservation;
 use pool::Pool;
 
 use super::driver::Driver;
-use super::level::Level;
+use super::level::Watermark;
 use super::rounding;
 use super::tuning::Tuning;
 use crate::timeline::Peak;
@@ -64,15 +64,15 @@ pub(super) struct Allocator<D> {
     segments: u32,
     looks_left: u64,
     exhausted: bool,
-    held: Level,
-    allocated: Level,
-    active: Level,
+    held: Watermark,
+    allocated: Watermark,
+    active: Watermark,
     driver_calls: usize,
 }
 
 /// What an allocator's levels were.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Levels {
+pub(super) struct AllocatorLevels {
     pub(super) held: Bytes,
     pub(super) peak_held: Peak,
     pub(super) peak_allocated: Peak,
@@ -97,9 +97,9 @@ impl<D: Driver> Allocator<D> {
             segments: 0,
             looks_left: LOOKS_AT_LEAST.saturating_add(LOOKS_A_STEP.saturating_mul(steps as u64)),
             exhausted: false,
-            held: Level::default(),
-            allocated: Level::default(),
-            active: Level::default(),
+            held: Watermark::default(),
+            allocated: Watermark::default(),
+            active: Watermark::default(),
             driver_calls: 0,
         }
     }
@@ -110,8 +110,8 @@ impl<D: Driver> Allocator<D> {
     }
 
     /// Its levels now.
-    pub(super) fn levels(&self) -> Levels {
-        Levels {
+    pub(super) fn levels(&self) -> AllocatorLevels {
+        AllocatorLevels {
             held: self.held.now,
             peak_held: self.held.peak,
             peak_allocated: self.allocated.peak,
@@ -240,7 +240,7 @@ impl<D: Driver> Allocator<D> {
         self.note_call();
         self.held.rise(segment, self.now);
         let age = self.next_age();
-        Some(self.blocks.add(Block {
+        Some(self.blocks.add(ModelBlock {
             address,
             size: segment,
             state: State::Taken,
@@ -260,7 +260,8 @@ impl<D: Driver> Allocator<D> {
         let fine = self.pools[block.pool].small || self.tuning.expandable_segments;
         let remainder = block.size - size;
         if rounding::splits(size, remainder, fine, &self.tuning) {
-            let rest = Block { address: block.address + size, size: remainder, state: State::Free, ..block };
+            let rest =
+                ModelBlock { address: block.address + size, size: remainder, state: State::Free, ..block };
             let rest = self.blocks.add_after(id, rest);
             self.blocks[id].size = size;
             self.insert(rest);
@@ -274,7 +275,7 @@ impl<D: Driver> Allocator<D> {
 
     /// Joins a block with the neighbours that are what it is.
     fn merge_around(&mut self, id: BlockId) {
-        let Block { before, after, state, .. } = self.blocks[id];
+        let ModelBlock { before, after, state, .. } = self.blocks[id];
         for other in [before, after].into_iter().flatten() {
             if self.blocks[other].state == state {
                 self.remove(other);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::block::{Block, BlockId};
+use super::block::{BlockId, ModelBlock};
 
 /// The order in which equally large free blocks are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,14 +15,14 @@ pub enum FitOrder {
 }
 
 /// Where a free block stands: stream, size, age, address.
-pub(super) type Place = (u64, u64, u32, u64);
+pub(super) type FreeKey = (u64, u64, u32, u64);
 
 /// A pool: the small or the large requests of the default pool or of a private one.
 #[derive(Debug, Default)]
 pub(super) struct Pool {
     pub(super) small: bool,
     /// Free blocks.
-    pub(super) free: BTreeMap<Place, BlockId>,
+    pub(super) free: BTreeMap<FreeKey, BlockId>,
     /// Addresses without memory, by stream and address.
     pub(super) unmapped: BTreeMap<(u64, u64), BlockId>,
     /// How often it was searched.
@@ -38,7 +38,7 @@ impl Pool {
 }
 
 impl FitOrder {
-    pub(super) fn place(self, block: &Block) -> Place {
+    pub(super) fn place(self, block: &ModelBlock) -> FreeKey {
         let age = if self == FitOrder::Age { block.age } else { 0 };
         (block.stream, block.size, age, block.address)
     }

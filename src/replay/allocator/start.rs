@@ -1,6 +1,6 @@
 //! What an allocator holds before its first request, where the recording began later than the program.
 
-use super::block::{Block, BlockId, State};
+use super::block::{BlockId, ModelBlock, State};
 use super::expandable::Reservation;
 use super::{Allocator, MOST};
 use crate::replay::driver::Driver;
@@ -16,7 +16,7 @@ impl<D: Driver> Allocator<D> {
         stream: u64,
     ) -> Vec<(u64, BlockId)> {
         let age = self.next_age();
-        let blank = Block {
+        let blank = ModelBlock {
             address: segment.address,
             size: 0,
             state: State::Free,
@@ -45,7 +45,7 @@ impl<D: Driver> Allocator<D> {
         let page = self.tuning.page(first.small_pool);
         self.reservations.push(Reservation { base: first.address, page });
         let age = self.next_age();
-        let blank = Block {
+        let blank = ModelBlock {
             address: first.address,
             size: 0,
             state: State::Unmapped,
@@ -70,7 +70,7 @@ impl<D: Driver> Allocator<D> {
     fn hold_tiles(
         &mut self,
         segment: &Segment,
-        blank: Block,
+        blank: ModelBlock,
         last: &mut Option<BlockId>,
         in_use: &mut Vec<(u64, BlockId)>,
     ) {
@@ -78,7 +78,7 @@ impl<D: Driver> Allocator<D> {
             let taken = tile.state != BlockState::Inactive;
             let state = if taken { State::Taken } else { State::Free };
             let (address, size) = (tile.address, tile.size.get());
-            let id = self.append(Block { address, size, state, ..blank }, last);
+            let id = self.append(ModelBlock { address, size, state, ..blank }, last);
             if taken {
                 in_use.push((address, id));
                 self.allocated.rise(size, None);
@@ -90,15 +90,15 @@ impl<D: Driver> Allocator<D> {
         self.held.rise(segment.total_size.get(), None);
     }
 
-    fn hold_gap(&mut self, from: u64, to: u64, blank: Block, last: &mut Option<BlockId>) {
+    fn hold_gap(&mut self, from: u64, to: u64, blank: ModelBlock, last: &mut Option<BlockId>) {
         if from < to {
-            let gap = Block { address: from, size: to - from, state: State::Unmapped, ..blank };
+            let gap = ModelBlock { address: from, size: to - from, state: State::Unmapped, ..blank };
             let id = self.append(gap, last);
             self.insert(id);
         }
     }
 
-    fn append(&mut self, block: Block, last: &mut Option<BlockId>) -> BlockId {
+    fn append(&mut self, block: ModelBlock, last: &mut Option<BlockId>) -> BlockId {
         let id = match *last {
             Some(last) => self.blocks.add_after(last, block),
             None => self.blocks.add(block),

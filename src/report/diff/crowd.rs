@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::text;
-use crate::comparison::{Change, Comparison, DeviceComparison, FindingChange, Turn};
+use crate::comparison::{Comparison, DeviceComparison, Fate, FindingChange, SizeChange};
 use crate::input::Origin;
-use crate::report::alike::{Group, are_close, place, ranks_of, split, with_range};
+use crate::report::alike::{AlikeGroup, are_close, place, ranks_of, split, with_range};
 use crate::report::look::{Ink, Look};
 use crate::unit::{Bytes, count, shown_line, shown_name, shown_page};
 
@@ -33,7 +33,7 @@ pub(super) fn render(all: &[Ranked], look: &Look) -> Vec<String> {
             families.entry((job, &one.origin.moment)).or_default().push(one);
         }
     }
-    let mut groups: BTreeMap<&str, Vec<Group<&Ranked>>> = BTreeMap::new();
+    let mut groups: BTreeMap<&str, Vec<AlikeGroup<&Ranked>>> = BTreeMap::new();
     for ((job, _), family) in families {
         groups.entry(job).or_default().extend(split(
             family,
@@ -87,7 +87,7 @@ fn are_alike(one: &Comparison, other: &Comparison) -> bool {
 fn devices_are_alike(one: &DeviceComparison, other: &DeviceComparison) -> bool {
     let whole =
         [one, other].iter().map(|device| device.peak.base.max(device.peak.head)).max().unwrap_or_default();
-    let close = |one: &Change, other: &Change| {
+    let close = |one: &SizeChange, other: &SizeChange| {
         one.direction() == other.direction()
             && are_close(one.base, other.base, whole)
             && are_close(one.head, other.head, whole)
@@ -111,7 +111,7 @@ fn devices_are_alike(one: &DeviceComparison, other: &DeviceComparison) -> bool {
 }
 
 /// A job in groups, and whose page follows.
-fn summary(groups: &[Group<&Ranked>], largest: &Group<&Ranked>, look: &Look) -> String {
+fn summary(groups: &[AlikeGroup<&Ranked>], largest: &AlikeGroup<&Ranked>, look: &Look) -> String {
     let mut out = String::new();
     for group in groups {
         let Ranked { origin, comparison } = group.middle;
@@ -141,7 +141,7 @@ fn summary(groups: &[Group<&Ranked>], largest: &Group<&Ranked>, look: &Look) -> 
 }
 
 /// The answer for a group: that of the one in the middle, with the least and the most where they differ.
-fn verdict(group: &Group<&Ranked>) -> String {
+fn verdict(group: &AlikeGroup<&Ranked>) -> String {
     let text = text::verdict(&group.middle.comparison);
     let heads = group.members.iter().map(|one| peak(&one.comparison));
     let (least, most) = (heads.clone().min(), heads.max());
@@ -151,8 +151,8 @@ fn verdict(group: &Group<&Ranked>) -> String {
     }
 }
 
-fn peaks(group: &Group<&Ranked>) -> String {
-    let of = |side: fn(&Change) -> Bytes| {
+fn peaks(group: &AlikeGroup<&Ranked>) -> String {
+    let of = |side: fn(&SizeChange) -> Bytes| {
         let peaks = |one: &&Ranked| one.comparison.devices.iter().map(|device| side(&device.peak)).max();
         let middle = peaks(&group.middle).unwrap_or_default();
         with_range(middle, group.members.iter().filter_map(peaks))
@@ -162,7 +162,7 @@ fn peaks(group: &Group<&Ranked>) -> String {
 
 /// What is new or worse, and on which line.
 fn findings(out: &mut String, comparison: &Comparison, look: &Look) {
-    let worse = || comparison.findings.iter().filter(|one| matches!(one.turn, Turn::New | Turn::Worse));
+    let worse = || comparison.findings.iter().filter(|one| matches!(one.turn, Fate::New | Fate::Worse));
     for FindingChange { turn, finding, .. } in worse().take(MOST_FINDINGS) {
         let line = format!(
             "  {} {} [{}] at {}",

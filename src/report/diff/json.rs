@@ -4,7 +4,9 @@ use std::io;
 
 use serde::Serialize;
 
-use crate::comparison::{Change, Comparison, DeviceComparison, Direction, FindingChange, PeakAt, SiteChange};
+use crate::comparison::{
+    Comparison, DeviceComparison, Direction, FindingChange, PeakAt, SiteChange, SizeChange,
+};
 use crate::finding::{Impact, Location};
 use crate::report::json::{SCHEMA, TOOL, Tool, write as write_document};
 use crate::unit::{Bytes, Index};
@@ -157,7 +159,7 @@ fn place(at: PeakAt) -> String {
 }
 
 impl Figures {
-    fn of(change: &Change) -> Figures {
+    fn of(change: &SizeChange) -> Figures {
         Figures {
             base: change.base.get(),
             head: change.head.get(),

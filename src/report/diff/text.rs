@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::comparison::{
-    Change, Comparison, DeviceComparison, Direction, FindingChange, PeakAt, RoleChange, SiteChange, Turn,
+    Comparison, DeviceComparison, Direction, Fate, FindingChange, PeakAt, RoleChange, SiteChange, SizeChange,
 };
 use crate::finding::{Location, Severity};
 use crate::report::closing;
@@ -66,7 +66,7 @@ pub(super) fn verdict(comparison: &Comparison) -> String {
     }
     let grows = comparison.devices.iter().filter_map(|device| device.growth);
     if let Some(growth) =
-        grows.filter(|growth| growth.direction() != Direction::Same).max_by_key(Change::size)
+        grows.filter(|growth| growth.direction() != Direction::Same).max_by_key(SizeChange::size)
     {
         parts.push(match (growth.base, growth.head) {
             (Bytes::ZERO, head) => format!("now grows by {head} per iteration"),
@@ -74,7 +74,7 @@ pub(super) fn verdict(comparison: &Comparison) -> String {
             (base, head) => format!("grows by {head} per iteration instead of {base}"),
         });
     }
-    for turn in [Turn::New, Turn::Worse, Turn::Better, Turn::Gone] {
+    for turn in [Fate::New, Fate::Worse, Fate::Better, Fate::Gone] {
         let number = comparison.turned(turn);
         if number > 0 {
             parts.push(format!("{} {}", count(number, "finding"), turn.name()));
@@ -91,7 +91,7 @@ fn findings(out: &mut String, comparison: &Comparison, look: &Look) {
     for change in &comparison.findings {
         let FindingChange { turn, finding, difference, .. } = change;
         let severity =
-            if matches!(turn, Turn::New | Turn::Worse) { finding.severity } else { Severity::Info };
+            if matches!(turn, Fate::New | Fate::Worse) { finding.severity } else { Severity::Info };
         let head = format!(
             "{} {} [{}]",
             look.paint(Ink::Severity(severity), &format!("{}:", turn.name())),
@@ -139,7 +139,7 @@ fn table(out: &mut String, comparison: &Comparison, device: &DeviceComparison, l
     }
     let figures =
         [Some(&device.peak), Some(&device.reserved), device.resident.as_ref(), device.growth.as_ref()];
-    let within = |change: &&Change| change.direction() == Direction::Same && change.base != change.head;
+    let within = |change: &&SizeChange| change.direction() == Direction::Same && change.base != change.head;
     if figures.into_iter().flatten().any(|change| within(&change)) {
         let legend = "  (...) no more than the iterations of one recording differ by";
         let _ = writeln!(out, "{}", look.paint(Ink::Faint, legend));
@@ -170,13 +170,13 @@ fn iterations(device: &DeviceComparison) -> String {
     }
 }
 
-fn row(out: &mut String, name: &str, change: &Change) {
+fn row(out: &mut String, name: &str, change: &SizeChange) {
     let (base, head) = (change.base.to_string(), change.head.to_string());
     let _ = writeln!(out, "  {name:<LABEL$}{base:>12}{head:>12}{:>14}", told(change));
 }
 
 /// The difference; in parentheses where it is no more than noise.
-fn told(change: &Change) -> String {
+fn told(change: &SizeChange) -> String {
     match change.direction() {
         Direction::Same if change.base == change.head => "=".to_owned(),
         Direction::Same => format!("({})", signed(change)),
@@ -185,7 +185,7 @@ fn told(change: &Change) -> String {
 }
 
 /// `+12.5 MiB`, `-3 KiB`.
-fn signed(change: &Change) -> String {
+fn signed(change: &SizeChange) -> String {
     let sign = if change.head >= change.base { '+' } else { '-' };
     format!("{sign}{}", change.size())
 }
@@ -262,7 +262,7 @@ fn of_site(site: &SiteChange, roots: &Roots) -> String {
 }
 
 /// `: 12 MiB -> 15.5 MiB`, where both are known.
-fn in_bytes(change: &Change) -> String {
+fn in_bytes(change: &SizeChange) -> String {
     match (change.base, change.head) {
         (Bytes::ZERO, _) | (_, Bytes::ZERO) => String::new(),
         (base, head) => format!(": {base} -> {head}"),

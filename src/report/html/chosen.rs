@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::engine::{Recording, Report};
-use crate::report::alike::{self, Group, Member};
+use crate::report::alike::{self, AlikeGroup, Member};
 use crate::unit::{Bytes, shown_name};
 
 /// The most recordings that are drawn in full (chosen): with a floor of some thousand lifetimes each the page stays below some
@@ -45,7 +45,7 @@ pub fn in_full(report: &Report) -> BTreeSet<usize> {
     let positions = positions(recordings);
     let at = |one: &Recording| positions.get(&std::ptr::from_ref(one)).copied();
     let mut groups = alike::groups(recordings);
-    let peak = |group: &Group<Member>| group.middle.device.peak_requested.unwrap_or_default();
+    let peak = |group: &AlikeGroup<Member>| group.middle.device.peak_requested.unwrap_or_default();
     let mut peaks: Vec<Bytes> =
         recordings.iter().flat_map(|one| &one.devices).filter_map(|one| one.peak_requested).collect();
     peaks.sort_unstable();
@@ -82,7 +82,7 @@ pub(super) fn groups(recordings: &[Recording], in_full: &BTreeSet<usize>) -> Vec
         (!in_full.contains(&position)).then_some((position, device))
     };
     let groups = alike::groups(recordings);
-    let one = |group: &Group<Member>| Alike {
+    let one = |group: &AlikeGroup<Member>| Alike {
         label: match group.members.as_slice() {
             [only] => shown_name(&only.recording.name),
             _ => shown_name(&group.label()),

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::engine::Report;
 use crate::finding::{Finding, Location};
-use crate::report::place::Place;
+use crate::report::place::SourceLine;
 use crate::report::{page, words};
 use crate::rules;
 use crate::source::SourceMap;
@@ -84,7 +84,7 @@ impl Card {
 
     fn of(report: &Report, finding: &Finding, sources: &SourceMap) -> Card {
         let anchor = words::anchor(report, finding);
-        let place = |at: &Location| shown_line(&Place::of(at, sources).line_and_function());
+        let place = |at: &Location| shown_line(&SourceLine::of(at, sources).line_and_function());
         Card {
             rule: finding.rule.to_string(),
             group: finding.group.name(),
@@ -95,7 +95,7 @@ impl Card {
             message: shown_line(&finding.message),
             label: shown_line(&finding.label),
             place: anchor.map(place).unwrap_or_default(),
-            source: anchor.and_then(|at| Excerpt::of(&Place::of(at, sources))),
+            source: anchor.and_then(|at| Excerpt::of(&SourceLine::of(at, sources))),
             evidence: shown_line(&words::evidence(finding)),
             impact: shown_line(&words::impact(report, finding)),
             saves: finding.impact.off_a_peak().map(Bytes::get),
@@ -124,7 +124,7 @@ impl Card {
 
 impl Excerpt {
     /// The lines around a place, where its source is at hand.
-    fn of(place: &Place) -> Option<Excerpt> {
+    fn of(place: &SourceLine) -> Option<Excerpt> {
         let file = place.file.as_ref()?;
         let text = |line: u32| {
             let line = file.text().get(file.line(line)?)?;

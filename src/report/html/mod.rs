@@ -27,7 +27,7 @@ use self::finding::Card;
 use self::recording::Recorded;
 use super::headline::Headline;
 use super::tally::Tally;
-use super::{Failure, markdown, words};
+use super::{VerdictFailure, markdown, words};
 use crate::engine::{Recording, Report};
 use crate::program::Phase;
 use crate::role::{Familiar, Role};
@@ -120,7 +120,7 @@ pub fn counterparts(report: &Report, drawn: &BTreeSet<usize>) -> BTreeSet<usize>
 ///
 /// # Errors
 /// Where the output cannot be written.
-pub(super) fn failure(failure: &Failure, out: &mut dyn io::Write) -> io::Result<()> {
+pub(super) fn failure(failure: &VerdictFailure, out: &mut dyn io::Write) -> io::Result<()> {
     let headline = format!("no verdict: {}", shown_line(&failure.sentence()));
     write(&Document { headline, ..Document::empty() }, out)
 }

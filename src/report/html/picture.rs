@@ -6,9 +6,11 @@ use serde::Serialize;
 
 use super::columns::{or_none, steps, steps_of_bytes, whole};
 use crate::engine::Report;
-use crate::picture::{Born, Cloud, Guilty, Label, Lives, Picture, Piece, Site, Step, Tree, Without};
+use crate::picture::{
+    Born, Cloud, CloudStep, Counterfactual, Guilty, Label, Lives, Picture, Piece, Site, Tree,
+};
 use crate::program::Phase;
-use crate::report::place::Place;
+use crate::report::place::SourceLine;
 use crate::role::{Familiar, Role};
 use crate::source::SourceMap;
 use crate::unit::{DeviceIndex, shown_line, shown_name};
@@ -264,7 +266,7 @@ impl Each {
 }
 
 /// The bins and the bytes of some changes.
-fn changes(all: &[Step]) -> (Vec<i64>, Vec<i64>) {
+fn changes(all: &[CloudStep]) -> (Vec<i64>, Vec<i64>) {
     (steps(all.iter().map(|step| step.bin)), all.iter().map(|step| step.by).collect())
 }
 
@@ -290,8 +292,8 @@ impl Marked {
 }
 
 impl Mended {
-    fn of(without: &Without) -> Mended {
-        let cloud = |(at, all): &(u32, Vec<Step>)| {
+    fn of(without: &Counterfactual) -> Mended {
+        let cloud = |(at, all): &(u32, Vec<CloudStep>)| {
             let (bins, by) = changes(all);
             (*at, bins, by)
         };
@@ -320,7 +322,7 @@ impl Pieces {
 
 impl Line {
     fn of(site: &Site, sources: &SourceMap) -> Line {
-        let place = |at| shown_line(&Place::of(at, sources).line_and_function());
+        let place = |at| shown_line(&SourceLine::of(at, sources).line_and_function());
         let nowhere = || "(no line of the program's is known)".to_owned();
         Line {
             place: site.location.as_ref().map_or_else(nowhere, place),

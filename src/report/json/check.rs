@@ -9,8 +9,8 @@ use super::finding::{Found, Spot};
 use super::{Gap, Loop, SCHEMA, TOOL, Tool};
 use crate::engine::{self, Outcome, RecordedDevice, Recording, Report};
 use crate::finding;
-use crate::report::Failure;
-use crate::report::place::Place;
+use crate::report::VerdictFailure;
+use crate::report::place::SourceLine;
 use crate::report::tally::Tally;
 use crate::source::SourceMap;
 use crate::unit::{Bytes, Index};
@@ -257,8 +257,8 @@ impl Unread {
 }
 
 impl NoVerdict {
-    pub(super) fn of(failure: &Failure) -> NoVerdict {
-        let Failure { message, help } = failure.clone();
+    pub(super) fn of(failure: &VerdictFailure) -> NoVerdict {
+        let VerdictFailure { message, help } = failure.clone();
         NoVerdict { schema: SCHEMA, tool: TOOL, error: Error { message, help } }
     }
 }
@@ -270,7 +270,7 @@ impl Noted {
             severity: notice.severity.name(),
             message: notice.message.clone(),
             help: notice.help.clone(),
-            location: notice.location.as_ref().map(|location| Spot::of(&Place::here(location))),
+            location: notice.location.as_ref().map(|location| Spot::of(&SourceLine::here(location))),
         }
     }
 }

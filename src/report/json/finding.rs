@@ -5,10 +5,10 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 
 use crate::engine::Report;
-use crate::finding::{self, Finding, Location, Standing, Value};
+use crate::finding::{self, Finding, Location, Quantity, Standing};
 use crate::fix::Edit;
 use crate::report::fix;
-use crate::report::place::Place;
+use crate::report::place::SourceLine;
 use crate::source::SourceMap;
 use crate::unit::{Bytes, Index};
 
@@ -148,7 +148,7 @@ struct Frame {
 impl Found {
     pub(super) fn of(finding: &Finding, report: &Report, sources: &SourceMap) -> Found {
         let recording = report.recording(finding);
-        let spot = |location: &Location| Spot::of(&Place::of(location, sources));
+        let spot = |location: &Location| Spot::of(&SourceLine::of(location, sources));
         let related = finding
             .related
             .iter()
@@ -233,7 +233,7 @@ impl Impact {
 
 impl Frame {
     fn of(location: &Location, user: bool, sources: &SourceMap) -> Frame {
-        let place = user.then(|| Place::of(location, sources));
+        let place = user.then(|| SourceLine::of(location, sources));
         let (file, line) = place.map_or_else(
             || (location.file.clone(), location.line),
             |place| (place.name().to_owned(), place.number),
@@ -243,7 +243,7 @@ impl Frame {
 }
 
 impl Spot {
-    pub(super) fn of(place: &Place<'_>) -> Spot {
+    pub(super) fn of(place: &SourceLine<'_>) -> Spot {
         let location = place.location;
         let region = place.region();
         Spot {
@@ -262,12 +262,12 @@ pub(in crate::report) fn evidence(finding: &Finding) -> serde_json::Map<String, 
     finding.evidence.iter().map(|one| (one.name.to_string(), value(&one.value))).collect()
 }
 
-fn value(value: &Value) -> Json {
+fn value(value: &Quantity) -> Json {
     match value {
-        Value::Bytes(bytes) => json!(bytes.get()),
-        Value::Count(number) => json!(number),
-        Value::Ratio(number) => json!(number),
-        Value::Text(text) => json!(text),
-        Value::Series(series) => series.iter().map(|bytes| bytes.get()).collect(),
+        Quantity::Bytes(bytes) => json!(bytes.get()),
+        Quantity::Count(number) => json!(number),
+        Quantity::Ratio(number) => json!(number),
+        Quantity::Text(text) => json!(text),
+        Quantity::Series(series) => series.iter().map(|bytes| bytes.get()).collect(),
     }
 }

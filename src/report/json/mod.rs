@@ -22,8 +22,8 @@ use serde::Serialize;
 use self::check::{Line, NoVerdict};
 use crate::engine::{Closer, Input, RecordedDevice, Recording, Report};
 use crate::profiler::ProfilerTimeline;
-use crate::report::place::MainLoop;
-use crate::report::{Detail, Failure, gap};
+use crate::report::place::PlacedLoop;
+use crate::report::{Detail, VerdictFailure, gap};
 use crate::source::SourceMap;
 use crate::unit::Index;
 use crate::whatif::{Answer, Question};
@@ -51,7 +51,7 @@ pub fn lines(report: &Report, sources: &SourceMap, out: &mut dyn io::Write) -> i
 ///
 /// # Errors
 /// Where the output cannot be written.
-pub fn failure(failure: &Failure, out: &mut dyn io::Write) -> io::Result<()> {
+pub fn failure(failure: &VerdictFailure, out: &mut dyn io::Write) -> io::Result<()> {
     write(&NoVerdict::of(failure), out)
 }
 
@@ -59,7 +59,7 @@ pub fn failure(failure: &Failure, out: &mut dyn io::Write) -> io::Result<()> {
 ///
 /// # Errors
 /// Where the output cannot be written.
-pub fn failure_line(failure: &Failure, out: &mut dyn io::Write) -> io::Result<()> {
+pub fn failure_line(failure: &VerdictFailure, out: &mut dyn io::Write) -> io::Result<()> {
     write_line(&Line::NoVerdict(NoVerdict::of(failure)), out)
 }
 
@@ -141,7 +141,7 @@ struct Loop {
 
 impl Loop {
     fn of(device: &RecordedDevice, sources: &SourceMap) -> Option<Loop> {
-        let MainLoop { file, line, function, .. } = MainLoop::of(device, sources)?;
+        let PlacedLoop { file, line, function, .. } = PlacedLoop::of(device, sources)?;
         Some(Loop { file, line, function })
     }
 }

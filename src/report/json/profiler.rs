@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Gap, SCHEMA, TOOL, Tool};
-use crate::profiler::{Composition, Form, Growth, Pass, ProfilerTimeline};
+use crate::profiler::{Composition, Form, MemoryTrend, ProfiledPass, ProfilerTimeline};
 use crate::report::profiler::gaps;
 use crate::unit::{Bytes, Micros};
 
@@ -104,7 +104,7 @@ impl TimelineStats {
 }
 
 impl PassStats {
-    fn of(index: usize, pass: &Pass) -> PassStats {
+    fn of(index: usize, pass: &ProfiledPass) -> PassStats {
         PassStats {
             index,
             end_us: micros(pass.end),
@@ -115,7 +115,7 @@ impl PassStats {
 }
 
 impl GrowthStats {
-    fn of(growth: &Growth) -> GrowthStats {
+    fn of(growth: &MemoryTrend) -> GrowthStats {
         let none = GrowthStats {
             verdict: "unknown",
             passes_compared: 0,
@@ -124,11 +124,11 @@ impl GrowthStats {
             category: None,
         };
         match growth {
-            Growth::TooShort => none,
-            Growth::Steady { passes, .. } => {
+            MemoryTrend::TooShort => none,
+            MemoryTrend::Steady { passes, .. } => {
                 GrowthStats { verdict: "steady", passes_compared: *passes, ..none }
             }
-            Growth::Grows { per_pass, rises, mostly, passes } => GrowthStats {
+            MemoryTrend::Grows { per_pass, rises, mostly, passes } => GrowthStats {
                 verdict: "grows",
                 passes_compared: *passes,
                 bytes_per_pass: Some(per_pass.get()),

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Gap, Loop, SCHEMA, TOOL, Tool, check};
 use crate::engine::{self, Closer, Device, Input, RecordedDevice};
-use crate::report::place::Place;
+use crate::report::place::SourceLine;
 use crate::report::replayed;
 use crate::snapshot;
 use crate::source::SourceMap;
@@ -97,8 +97,8 @@ struct LineStats {
 }
 
 impl LineStats {
-    fn of(line: &engine::Line, sources: &SourceMap) -> LineStats {
-        let place = Place::of(&line.location, sources);
+    fn of(line: &engine::LineProfile, sources: &SourceMap) -> LineStats {
+        let place = SourceLine::of(&line.location, sources);
         LineStats {
             file: place.name().to_owned(),
             line: place.number,

@@ -10,7 +10,7 @@ use crate::finding::Location;
 use crate::report::replayed;
 use crate::unit::{Bytes, Index};
 use crate::whatif::{
-    Answer, Estimate, Grown, Mended, OutOfMemory, Played, Question, RecordedFigures, Scale, ToldBy,
+    Answer, BatchScale, Estimate, Grown, Mended, OutOfMemory, Played, Question, RecordedFigures, ToldBy,
 };
 
 /// What a recorded program would need.
@@ -141,7 +141,7 @@ impl WhatIf {
             schema: SCHEMA,
             tool: TOOL,
             input: name.to_owned(),
-            batch_scale: question.batch_scale.map(Scale::get),
+            batch_scale: question.batch_scale.map(BatchScale::get),
             devices: answers.iter().map(DeviceAnswer::of).collect(),
         }
     }

@@ -18,8 +18,8 @@ use self::log::{
 };
 use super::headline::Headline;
 use super::look::Detail;
-use super::place::Place;
-use super::{Failure, gap, json, page, words};
+use super::place::SourceLine;
+use super::{VerdictFailure, gap, json, page, words};
 use crate::engine::{Outcome, Report};
 use crate::finding::{self, Finding, Severity, Standing};
 use crate::rules;
@@ -43,7 +43,7 @@ pub(super) fn check(
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
     let rules = rules(report);
-    let writer = Writer { report, sources, detail, rules: &rules };
+    let writer = LogWriter { report, sources, detail, rules: &rules };
     let invocation = Invocation {
         execution_successful: !matches!(report.verdict.outcome(), Outcome::NoVerdict(_)),
         tool_execution_notifications: writer.notifications(),
@@ -52,7 +52,7 @@ pub(super) fn check(
 }
 
 /// Writes that there is no verdict.
-pub(super) fn failure(failure: &Failure, out: &mut dyn io::Write) -> io::Result<()> {
+pub(super) fn failure(failure: &VerdictFailure, out: &mut dyn io::Write) -> io::Result<()> {
     let notification = notification("no-verdict", Severity::Error, &failure.sentence());
     let invocation =
         Invocation { execution_successful: false, tool_execution_notifications: vec![notification] };
@@ -168,14 +168,14 @@ fn message(text: &str) -> Message {
     Message { text }
 }
 
-struct Writer<'a> {
+struct LogWriter<'a> {
     report: &'a Report,
     sources: &'a SourceMap,
     detail: Detail,
     rules: &'a [&'a str],
 }
 
-impl Writer<'_> {
+impl LogWriter<'_> {
     /// The findings that are more than a note or close the gate; all where all is asked for. One that does not count is among
     /// them: its result says so.
     fn findings(&self) -> impl Iterator<Item = &Finding> {
@@ -255,10 +255,10 @@ impl Writer<'_> {
     }
 
     fn location(&self, location: &finding::Location, label: Option<&str>) -> Spot {
-        self.place(&Place::of(location, self.sources), label)
+        self.place(&SourceLine::of(location, self.sources), label)
     }
 
-    fn place(&self, place: &Place<'_>, label: Option<&str>) -> Spot {
+    fn place(&self, place: &SourceLine<'_>, label: Option<&str>) -> Spot {
         let location = place.location;
         let region = place.region();
         let function = Some(&location.function).filter(|name| !name.is_empty());
@@ -285,10 +285,9 @@ impl Writer<'_> {
     fn notifications(&self) -> Vec<Notification> {
         let headline =
             Headline::of(self.report).map(|one| notification("not-judged", one.severity, &one.text));
-        let unread =
-            self.report.unread.iter().map(|unread| {
-                notification("unreadable", Severity::Error, &Failure::of_file(unread).sentence())
-            });
+        let unread = self.report.unread.iter().map(|unread| {
+            notification("unreadable", Severity::Error, &VerdictFailure::of_file(unread).sentence())
+        });
         let unplaced = self.findings().filter(|finding| words::anchor(self.report, finding).is_none());
         let unplaced = unplaced.map(|finding| Notification {
             message: self.message(finding),
@@ -296,7 +295,7 @@ impl Writer<'_> {
             ..notification("finding-without-place", finding.severity, "")
         });
         let notices = self.report.notices.iter().map(|notice| Notification {
-            locations: notice.location.iter().map(|at| self.place(&Place::here(at), None)).collect(),
+            locations: notice.location.iter().map(|at| self.place(&SourceLine::here(at), None)).collect(),
             ..notification(
                 notice.kind.name(),
                 notice.severity,

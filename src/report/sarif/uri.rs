@@ -3,16 +3,16 @@
 use std::fmt::Write;
 
 use super::log::ArtifactLocation;
-use crate::report::place::Address;
+use crate::report::place::CiPath;
 
 /// What relative URIs are relative to: the name that GitHub and others use for the root of the sources.
 pub(super) const BASE: &str = "%SRCROOT%";
 
 /// A file in the working copy relative to its root, another absolute path as `file:`, and any other name by itself.
-pub(super) fn of(address: Address) -> ArtifactLocation {
+pub(super) fn of(address: CiPath) -> ArtifactLocation {
     match address {
-        Address::Inside(path) => ArtifactLocation { uri: encoded(&path), uri_base_id: Some(BASE) },
-        Address::Elsewhere(path) => {
+        CiPath::Inside(path) => ArtifactLocation { uri: encoded(&path), uri_base_id: Some(BASE) },
+        CiPath::Elsewhere(path) => {
             let path = path.replace('\\', "/");
             let drive = path.as_bytes().get(1) == Some(&b':');
             let uri = match (path.starts_with('/'), drive) {
@@ -47,9 +47,9 @@ mod tests {
 
     #[test]
     fn paths_become_uris() {
-        let inside = of(Address::Inside("src/a b:c/größe.py".to_owned()));
+        let inside = of(CiPath::Inside("src/a b:c/größe.py".to_owned()));
         assert_eq!((&*inside.uri, inside.uri_base_id), ("src/a%20b%3Ac/gr%C3%B6%C3%9Fe.py", Some(BASE)));
-        let elsewhere = |path: &str| of(Address::Elsewhere(path.to_owned())).uri;
+        let elsewhere = |path: &str| of(CiPath::Elsewhere(path.to_owned())).uri;
         assert_eq!(elsewhere("/opt/job/a#1.py"), "file:///opt/job/a%231.py");
         assert_eq!(elsewhere("C:\\job\\a.py"), "file:///C:/job/a.py");
         assert_eq!(elsewhere("<string>"), "%3Cstring%3E");

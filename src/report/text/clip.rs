@@ -21,12 +21,12 @@ const LEAST: usize = 24;
 pub(super) struct Clipped {
     pub(super) text: String,
     /// The marked parts, in their order.
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<ClippedPart>,
 }
 
 /// A marked part of a clipped text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct ClippedPart {
     /// Where it is, in bytes of the text.
     pub(super) at: Range<usize>,
     /// Columns before its middle, where the arrow of its label stands.
@@ -41,7 +41,7 @@ pub(super) fn clip(text: &str, parts: &[Range<usize>], columns: usize, label: us
     let columns = columns.max(LEAST);
     let reach = columns.saturating_sub(label).max(KEPT);
     let mut clipped = String::with_capacity(text.len());
-    let mut found: Vec<Option<Part>> = vec![None; parts.len()];
+    let mut found: Vec<Option<ClippedPart>> = vec![None; parts.len()];
     let mut start = 0;
     for whole in text.split_inclusive('\n') {
         let line = whole.trim_end_matches(['\n', '\r']);
@@ -64,7 +64,7 @@ pub(super) fn clip(text: &str, parts: &[Range<usize>], columns: usize, label: us
             let columns = |range: Range<usize>| {
                 width(clipped.get(before..).and_then(|line| line.get(range)).unwrap_or_default())
             };
-            *slot = Some(Part {
+            *slot = Some(ClippedPart {
                 middle: columns(0..shown.start) + columns(shown.clone()) / 2,
                 moved: window.start.saturating_sub(dots.len()),
                 at: before + shown.start..before + shown.end,

@@ -6,7 +6,7 @@ use std::fmt;
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode, SpanContents};
 use miette::{MietteError, MietteSpanContents, SourceSpan, ThemeCharacters, ThemeStyles};
 
-use super::clip::{Clipped, Part, clip};
+use super::clip::{Clipped, ClippedPart, clip};
 use crate::report::look::Look;
 use crate::source::{SourceFile, Span};
 use crate::unit::{shown_line, shown_name, shown_source};
@@ -17,13 +17,13 @@ const ARROW: usize = 4;
 const LABEL: usize = 24;
 
 /// A part of a line and what is said of it.
-pub(super) struct Mark<'a> {
+pub(super) struct Underline<'a> {
     pub(super) line: u32,
     pub(super) message: &'a str,
 }
 
 /// Draws the marked lines of a file, the first mark being the primary one. `None` where its line cannot be marked.
-pub(super) fn draw(file: &SourceFile, marks: &[Mark<'_>], look: &Look) -> Option<String> {
+pub(super) fn draw(file: &SourceFile, marks: &[Underline<'_>], look: &Look) -> Option<String> {
     // A byte order mark is nothing to be shown.
     let code = file.text().get(file.start()..).unwrap_or_default();
     let shown = shown_source(code);
@@ -40,7 +40,7 @@ pub(super) fn draw(file: &SourceFile, marks: &[Mark<'_>], look: &Look) -> Option
     // The number of the last line, which may be one below the last mark; a blank on each side of it, the frame, a blank.
     let gutter = marks.iter().map(|mark| mark.line + 1).max()?.to_string().len() + 4;
     let Clipped { text, parts } = clip(&shown, &spans, look.width.saturating_sub(gutter), ARROW + LABEL)?;
-    let label = |(mark, part): (&Mark<'_>, &Part)| {
+    let label = |(mark, part): (&Underline<'_>, &ClippedPart)| {
         let room = look.width.saturating_sub(gutter + part.middle + ARROW).max(LABEL);
         let message = textwrap::fill(&shown_line(mark.message), room);
         let message = Some(message).filter(|message| !message.is_empty());
@@ -54,7 +54,7 @@ pub(super) fn draw(file: &SourceFile, marks: &[Mark<'_>], look: &Look) -> Option
             LabeledSpan::new_with_span(message, range)
         });
     }
-    let excerpt = Excerpt { file: Named { name: file.name(), text, parts }, labels };
+    let excerpt = DrawnExcerpt { file: Named { name: file.name(), text, parts }, labels };
     let mut drawn = String::new();
     GraphicalReportHandler::new_themed(theme(look))
         .with_width(look.width)
@@ -90,20 +90,20 @@ fn theme(look: &Look) -> GraphicalTheme {
 
 /// What miette draws.
 #[derive(Debug)]
-struct Excerpt<'a> {
+struct DrawnExcerpt<'a> {
     file: Named<'a>,
     labels: Vec<LabeledSpan>,
 }
 
-impl fmt::Display for Excerpt<'_> {
+impl fmt::Display for DrawnExcerpt<'_> {
     fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
         Ok(())
     }
 }
 
-impl std::error::Error for Excerpt<'_> {}
+impl std::error::Error for DrawnExcerpt<'_> {}
 
-impl Diagnostic for Excerpt<'_> {
+impl Diagnostic for DrawnExcerpt<'_> {
     fn source_code(&self) -> Option<&dyn SourceCode> {
         Some(&self.file)
     }
@@ -118,7 +118,7 @@ impl Diagnostic for Excerpt<'_> {
 struct Named<'a> {
     name: &'a str,
     text: String,
-    parts: Vec<Part>,
+    parts: Vec<ClippedPart>,
 }
 
 impl SourceCode for Named<'_> {
@@ -130,7 +130,7 @@ impl SourceCode for Named<'_> {
     ) -> Result<Box<dyn SpanContents<'s> + 's>, MietteError> {
         let contents = self.text.read_span(span, before, after)?;
         // Asked for nothing around a part, miette names its column: that of the file.
-        let is_part = |part: &&Part| (before, after) == (0, 0) && part.at.start == span.offset();
+        let is_part = |part: &&ClippedPart| (before, after) == (0, 0) && part.at.start == span.offset();
         let moved = self.parts.iter().find(is_part).map_or(0, |part| part.moved);
         Ok(Box::new(MietteSpanContents::new_named(
             shown_name(self.name),
@@ -153,8 +153,12 @@ mod tests {
         let look = Look { width: 80, unicode: false, color: false, detail: Detail::Normal };
         let drawn = |text: &str| {
             let file = SourceFile::new("a.py".to_owned(), text.to_owned());
-            draw(&file, &[Mark { line: 1, message: "here" }, Mark { line: 2, message: "there" }], &look)
-                .unwrap()
+            draw(
+                &file,
+                &[Underline { line: 1, message: "here" }, Underline { line: 2, message: "there" }],
+                &look,
+            )
+            .unwrap()
         };
         let text = "out = model(x)\nshow(out)\n";
         assert_eq!(drawn(&format!("\u{feff}{text}")), drawn(text));

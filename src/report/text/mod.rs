@@ -6,12 +6,12 @@ mod excerpt;
 use std::cmp::Reverse;
 use std::fmt::Write;
 
-use self::excerpt::Mark;
+use self::excerpt::Underline;
 use super::headline::Headline;
 use super::look::{Detail, Ink, Look};
 use super::paths::{Root, package_path};
-use super::place::Place;
-use super::{Failure, closing, sightings, words};
+use super::place::SourceLine;
+use super::{VerdictFailure, closing, sightings, words};
 use crate::engine::{Outcome, Report};
 use crate::finding::{Finding, Location, Notice, Related, Severity, Stood};
 use crate::source::SourceMap;
@@ -82,7 +82,7 @@ fn render_headline(out: &mut String, report: &Report, look: &Look) {
         let _ = writeln!(
             out,
             "{}",
-            look.wrap(&format!("  {}", shown_line(&Failure::of_file(unread).sentence())), 4)
+            look.wrap(&format!("  {}", shown_line(&VerdictFailure::of_file(unread).sentence())), 4)
         );
     }
     if report.unread.len() > most {
@@ -95,7 +95,7 @@ fn render_headline(out: &mut String, report: &Report, look: &Look) {
 fn render_notice(out: &mut String, notice: &Notice, look: &Look) {
     headline(out, look, notice.severity, notice.severity.name(), &notice.message, notice.kind.name());
     if let Some(location) = &notice.location {
-        look.attribute(out, "at", &Place::here(location).line());
+        look.attribute(out, "at", &SourceLine::here(location).line());
     }
     look.attribute(out, "help", &notice.help);
 }
@@ -143,7 +143,7 @@ impl<'a> Entry<'a> {
             look.attribute(out, name, &text);
         }
         for related in self.elsewhere(drawn).into_iter().filter(|related| related.stood.is_none()) {
-            let place = Place::of(&related.location, self.sources);
+            let place = SourceLine::of(&related.location, self.sources);
             look.attribute(out, "also", &format!("{}: {}", place.line_from(self.root), related.message));
         }
         self.origin(out);
@@ -152,11 +152,13 @@ impl<'a> Entry<'a> {
     /// The source lines of the finding and of what is related in the same file; whether they could be drawn.
     fn excerpt(&self, out: &mut String) -> bool {
         let Some(location) = &self.finding.location else { return false };
-        let Place { number, file: Some(file), .. } = Place::of(location, self.sources) else { return false };
-        let marks = self.beside().map(|(line, related)| Mark { line, message: &related.message });
+        let SourceLine { number, file: Some(file), .. } = SourceLine::of(location, self.sources) else {
+            return false;
+        };
+        let marks = self.beside().map(|(line, related)| Underline { line, message: &related.message });
         let (near, far): (Vec<_>, Vec<_>) = marks.partition(|mark| mark.line.abs_diff(number) <= NEAR);
-        let primary = Mark { line: number, message: &self.finding.label };
-        let first: Vec<Mark> = std::iter::once(primary).chain(near).collect();
+        let primary = Underline { line: number, message: &self.finding.label };
+        let first: Vec<Underline> = std::iter::once(primary).chain(near).collect();
         let Some(drawn) = excerpt::draw(&file, &first, self.look) else { return false };
         out.push_str(&drawn);
         for mark in far {
@@ -169,10 +171,13 @@ impl<'a> Entry<'a> {
     fn beside(&self) -> impl Iterator<Item = (u32, &'a Related)> {
         let Entry { finding, sources, .. } = *self;
         let primary = finding.location.as_ref();
-        let mut taken: Vec<u32> = primary.map(|one| Place::of(one, sources).number).into_iter().collect();
+        let mut taken: Vec<u32> =
+            primary.map(|one| SourceLine::of(one, sources).number).into_iter().collect();
         finding.related.iter().filter_map(move |related| {
             let location = &related.location;
-            let Place { number, file: Some(file), .. } = Place::of(location, sources) else { return None };
+            let SourceLine { number, file: Some(file), .. } = SourceLine::of(location, sources) else {
+                return None;
+            };
             let drawable = related.stood.is_none()
                 && primary.is_some_and(|primary| primary.file == location.file)
                 && !taken.contains(&number)
@@ -191,7 +196,7 @@ impl<'a> Entry<'a> {
         let mut parts: Vec<_> = parts.collect();
         parts.sort_by_key(|(stood, _)| Reverse(stood.bytes));
         let row = |(stood, at): &(&Stood, &Location)| {
-            let place = Place::of(at, self.sources).line_from(self.root);
+            let place = SourceLine::of(at, self.sources).line_from(self.root);
             let before = format!("{:>9}  {:<16}  ", stood.bytes.to_string(), stood.what);
             self.look.row(&before, &place)
         };
@@ -212,7 +217,7 @@ impl<'a> Entry<'a> {
     /// In place of an excerpt: where, the recorded stack, and how to make the source known.
     fn stack(&self, out: &mut String, unknown_files: &mut Vec<String>) {
         let Some(location) = &self.finding.location else { return };
-        let place = Place::of(location, self.sources);
+        let place = SourceLine::of(location, self.sources);
         let label = &self.finding.label;
         let colon = if label.is_empty() { "" } else { ": " };
         self.look.attribute(out, "at", &format!("{}{colon}{label}", place.line_and_function_from(self.root)));
@@ -229,7 +234,7 @@ impl<'a> Entry<'a> {
         let mut lines = Vec::new();
         let mut folded = 0;
         for frame in &self.finding.stack {
-            let place = Place::of(&frame.location, self.sources);
+            let place = SourceLine::of(&frame.location, self.sources);
             if frame.user {
                 lines.push(place.line_and_function_from(self.root));
             } else if self.look.detail == Detail::Verbose {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::picture::{Cloud, Label, Life, Lives, Picture, Tree};
+use crate::picture::{Cloud, DrawnLife, Label, Lives, Picture, Tree};
 use crate::report::paths::{Root, package_path};
 use crate::role::{Familiar, Role};
 use crate::unit::shown_name;
@@ -46,7 +46,7 @@ impl Grouping {
 pub(super) struct Grove {
     /// For each node the one above it, which stands before it; the root is its own.
     parents: Vec<u32>,
-    names: Vec<Name>,
+    names: Vec<NodeName>,
     children: Vec<Vec<u32>>,
     /// For each lifetime of a picture its node.
     each: Vec<u32>,
@@ -56,15 +56,15 @@ pub(super) struct Grove {
 
 /// How a node is called.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Name {
+pub(super) struct NodeName {
     pub(super) text: String,
     /// Whether it is the user's own code.
     pub(super) own: bool,
 }
 
-impl Name {
-    fn plain(text: &str) -> Name {
-        Name { text: text.to_owned(), own: false }
+impl NodeName {
+    fn plain(text: &str) -> NodeName {
+        NodeName { text: text.to_owned(), own: false }
     }
 }
 
@@ -74,24 +74,24 @@ const LINE: &str = "line ";
 impl Grove {
     /// The tree of a picture.
     pub(super) fn of(picture: &Picture, grouping: Grouping) -> Grove {
-        let names = Names::of(&picture.tree);
+        let names = NodeNames::of(&picture.tree);
         match grouping {
             Grouping::Calls => Grove::of_calls(picture, &names),
             Grouping::Lines => Grove::grown(picture, |node, role, _| {
                 let mut path = names.file_and_line(&picture.tree, node);
-                path.push(Name::plain(role.plural()));
+                path.push(NodeName::plain(role.plural()));
                 path
             }),
             Grouping::Roles => Grove::grown(picture, |node, role, familiar| {
-                let mut path = vec![Name::plain(role.plural())];
-                path.extend(familiar.map(|one| Name::plain(one.words())));
+                let mut path = vec![NodeName::plain(role.plural())];
+                path.extend(familiar.map(|one| NodeName::plain(one.words())));
                 path.extend(names.file_and_line(&picture.tree, node));
                 path
             }),
         }
     }
 
-    fn of_calls(picture: &Picture, names: &Names) -> Grove {
+    fn of_calls(picture: &Picture, names: &NodeNames) -> Grove {
         let Picture { tree, lives, .. } = picture;
         let mut grove = Grove {
             parents: tree.callers.clone(),
@@ -105,8 +105,8 @@ impl Grove {
     }
 
     /// Grows a tree out of the path of each lifetime.
-    fn grown(picture: &Picture, path: impl Fn(u32, Role, Option<Familiar>) -> Vec<Name>) -> Grove {
-        let mut grove = Grove { parents: vec![0], names: vec![Name::default()], ..Grove::default() };
+    fn grown(picture: &Picture, path: impl Fn(u32, Role, Option<Familiar>) -> Vec<NodeName>) -> Grove {
+        let mut grove = Grove { parents: vec![0], names: vec![NodeName::default()], ..Grove::default() };
         let mut known: BTreeMap<(u32, String), u32> = BTreeMap::new();
         let mut paths: BTreeMap<(u32, Role, Option<Familiar>), u32> = BTreeMap::new();
         let mut leaf = |node: u32, role: Role, familiar: Option<Familiar>| {
@@ -123,7 +123,7 @@ impl Grove {
             })
         };
         let lives = &picture.lives;
-        let of_life = |life: &Life| leaf(life.node, life.role, life.familiar);
+        let of_life = |life: &DrawnLife| leaf(life.node, life.role, life.familiar);
         let each: Vec<u32> = lives.each.iter().map(of_life).collect();
         let of_cloud = |cloud: &Cloud| leaf(cloud.node, cloud.role, cloud.familiar);
         let clouds: Vec<u32> = lives.clouds.iter().map(of_cloud).collect();
@@ -141,7 +141,7 @@ impl Grove {
         }
     }
 
-    pub(super) fn name(&self, node: u32) -> Option<&Name> {
+    pub(super) fn name(&self, node: u32) -> Option<&NodeName> {
         self.names.get(node as usize)
     }
 
@@ -194,7 +194,7 @@ impl Grove {
 }
 
 /// Whether a lifetime is seen in a bin.
-fn is_alive(life: &Life, bin: usize) -> bool {
+fn is_alive(life: &DrawnLife, bin: usize) -> bool {
     life.start <= bin && life.end.is_none_or(|end| bin < end)
 }
 
@@ -206,28 +206,28 @@ fn level(cloud: &Cloud, bin: usize) -> u64 {
 }
 
 /// The labels of a tree in words.
-struct Names {
+struct NodeNames {
     /// Of each label the file and the rest; only lines have a file.
-    parts: Vec<(Option<String>, Name)>,
+    parts: Vec<(Option<String>, NodeName)>,
 }
 
-impl Names {
-    fn of(tree: &Tree) -> Names {
+impl NodeNames {
+    fn of(tree: &Tree) -> NodeNames {
         let root = Root::of(own_files(tree));
-        Names { parts: tree.labels.iter().map(|label| words(label, &root)).collect() }
+        NodeNames { parts: tree.labels.iter().map(|label| words(label, &root)).collect() }
     }
 
     /// A label on one line.
-    fn whole(&self, label: u32) -> Name {
+    fn whole(&self, label: u32) -> NodeName {
         match self.parts.get(label as usize) {
-            Some((Some(file), rest)) => Name { text: format!("{file}:{}", rest.text), own: rest.own },
+            Some((Some(file), rest)) => NodeName { text: format!("{file}:{}", rest.text), own: rest.own },
             Some((None, rest)) => rest.clone(),
-            None => Name::default(),
+            None => NodeName::default(),
         }
     }
 
     /// The file and the line that stand for a node: the user's own that is nearest to it, else the nearest of all.
-    fn file_and_line(&self, tree: &Tree, node: u32) -> Vec<Name> {
+    fn file_and_line(&self, tree: &Tree, node: u32) -> Vec<NodeName> {
         let mut nearest = None;
         let mut at = node;
         while at != 0 {
@@ -244,8 +244,8 @@ impl Names {
         }
         match nearest {
             Some((file, rest)) => vec![
-                Name { text: file.clone(), own: rest.own },
-                Name { text: format!("{LINE}{}", rest.text), own: rest.own },
+                NodeName { text: file.clone(), own: rest.own },
+                NodeName { text: format!("{LINE}{}", rest.text), own: rest.own },
             ],
             None => vec![self.whole(tree.called.get(node as usize).copied().unwrap_or(0))],
         }
@@ -260,14 +260,14 @@ pub(super) fn own_files(tree: &Tree) -> impl Iterator<Item = &str> {
     })
 }
 
-fn words(label: &Label, root: &Root) -> (Option<String>, Name) {
-    let plain = |text: &str| (None, Name::plain(text));
+fn words(label: &Label, root: &Root) -> (Option<String>, NodeName) {
+    let plain = |text: &str| (None, NodeName::plain(text));
     match label {
         Label::All => plain("everything"),
         Label::Line(at, own) => {
             let file = if *own { root.within(&at.file) } else { package_path(&at.file) };
             let text = format!("{} in {}", at.line, shown_name(&at.function));
-            (Some(shown_name(file)), Name { text, own: *own })
+            (Some(shown_name(file)), NodeName { text, own: *own })
         }
         Label::Operator(name) => plain(&shown_name(name)),
         Label::Engine => plain("the autograd engine"),

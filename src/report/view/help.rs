@@ -2,7 +2,7 @@
 
 use ratatui_core::buffer::Buffer;
 
-use super::pen::{Ink, Pen, letter};
+use super::pen::{Pen, ScreenInk, letter};
 use crate::program::Phase;
 
 /// Keys and what they do; what is empty stands between groups.
@@ -30,11 +30,11 @@ const KEYS: [(&str, &str); 17] = [
 pub(super) fn draw(screen: &mut Buffer, pen: Pen) {
     let area = screen.area;
     let mut y = area.y;
-    pen.write(screen, (area.x, y), area.width, "memlint view: keys (any key goes back)", Ink::Strong);
+    pen.write(screen, (area.x, y), area.width, "memlint view: keys (any key goes back)", ScreenInk::Strong);
     y += 2;
     for (keys, what) in KEYS {
-        let end = pen.write(screen, (area.x + 2, y), 16, &format!("{keys:<16}"), Ink::Strong);
-        pen.write(screen, (end, y), area.width.saturating_sub(18), what, Ink::Plain);
+        let end = pen.write(screen, (area.x + 2, y), 16, &format!("{keys:<16}"), ScreenInk::Strong);
+        pen.write(screen, (end, y), area.width.saturating_sub(18), what, ScreenInk::Plain);
         y += 1;
     }
     y += 1;
@@ -43,7 +43,7 @@ pub(super) fn draw(screen: &mut Buffer, pen: Pen) {
     let marks = "in the timeline: P peak, ! no memory; the line above is what is reserved";
     let legend = format!("phases: {}\n{marks}", words.join(", "));
     for line in textwrap::wrap(&legend, usize::from(area.width.saturating_sub(3))) {
-        pen.write(screen, (area.x + 2, y), area.width.saturating_sub(2), &line, Ink::Faint);
+        pen.write(screen, (area.x + 2, y), area.width.saturating_sub(2), &line, ScreenInk::Faint);
         y += 1;
     }
 }

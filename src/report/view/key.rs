@@ -2,7 +2,7 @@
 
 /// A key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Key {
+pub enum Keystroke {
     /// A letter or a sign.
     Letter(char),
     /// To the left.

@@ -21,10 +21,10 @@ use std::cmp::Reverse;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Constraint, Layout, Rect};
 
-pub use self::key::{Key, Next};
-use self::pen::{Ink, Pen};
+pub use self::key::{Keystroke, Next};
+use self::pen::{Pen, ScreenInk};
 use self::strip::Strip;
-use self::timeline::{MARGIN, Timeline};
+use self::timeline::{DeviceTimeline, MARGIN};
 use super::headline::Headline;
 use super::look::Look;
 use super::tally::Tally;
@@ -93,8 +93,8 @@ impl<'a> View<'a> {
     }
 
     /// Does what a key says.
-    pub fn press(&mut self, key: Key) -> Next {
-        if key == Key::Interrupt {
+    pub fn press(&mut self, key: Keystroke) -> Next {
+        if key == Keystroke::Interrupt {
             return Next::Leave;
         }
         self.said.clear();
@@ -106,19 +106,19 @@ impl<'a> View<'a> {
         Next::Stay
     }
 
-    fn look(&mut self, key: Key) -> Next {
+    fn look(&mut self, key: Keystroke) -> Next {
         match key {
-            Key::Letter('q') => return Next::Leave,
-            Key::Letter('?') => self.mode = Mode::Helping,
-            Key::Letter('/') => {
+            Keystroke::Letter('q') => return Next::Leave,
+            Keystroke::Letter('?') => self.mode = Mode::Helping,
+            Keystroke::Letter('/') => {
                 self.mode = Mode::Searching;
                 self.wanted.clear();
             }
-            Key::Letter('e') => self.read(),
-            Key::Letter('n') => self.search(true),
-            Key::Letter('N') => self.search(false),
-            Key::Letter('d') => self.at = (self.at + 1) % self.strips.len(),
-            Key::Letter('D') => self.at = (self.at + self.strips.len() - 1) % self.strips.len(),
+            Keystroke::Letter('e') => self.read(),
+            Keystroke::Letter('n') => self.search(true),
+            Keystroke::Letter('N') => self.search(false),
+            Keystroke::Letter('d') => self.at = (self.at + 1) % self.strips.len(),
+            Keystroke::Letter('D') => self.at = (self.at + self.strips.len() - 1) % self.strips.len(),
             _ => {
                 let room = self.room;
                 if let Some(strip) = self.strips.get_mut(self.at) {
@@ -154,17 +154,17 @@ impl<'a> View<'a> {
     }
 
     /// A letter of what is searched for.
-    fn spell(&mut self, key: Key) {
+    fn spell(&mut self, key: Keystroke) {
         match key {
-            Key::Letter(letter) => self.wanted.push(letter),
-            Key::Backspace => {
+            Keystroke::Letter(letter) => self.wanted.push(letter),
+            Keystroke::Backspace => {
                 self.wanted.pop();
             }
-            Key::Enter => {
+            Keystroke::Enter => {
                 self.mode = Mode::Looking;
                 self.search(true);
             }
-            Key::Escape => {
+            Keystroke::Escape => {
                 self.mode = Mode::Looking;
                 self.wanted.clear();
             }
@@ -185,7 +185,7 @@ impl<'a> View<'a> {
         let area = screen.area;
         if area.width < LEAST.0 || area.height < LEAST.1 {
             let text = format!("too small: {} columns and {} lines at least", LEAST.0, LEAST.1);
-            self.pen.write(screen, (area.x, area.y), area.width, &text, Ink::Plain);
+            self.pen.write(screen, (area.x, area.y), area.width, &text, ScreenInk::Plain);
             return;
         }
         if self.mode == Mode::Helping {
@@ -214,36 +214,36 @@ impl<'a> View<'a> {
         let hint = self.hint();
         let Some(strip) = self.strips.get_mut(self.at) else { return };
         let of = if count > 1 { format!("  ({} of {count}: d)", self.at + 1) } else { String::new() };
-        let write = |screen: &mut Buffer, at: Rect, text: &str, ink: Ink| {
+        let write = |screen: &mut Buffer, at: Rect, text: &str, ink: ScreenInk| {
             pen.write(screen, (at.x, at.y), at.width, text, ink);
         };
-        write(screen, title, &format!("{}{of}", strip.name), Ink::Strong);
-        write(screen, summary, &strip.summary, Ink::Plain);
-        Timeline { strip, pen, area: curve }.draw(screen);
-        write(screen, moment, &strip.moment(), Ink::Strong);
+        write(screen, title, &format!("{}{of}", strip.name), ScreenInk::Strong);
+        write(screen, summary, &strip.summary, ScreenInk::Plain);
+        DeviceTimeline { strip, pen, area: curve }.draw(screen);
+        write(screen, moment, &strip.moment(), ScreenInk::Strong);
         let (held, guilty) = (strip.held(), strip.guilty_held());
         let rows = strip.rows(&held);
         table::draw(strip, (&rows, &held, &guilty), pen, (screen, tree));
         let below = Rect { y: finding.y + 1, height: 1, ..finding };
         if let (Some(card), Some(at)) = (strip.card(), strip.chosen) {
             let head = format!("finding {} of {}: {}: ", at + 1, strip.cards.len(), card.level);
-            let ink = Ink::Severity(card.severity);
+            let ink = ScreenInk::Severity(card.severity);
             let end = pen.write(screen, (finding.x, finding.y), finding.width, &head, ink);
             pen.write(
                 screen,
                 (end, finding.y),
                 finding.width.saturating_sub(end),
                 &card.message,
-                Ink::Strong,
+                ScreenInk::Strong,
             );
-            write(screen, below, &strip.consequence(card), Ink::Plain);
+            write(screen, below, &strip.consequence(card), ScreenInk::Plain);
         } else {
-            write(screen, finding, &self.headline, Ink::Strong);
+            write(screen, finding, &self.headline, ScreenInk::Strong);
             let more =
                 if strip.cards.is_empty() { "" } else { "press f for the first finding of this device" };
-            write(screen, below, more, Ink::Faint);
+            write(screen, below, more, ScreenInk::Faint);
         }
-        write(screen, last, &hint, Ink::Faint);
+        write(screen, last, &hint, ScreenInk::Faint);
     }
 
     /// The last line: what is being typed, what the last key came to, or which keys there are.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::key::Key;
+use super::key::Keystroke;
 use super::strip::{Card, Strip};
 use super::window::Window;
 use crate::picture::Turn;
@@ -10,19 +10,19 @@ use crate::program::Phase;
 use crate::unit::{Bytes, grouped, shown_line};
 
 /// Moves through time; whether the key is one of those. The timeline has so many columns.
-pub(super) fn moves(strip: &mut Strip, key: Key, columns: usize) -> bool {
+pub(super) fn moves(strip: &mut Strip, key: Keystroke, columns: usize) -> bool {
     let last = strip.picture.bins.len().saturating_sub(1);
     match key {
-        Key::Left | Key::Letter('h') => strip.step(false, columns),
-        Key::Right | Key::Letter('l') => strip.step(true, columns),
-        Key::Letter(',') => strip.go_to(strip.cursor.saturating_sub(1)),
-        Key::Letter('.') => strip.go_to(strip.cursor + 1),
-        Key::Home => strip.go_to(0),
-        Key::End => strip.go_to(last),
-        Key::Letter('+' | '=') => strip.window = strip.window.zoomed(true, strip.cursor),
-        Key::Letter('-') => strip.window = strip.window.zoomed(false, strip.cursor),
-        Key::Letter('0') => strip.window = Window::whole(last + 1),
-        Key::Letter('p') => strip.go_to_peak(),
+        Keystroke::Left | Keystroke::Letter('h') => strip.step(false, columns),
+        Keystroke::Right | Keystroke::Letter('l') => strip.step(true, columns),
+        Keystroke::Letter(',') => strip.go_to(strip.cursor.saturating_sub(1)),
+        Keystroke::Letter('.') => strip.go_to(strip.cursor + 1),
+        Keystroke::Home => strip.go_to(0),
+        Keystroke::End => strip.go_to(last),
+        Keystroke::Letter('+' | '=') => strip.window = strip.window.zoomed(true, strip.cursor),
+        Keystroke::Letter('-') => strip.window = strip.window.zoomed(false, strip.cursor),
+        Keystroke::Letter('0') => strip.window = Window::whole(last + 1),
+        Keystroke::Letter('p') => strip.go_to_peak(),
         _ => return false,
     }
     true
@@ -33,28 +33,28 @@ pub(super) const NOTHING_FOUND: &str = "nothing was found on this device";
 
 /// Goes on to an iteration, a failure, a finding, or through the tree, which has so many rows on the screen. What to say where
 /// a key does nothing.
-pub(super) fn walks(strip: &mut Strip, key: Key, rows: usize) -> &'static str {
+pub(super) fn walks(strip: &mut Strip, key: Keystroke, rows: usize) -> &'static str {
     let page = isize::try_from(rows).unwrap_or(1).max(1);
     match key {
-        Key::Letter('[') if !strip.turn(false) => return "no iteration ends before this",
-        Key::Letter(']') if !strip.turn(true) => return "no iteration ends after this",
-        Key::Letter('o') if !strip.fail() => return "no request failed in this recording",
-        Key::Letter('f' | 'F') if strip.cards.is_empty() => return NOTHING_FOUND,
-        Key::Letter('f') => strip.choose(true),
-        Key::Letter('F') => strip.choose(false),
-        Key::Letter('w') if strip.card().is_none() => return "choose a finding first: f",
-        Key::Letter('w') if !strip.mend() => return "nothing else would be alive without it",
-        Key::Escape => strip.choose_none(),
-        Key::Up | Key::Letter('k') => strip.walk(-1),
-        Key::Down | Key::Letter('j') => strip.walk(1),
-        Key::PageUp => strip.walk(-page),
-        Key::PageDown => strip.walk(page),
-        Key::Enter | Key::Letter(' ') => {
+        Keystroke::Letter('[') if !strip.turn(false) => return "no iteration ends before this",
+        Keystroke::Letter(']') if !strip.turn(true) => return "no iteration ends after this",
+        Keystroke::Letter('o') if !strip.fail() => return "no request failed in this recording",
+        Keystroke::Letter('f' | 'F') if strip.cards.is_empty() => return NOTHING_FOUND,
+        Keystroke::Letter('f') => strip.choose(true),
+        Keystroke::Letter('F') => strip.choose(false),
+        Keystroke::Letter('w') if strip.card().is_none() => return "choose a finding first: f",
+        Keystroke::Letter('w') if !strip.mend() => return "nothing else would be alive without it",
+        Keystroke::Escape => strip.choose_none(),
+        Keystroke::Up | Keystroke::Letter('k') => strip.walk(-1),
+        Keystroke::Down | Keystroke::Letter('j') => strip.walk(1),
+        Keystroke::PageUp => strip.walk(-page),
+        Keystroke::PageDown => strip.walk(page),
+        Keystroke::Enter | Keystroke::Letter(' ') => {
             let rows = strip.rows(&strip.held());
             strip.outline.toggle(&rows);
         }
-        Key::Letter('x') => strip.follow_largest(),
-        Key::Tab => strip.group_by(strip.grouping.next()),
+        Keystroke::Letter('x') => strip.follow_largest(),
+        Keystroke::Tab => strip.group_by(strip.grouping.next()),
         _ => {}
     }
     ""

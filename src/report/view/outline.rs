@@ -7,7 +7,7 @@ use super::grove::Grove;
 
 /// A row of the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct TreeRow {
     pub(super) node: u32,
     pub(super) depth: usize,
     /// Bytes that it holds at the moment.
@@ -25,7 +25,7 @@ pub(super) enum Opens {
 
 /// What somebody made of a tree. It survives a change of the moment.
 #[derive(Debug, Default)]
-pub(super) struct Outline {
+pub(super) struct TreeState {
     /// Nodes that are not as they were in the beginning.
     toggled: BTreeSet<u32>,
     chosen: Option<u32>,
@@ -33,9 +33,9 @@ pub(super) struct Outline {
     top: usize,
 }
 
-impl Outline {
+impl TreeState {
     /// The rows of what is alive, the largest first. `held` is what each node holds.
-    pub(super) fn rows(&self, grove: &Grove, held: &[u64]) -> Vec<Row> {
+    pub(super) fn rows(&self, grove: &Grove, held: &[u64]) -> Vec<TreeRow> {
         walked(grove, held, |node| self.is_open(grove, node))
     }
 
@@ -46,20 +46,20 @@ impl Outline {
     }
 
     /// Which row is chosen.
-    pub(super) fn position(&self, rows: &[Row]) -> usize {
+    pub(super) fn position(&self, rows: &[TreeRow]) -> usize {
         let chosen = self.chosen.and_then(|node| rows.iter().position(|row| row.node == node));
         chosen.unwrap_or(0)
     }
 
     /// Chooses the row so many rows further.
-    pub(super) fn step(&mut self, rows: &[Row], by: isize) {
+    pub(super) fn step(&mut self, rows: &[TreeRow], by: isize) {
         let last = rows.len().saturating_sub(1);
         let at = self.position(rows).saturating_add_signed(by).min(last);
         self.chosen = rows.get(at).map(|row| row.node);
     }
 
     /// Opens or closes the chosen row.
-    pub(super) fn toggle(&mut self, rows: &[Row]) {
+    pub(super) fn toggle(&mut self, rows: &[TreeRow]) {
         let row = rows.get(self.position(rows)).filter(|row| row.opens != Opens::Leaf);
         if let Some(row) = row {
             self.chosen = Some(row.node);
@@ -70,7 +70,7 @@ impl Outline {
     }
 
     /// Opens the largest below the chosen row until there is nothing below, and chooses that.
-    pub(super) fn follow_largest(&mut self, grove: &Grove, held: &[u64], rows: &[Row]) {
+    pub(super) fn follow_largest(&mut self, grove: &Grove, held: &[u64], rows: &[TreeRow]) {
         let Some(mut node) = rows.get(self.position(rows)).map(|row| row.node) else { return };
         while let Some(largest) = below(grove, held, node).first() {
             self.open(grove, node);
@@ -89,7 +89,7 @@ impl Outline {
     pub(super) fn search(&mut self, grove: &Grove, held: &[u64], text: &str, forward: bool) -> bool {
         let all = walked(grove, held, |_| true);
         let text = text.to_lowercase();
-        let matches = |row: &Row| grove.says(row.node, &text);
+        let matches = |row: &TreeRow| grove.says(row.node, &text);
         let from = self.chosen.and_then(|node| all.iter().position(|row| row.node == node));
         let count = all.len();
         let nth = |step: usize| match (from, forward) {
@@ -109,7 +109,7 @@ impl Outline {
     }
 
     /// Scrolls so that the chosen row is among so many; the first of them.
-    pub(super) fn scroll(&mut self, rows: &[Row], height: usize) -> usize {
+    pub(super) fn scroll(&mut self, rows: &[TreeRow], height: usize) -> usize {
         let at = self.position(rows);
         let last = rows.len().saturating_sub(height);
         self.top = self.top.clamp((at + 1).saturating_sub(height), at).min(last);
@@ -133,7 +133,7 @@ fn below(grove: &Grove, held: &[u64], node: u32) -> Vec<u32> {
 }
 
 /// The rows below the root, and those below what is open.
-fn walked(grove: &Grove, held: &[u64], is_open: impl Fn(u32) -> bool) -> Vec<Row> {
+fn walked(grove: &Grove, held: &[u64], is_open: impl Fn(u32) -> bool) -> Vec<TreeRow> {
     let mut rows = Vec::new();
     let mut ahead: Vec<(u32, usize)> =
         below(grove, held, 0).into_iter().rev().map(|node| (node, 0)).collect();
@@ -144,7 +144,7 @@ fn walked(grove: &Grove, held: &[u64], is_open: impl Fn(u32) -> bool) -> Vec<Row
             (false, true) => Opens::Open,
             (false, false) => Opens::Closed,
         };
-        rows.push(Row { node, depth, bytes: held.get(node as usize).copied().unwrap_or(0), opens });
+        rows.push(TreeRow { node, depth, bytes: held.get(node as usize).copied().unwrap_or(0), opens });
         if opens == Opens::Open {
             ahead.extend(children.into_iter().rev().map(|child| (child, depth + 1)));
         }

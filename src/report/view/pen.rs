@@ -9,7 +9,7 @@ use crate::report::look::Look;
 
 /// What a piece of the screen is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ink {
+pub(super) enum ScreenInk {
     Plain,
     Strong,
     Faint,
@@ -36,13 +36,13 @@ impl Pen {
     }
 
     /// Where colours are not wanted, only weight and reversal are left: no meaning is told by a colour alone.
-    pub(super) fn style(self, ink: Ink) -> Style {
+    pub(super) fn style(self, ink: ScreenInk) -> Style {
         let plain = Style::new();
         let weight = match ink {
-            Ink::Strong | Ink::Severity(_) => plain.add_modifier(Modifier::BOLD),
-            Ink::Faint => plain.add_modifier(Modifier::DIM),
-            Ink::Chosen => plain.add_modifier(Modifier::REVERSED),
-            Ink::Plain | Ink::Use | Ink::Guilty | Ink::Phase(_) => plain,
+            ScreenInk::Strong | ScreenInk::Severity(_) => plain.add_modifier(Modifier::BOLD),
+            ScreenInk::Faint => plain.add_modifier(Modifier::DIM),
+            ScreenInk::Chosen => plain.add_modifier(Modifier::REVERSED),
+            ScreenInk::Plain | ScreenInk::Use | ScreenInk::Guilty | ScreenInk::Phase(_) => plain,
         };
         match color(ink) {
             Some(color) if self.color => weight.fg(color),
@@ -57,7 +57,7 @@ impl Pen {
         (x, y): (u16, u16),
         columns: u16,
         text: &str,
-        ink: Ink,
+        ink: ScreenInk,
     ) -> u16 {
         let room = columns.min(screen.area.right().saturating_sub(x));
         if room == 0 || y >= screen.area.bottom() {
@@ -124,17 +124,21 @@ pub(super) const fn letter(phase: Phase) -> char {
 }
 
 /// One of the sixteen colours that every terminal has, as its owner set them.
-const fn color(ink: Ink) -> Option<Color> {
+const fn color(ink: ScreenInk) -> Option<Color> {
     Some(match ink {
-        Ink::Severity(Severity::Error) | Ink::Guilty => Color::Red,
-        Ink::Severity(Severity::Warning) | Ink::Phase(Phase::OptimizerStep | Phase::Clipping) => {
+        ScreenInk::Severity(Severity::Error) | ScreenInk::Guilty => Color::Red,
+        ScreenInk::Severity(Severity::Warning) | ScreenInk::Phase(Phase::OptimizerStep | Phase::Clipping) => {
             Color::Yellow
         }
-        Ink::Severity(Severity::Info) | Ink::Phase(Phase::Input | Phase::ZeroGrad) => Color::Cyan,
-        Ink::Use | Ink::Phase(Phase::Forward | Phase::Recomputation) => Color::Blue,
-        Ink::Phase(Phase::Backward) => Color::Magenta,
-        Ink::Phase(Phase::Evaluation) => Color::Green,
-        Ink::Plain | Ink::Strong | Ink::Faint | Ink::Chosen | Ink::Phase(Phase::Setup | Phase::Other) => {
+        ScreenInk::Severity(Severity::Info) | ScreenInk::Phase(Phase::Input | Phase::ZeroGrad) => Color::Cyan,
+        ScreenInk::Use | ScreenInk::Phase(Phase::Forward | Phase::Recomputation) => Color::Blue,
+        ScreenInk::Phase(Phase::Backward) => Color::Magenta,
+        ScreenInk::Phase(Phase::Evaluation) => Color::Green,
+        ScreenInk::Plain
+        | ScreenInk::Strong
+        | ScreenInk::Faint
+        | ScreenInk::Chosen
+        | ScreenInk::Phase(Phase::Setup | Phase::Other) => {
             return None;
         }
     })

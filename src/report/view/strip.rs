@@ -4,13 +4,13 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use super::grove::{Grouping, Grove, own_files};
-use super::outline::{Outline, Row};
+use super::outline::{TreeRow, TreeState};
 use super::window::Window;
 use crate::engine::{RecordedDevice, Recording, Report};
 use crate::finding::Severity;
 use crate::picture::{Guilty, Lives, Picture};
 use crate::report::paths::Root;
-use crate::report::place::Place;
+use crate::report::place::SourceLine;
 use crate::report::{closing, words};
 use crate::source::SourceMap;
 use crate::unit::{Bytes, shown_line, shown_name, shown_source};
@@ -28,11 +28,11 @@ pub(super) struct Strip<'a> {
     pub(super) cursor: usize,
     pub(super) window: Window,
     pub(super) grouping: Grouping,
-    pub(super) outline: Outline,
+    pub(super) outline: TreeState,
     /// The finding that is chosen.
     pub(super) chosen: Option<usize>,
     /// What is drawn instead of what is: the program without the chosen finding.
-    mended: Option<Mended>,
+    mended: Option<WithoutFinding>,
     grove: Grove,
     /// Bytes in use in each bin.
     requested: Vec<Bytes>,
@@ -41,7 +41,7 @@ pub(super) struct Strip<'a> {
 }
 
 /// What a program would need without a finding.
-struct Mended {
+struct WithoutFinding {
     lives: Lives,
     requested: Vec<Bytes>,
 }
@@ -73,7 +73,7 @@ impl<'a> Strip<'a> {
         let card = |guilty: &'a Guilty| {
             let finding = report.findings.get(report.position_of(guilty, input, device.device)?)?;
             let place =
-                finding.location.as_ref().map(|at| Place::of(at, sources).line_and_function_from(&root));
+                finding.location.as_ref().map(|at| SourceLine::of(at, sources).line_and_function_from(&root));
             Some(Card {
                 severity: finding.severity,
                 level: words::level(finding),
@@ -97,7 +97,7 @@ impl<'a> Strip<'a> {
             cursor: 0,
             window: Window::whole(picture.bins.len()),
             grouping,
-            outline: Outline::default(),
+            outline: TreeState::default(),
             chosen: None,
             mended: None,
             grove: Grove::of(picture, grouping),
@@ -160,7 +160,7 @@ impl<'a> Strip<'a> {
     }
 
     /// The rows of the tree under the cursor.
-    pub(super) fn rows(&self, held: &[u64]) -> Vec<Row> {
+    pub(super) fn rows(&self, held: &[u64]) -> Vec<TreeRow> {
         self.outline.rows(&self.grove, held)
     }
 
@@ -177,7 +177,7 @@ impl<'a> Strip<'a> {
     pub(super) fn group_by(&mut self, grouping: Grouping) {
         self.grouping = grouping;
         self.grove = Grove::of(self.picture, grouping);
-        self.outline = Outline::default();
+        self.outline = TreeState::default();
     }
 
     /// Chooses the next finding or the one before, and goes to where what it is about holds most.
@@ -225,7 +225,7 @@ impl<'a> Strip<'a> {
         }
         let picture = self.picture;
         let lives = self.card().and_then(|card| picture.without(card.guilty));
-        let mended = |lives: Lives| Mended { requested: lives.sums(picture.bins.len()), lives };
+        let mended = |lives: Lives| WithoutFinding { requested: lives.sums(picture.bins.len()), lives };
         self.mended = lives.map(mended);
         self.mended.is_some()
     }

@@ -3,8 +3,8 @@
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 
-use super::outline::{Opens, Row};
-use super::pen::{Ink, Pen};
+use super::outline::{Opens, TreeRow};
+use super::pen::{Pen, ScreenInk};
 use super::strip::Strip;
 use crate::unit::{Bytes, percent};
 
@@ -17,14 +17,14 @@ const BAR: u64 = 6;
 /// chosen finding is about.
 pub(super) fn draw(
     strip: &mut Strip,
-    (rows, held, guilty): (&[Row], &[u64], &[u64]),
+    (rows, held, guilty): (&[TreeRow], &[u64], &[u64]),
     pen: Pen,
     (screen, area): (&mut Buffer, Rect),
 ) {
     let all = held.first().copied().unwrap_or(0);
     let mark = if guilty.is_empty() { "" } else { "  * of the finding" };
     let head = format!("    bytes share         by {}{mark}", strip.grouping.name());
-    pen.write(screen, (area.x, area.y), area.width, &head, Ink::Strong);
+    pen.write(screen, (area.x, area.y), area.width, &head, ScreenInk::Strong);
     let height = area.height.saturating_sub(1);
     let chosen = strip.outline.position(rows);
     let top = strip.outline.scroll(rows, usize::from(height));
@@ -33,19 +33,19 @@ pub(super) fn draw(
         let columns = usize::try_from((row.bytes * BAR).div_ceil(all.max(1)).min(BAR)).unwrap_or(0);
         let is_guilty = guilty.get(row.node as usize).is_some_and(|bytes| *bytes > 0);
         let figures = format!("{:>9} {:>5} ", Bytes(row.bytes).to_string(), percent(share));
-        let ink = if at == chosen { Ink::Chosen } else { Ink::Plain };
+        let ink = if at == chosen { ScreenInk::Chosen } else { ScreenInk::Plain };
         let end = pen.write(screen, (area.x, y), FIGURES, &figures, ink);
-        let bar = if is_guilty { Ink::Guilty } else { Ink::Use };
+        let bar = if is_guilty { ScreenInk::Guilty } else { ScreenInk::Use };
         pen.write(screen, (end + 1, y), FIGURES, &pen.bar(columns), bar);
         if is_guilty {
-            pen.write(screen, (area.x + FIGURES - 2, y), 1, "*", Ink::Guilty);
+            pen.write(screen, (area.x + FIGURES - 2, y), 1, "*", ScreenInk::Guilty);
         }
         name(strip, row, pen, screen, (area, y, at == chosen));
     }
 }
 
 /// The name of a row, as deep as it stands.
-fn name(strip: &Strip, row: &Row, pen: Pen, screen: &mut Buffer, (area, y, chosen): (Rect, u16, bool)) {
+fn name(strip: &Strip, row: &TreeRow, pen: Pen, screen: &mut Buffer, (area, y, chosen): (Rect, u16, bool)) {
     let room = area.width.saturating_sub(FIGURES);
     let sign = match (row.opens, pen.unicode) {
         (Opens::Leaf, _) => ' ',
@@ -59,9 +59,9 @@ fn name(strip: &Strip, row: &Row, pen: Pen, screen: &mut Buffer, (area, y, chose
     let depth = row.depth.min(usize::from(room / 3));
     let text = format!("{}{sign} {}", " ".repeat(depth), name.text);
     let ink = match (chosen, name.own) {
-        (true, _) => Ink::Chosen,
-        (false, true) => Ink::Strong,
-        (false, false) => Ink::Plain,
+        (true, _) => ScreenInk::Chosen,
+        (false, true) => ScreenInk::Strong,
+        (false, false) => ScreenInk::Plain,
     };
     pen.write(screen, (area.x + FIGURES, y), room, &text, ink);
 }

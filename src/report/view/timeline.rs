@@ -3,7 +3,7 @@
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 
-use super::pen::{Ink, Pen, letter};
+use super::pen::{Pen, ScreenInk, letter};
 use super::strip::Strip;
 use crate::finding::Severity;
 use crate::program::Phase;
@@ -17,7 +17,7 @@ const AROUND: u16 = 3;
 const STEPS: u64 = 8;
 
 /// A device on some part of the screen.
-pub(super) struct Timeline<'a, 'b> {
+pub(super) struct DeviceTimeline<'a, 'b> {
     pub(super) strip: &'a Strip<'b>,
     pub(super) pen: Pen,
     pub(super) area: Rect,
@@ -31,7 +31,7 @@ struct Column {
     reserved: u64,
 }
 
-impl Timeline<'_, '_> {
+impl DeviceTimeline<'_, '_> {
     fn columns(&self) -> usize {
         usize::from(self.area.width.saturating_sub(MARGIN))
     }
@@ -70,7 +70,7 @@ impl Timeline<'_, '_> {
             let (text, room) = (format!("{sign}{number}"), end.saturating_sub(*column));
             let shown = if text.chars().count() <= room { text } else { sign.to_string() };
             let room = u16::try_from(room.max(1)).unwrap_or(u16::MAX);
-            self.pen.write(screen, (self.x(*column), y), room, &shown, Ink::Plain);
+            self.pen.write(screen, (self.x(*column), y), room, &shown, ScreenInk::Plain);
         }
     }
 
@@ -79,7 +79,7 @@ impl Timeline<'_, '_> {
         for column in 0..self.columns() {
             let bin = self.strip.window.column(column, self.columns()).start;
             let phase = self.strip.phase(bin);
-            let ink = Ink::Phase(phase);
+            let ink = ScreenInk::Phase(phase);
             let sign = if phase == Phase::Other { ' ' } else { letter(phase) };
             self.pen.write(screen, (self.x(column), y), 1, &sign.to_string(), ink);
         }
@@ -120,9 +120,12 @@ impl Timeline<'_, '_> {
                 let filled = used.saturating_sub(row * STEPS).min(STEPS);
                 let guilty = lit >= (row * STEPS + STEPS / 2).min(used) && lit > row * STEPS;
                 let (sign, ink) = match filled {
-                    0 if at == under_cursor => (if self.pen.unicode { '┊' } else { '|' }, Ink::Faint),
-                    0 if row + 1 == reserved => (if self.pen.unicode { '┄' } else { '-' }, Ink::Faint),
-                    _ => (self.pen.eighths(filled, guilty), if guilty { Ink::Guilty } else { Ink::Use }),
+                    0 if at == under_cursor => (if self.pen.unicode { '┊' } else { '|' }, ScreenInk::Faint),
+                    0 if row + 1 == reserved => (if self.pen.unicode { '┄' } else { '-' }, ScreenInk::Faint),
+                    _ => (
+                        self.pen.eighths(filled, guilty),
+                        if guilty { ScreenInk::Guilty } else { ScreenInk::Use },
+                    ),
                 };
                 let place = (self.x(at), y + rows - 1 - u16::try_from(row).unwrap_or(0));
                 self.pen.write(screen, place, 1, &sign.to_string(), ink);
@@ -133,21 +136,21 @@ impl Timeline<'_, '_> {
     /// The peak, failed requests, and the cursor above all.
     fn marks(&self, screen: &mut Buffer, y: u16) {
         let picture = self.strip.picture;
-        let mut mark = |column: usize, sign: &str, ink: Ink| {
+        let mut mark = |column: usize, sign: &str, ink: ScreenInk| {
             self.pen.write(screen, (self.x(column), y), 1, sign, ink);
         };
         if let Some(column) = self.column_of(picture.peak) {
-            mark(column, "P", Ink::Strong);
+            mark(column, "P", ScreenInk::Strong);
         }
         for column in picture.failures.iter().filter_map(|one| self.column_of(one.moment)) {
-            mark(column, "!", Ink::Severity(Severity::Error));
+            mark(column, "!", ScreenInk::Severity(Severity::Error));
         }
         let column = self.strip.window.column_of(self.strip.cursor, self.columns());
-        mark(column, if self.pen.unicode { "▲" } else { "^" }, Ink::Strong);
+        mark(column, if self.pen.unicode { "▲" } else { "^" }, ScreenInk::Strong);
     }
 
     fn label(&self, screen: &mut Buffer, y: u16, text: &str) {
         let width = usize::from(MARGIN - 1);
-        self.pen.write(screen, (self.area.x, y), MARGIN, &format!("{text:>width$}"), Ink::Faint);
+        self.pen.write(screen, (self.area.x, y), MARGIN, &format!("{text:>width$}"), ScreenInk::Faint);
     }
 }

@@ -7,8 +7,6 @@ mod trace;
 use super::*;
 use crate::frames::Frames;
 use crate::program::Phase;
-use crate::snapshot::DeviceTrace;
-use crate::unit::DeviceIndex;
 use trace::{ADAM, CUDNN, ENGINE, MODULE, MOVE, REDUCTION, TENSOR, Trace, USER};
 
 #[test]
@@ -340,7 +338,7 @@ fn gradients_from_before_the_recording_are_those_that_a_pass_adds_to() {
 fn without_stacks_steps_and_sizes_remain() {
     let mut trace = Trace::default();
     let weights = [4, 9, 5].map(|mib| trace.alloc(Phase::Other, mib, ENGINE));
-    for event in &mut trace.events {
+    for event in &mut trace.recorder.events {
         event.stack = None;
     }
     let brief = trace.alloc(Phase::Other, 2, ENGINE);
@@ -367,10 +365,9 @@ fn a_composition_accounts_for_every_byte_alive() {
     let gone = trace.alloc(Phase::Forward, 8, USER);
     trace.free(Phase::Forward, gone, USER);
     trace.alloc(Phase::Forward, 2, USER);
-    trace.snapshot.devices = vec![DeviceTrace { events: trace.events }];
     let program = Program { phases: trace.phases, ..Program::default() };
-    let timeline = Timeline::of(&trace.snapshot, DeviceIndex::at(0).unwrap());
-    let roles = Roles::infer(&trace.snapshot, &timeline, &program, &Frames::of(&trace.snapshot));
+    let (snapshot, timeline) = trace.recorder.ended();
+    let roles = Roles::infer(&snapshot, &timeline, &program, &Frames::of(&snapshot));
     let total = |at| roles.composition(&timeline, at).iter().map(|&(_, bytes)| bytes).sum::<Bytes>();
     assert_eq!(total(timeline.peak_requested.event), timeline.peak_requested.bytes);
     assert_eq!(total(EventIndex::at(4)), timeline.requested_at_end);
@@ -383,12 +380,11 @@ fn every_role_says_what_it_rests_on() {
     trace.alloc(Phase::Setup, 4, MOVE);
     trace.alloc(Phase::Forward, 8, USER);
     trace.alloc(Phase::Backward, 4, ENGINE);
-    trace.snapshot.devices = vec![DeviceTrace { events: trace.events }];
     let program = Program { phases: trace.phases, ..Program::default() };
-    let timeline = Timeline::of(&trace.snapshot, DeviceIndex::at(0).unwrap());
-    let roles = Roles::infer(&trace.snapshot, &timeline, &program, &Frames::of(&trace.snapshot));
+    let (snapshot, timeline) = trace.recorder.ended();
+    let roles = Roles::infer(&snapshot, &timeline, &program, &Frames::of(&snapshot));
     let ground = |at: usize| roles.ground(AllocationId::at(at).unwrap());
     let found = [0, 1, 2].map(|at| ground(at).evidence);
-    assert_eq!(found, [Evidence::Frames, Evidence::Lifetime, Evidence::Lifetime]);
+    assert_eq!(found, [RoleGround::Frames, RoleGround::Lifetime, RoleGround::Lifetime]);
     assert_eq!(ground(0).because, "a module was built, moved, copied or loaded");
 }

@@ -43,7 +43,7 @@ fn what_takes_the_place_of_weights_is_weights() {
     let mut first = Vec::new();
     turns(&mut trace, |trace, turn| {
         if turn == 0 {
-            first = trace.events.iter().take(4).map(|event| event.address).collect();
+            first = trace.recorder.events.iter().take(4).map(|event| event.address).collect();
         }
         let old = current.take().unwrap_or_else(|| [first[0], first[1], first[2], first[3]]);
         let mut new = [0; 4];

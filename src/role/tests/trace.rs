@@ -3,9 +3,10 @@
 use super::super::{Familiar, Familiars, Role, Roles};
 use crate::frames::Frames;
 use crate::program::{Iteration, Phase, Program};
-use crate::snapshot::{Action, Block, BlockState, DeviceTrace, Event, Frame, Segment, Snapshot};
+use crate::snapshot::{Action, Block, BlockState, Event, Segment};
+use crate::testing::{self, Recorder};
 use crate::timeline::Timeline;
-use crate::unit::{AllocationId, Bytes, DeviceIndex, EventIndex, FrameId, Index, Micros, StackId};
+use crate::unit::{AllocationId, Bytes, EventIndex, Index, Micros, StackId};
 
 pub(super) const MODULE: &str = "/site-packages/torch/nn/modules/module.py";
 pub(super) const ADAM: &str = "/site-packages/torch/optim/adam.py";
@@ -32,56 +33,30 @@ pub(super) const ENGINE: &[(&str, &str)] = &[];
 /// A trace that is written down event by event. Each allocation has an address of its own; its name is its position.
 #[derive(Default)]
 pub(super) struct Trace {
-    pub(super) snapshot: Snapshot,
-    pub(super) events: Vec<Event>,
+    pub(super) recorder: Recorder,
     pub(super) phases: Vec<Phase>,
     iterations: Vec<usize>,
     next: u64,
 }
 
 impl Trace {
-    fn stack(&mut self, frames: &[(&str, &str)]) -> Option<StackId> {
-        let ids: Vec<FrameId> = frames
-            .iter()
-            .map(|(file, name)| {
-                let (file, name) = (
-                    self.snapshot.strings.intern(file).unwrap(),
-                    self.snapshot.strings.intern(name).unwrap(),
-                );
-                self.snapshot.stacks.intern_frame(Frame { name, file, line: 1 }).unwrap()
-            })
-            .collect();
-        self.snapshot.stacks.intern(&ids)
-    }
-
     fn push(&mut self, phase: Phase, action: Action, address: u64, mib: u64, stack: Option<StackId>) {
-        let time = Micros(i64::try_from(self.events.len()).unwrap());
-        let size = Bytes::MIB.times(mib);
-        self.events.push(Event {
-            time,
-            address,
-            size,
-            stack,
-            metadata: None,
-            stream: 0,
-            action,
-            compiled: false,
-            particulars: 0,
-        });
+        let time = Micros(i64::try_from(self.recorder.events.len()).unwrap());
+        self.recorder.push(Event { time, stack, ..testing::event(action, address, Bytes::MIB.times(mib)) });
         self.phases.push(phase);
     }
 
     /// Allocates; gives the address.
     pub(super) fn alloc(&mut self, phase: Phase, mib: u64, frames: &[(&str, &str)]) -> u64 {
-        let stack = self.stack(frames);
+        let stack = self.recorder.stack(frames);
         self.next += 1 << 32;
         self.push(phase, Action::Alloc, self.next, mib, stack);
         self.next
     }
 
     pub(super) fn free(&mut self, phase: Phase, address: u64, frames: &[(&str, &str)]) {
-        let stack = self.stack(frames);
-        let born = self.events.iter().find(|event| event.address == address);
+        let stack = self.recorder.stack(frames);
+        let born = self.recorder.events.iter().find(|event| event.address == address);
         let mib = born.map_or(1, |event| event.size.get() >> 20);
         self.push(phase, Action::FreeRequested, address, mib, stack);
         self.push(phase, Action::FreeCompleted, address, mib, stack);
@@ -89,12 +64,12 @@ impl Trace {
 
     /// A request of the engine's fails.
     pub(super) fn runs_out(&mut self, mib: u64) {
-        let stack = self.stack(ENGINE);
+        let stack = self.recorder.stack(ENGINE);
         self.push(Phase::Backward, Action::OutOfMemory, 0, mib, stack);
     }
 
     pub(super) fn iteration(&mut self) {
-        self.iterations.push(self.events.len());
+        self.iterations.push(self.recorder.events.len());
     }
 
     /// A block that is there from before the recording to its end.
@@ -104,7 +79,7 @@ impl Trace {
 
     /// Such a block, with the stack that made it.
     pub(super) fn standing(&mut self, mib: u64, frames: &[(&str, &str)]) -> u64 {
-        let stack = self.stack(frames);
+        let stack = self.recorder.stack(frames);
         self.block(mib, stack)
     }
 
@@ -117,7 +92,7 @@ impl Trace {
             stack,
             state: BlockState::Allocated,
         };
-        self.snapshot.segments.push(Segment {
+        self.recorder.snapshot.segments.push(Segment {
             address: self.next,
             total_size: block.size,
             blocks: vec![block],
@@ -138,9 +113,10 @@ impl Trace {
         move |address| familiars.get(at(&timeline, address))
     }
 
-    fn understood(mut self) -> (Timeline, Roles, Familiars) {
+    fn understood(self) -> (Timeline, Roles, Familiars) {
         let index = |at: usize| EventIndex::at(at).unwrap();
-        let ends: Vec<usize> = self.iterations.iter().skip(1).copied().chain([self.events.len()]).collect();
+        let ends: Vec<usize> =
+            self.iterations.iter().skip(1).copied().chain([self.recorder.events.len()]).collect();
         let iterations = self.iterations.iter().zip(ends).map(|(&start, end)| Iteration {
             start: index(start),
             end: index(end),
@@ -149,11 +125,10 @@ impl Trace {
             complete: true,
         });
         let program = Program { iterations: iterations.collect(), phases: self.phases, ..Program::default() };
-        self.snapshot.devices = vec![DeviceTrace { events: self.events }];
-        let timeline = Timeline::of(&self.snapshot, DeviceIndex::at(0).unwrap());
-        let frames = Frames::of(&self.snapshot);
-        let roles = Roles::infer(&self.snapshot, &timeline, &program, &frames);
-        let familiars = Familiars::of((&self.snapshot, &frames), &timeline, &program, &roles);
+        let (snapshot, timeline) = self.recorder.ended();
+        let frames = Frames::of(&snapshot);
+        let roles = Roles::infer(&snapshot, &timeline, &program, &frames);
+        let familiars = Familiars::of((&snapshot, &frames), &timeline, &program, &roles);
         (timeline, roles, familiars)
     }
 }

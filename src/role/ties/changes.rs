@@ -4,13 +4,13 @@
 //! in the order of the recording: what [`super::kin`] and [`super::returns`] look at.
 
 use super::super::scene::{Life, Scene};
-use super::super::{Role, Verdict, Verdicts};
+use super::super::{Role, RoleVerdict, Verdicts};
 use super::Lines;
 use crate::unit::Bytes;
 
 /// What a block is for the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Party {
     /// A line made it, and its role is open.
     Line(usize),
     /// A parameter or a state.
@@ -18,32 +18,32 @@ pub(super) enum Kind {
 }
 
 /// Something comes or goes.
-pub(super) struct Change {
+pub(super) struct Transition {
     pub(super) at: usize,
     pub(super) comes: bool,
-    pub(super) kind: Kind,
+    pub(super) kind: Party,
     pub(super) bytes: Bytes,
 }
 
 /// All that comes at work and lasts, and all that goes, in the order of the recording.
-pub(super) fn changes(scene: &Scene<'_>, verdicts: &Verdicts, lines: &Lines) -> Vec<Change> {
+pub(super) fn changes(scene: &Scene<'_>, verdicts: &Verdicts, lines: &Lines) -> Vec<Transition> {
     let mut changes = Vec::new();
     for (life, verdict) in scene.lives().zip(&verdicts.0) {
         let Some(kind) = verdict.and_then(|verdict| kind(&life, verdict, lines)) else { continue };
         let bytes = life.bytes();
         let born = life.born().filter(|_| !life.is_from_setup());
-        changes.extend(born.map(|at| Change { at, comes: true, kind, bytes }));
-        changes.extend(life.died().map(|at| Change { at, comes: false, kind, bytes }));
+        changes.extend(born.map(|at| Transition { at, comes: true, kind, bytes }));
+        changes.extend(life.died().map(|at| Transition { at, comes: false, kind, bytes }));
     }
     changes.sort_by_key(|change| change.at);
     changes
 }
 
-fn kind(life: &Life<'_>, verdict: Verdict, lines: &Lines) -> Option<Kind> {
+fn kind(life: &Life<'_>, verdict: RoleVerdict, lines: &Lines) -> Option<Party> {
     let role = verdict.0;
     match lines.of_life(life, verdict) {
-        Some(line) if !(life.is_from_setup() && role == Role::Parameter) => Some(Kind::Line(line)),
-        _ if matches!(role, Role::Parameter | Role::OptimizerState) => Some(Kind::Settled(role)),
+        Some(line) if !(life.is_from_setup() && role == Role::Parameter) => Some(Party::Line(line)),
+        _ if matches!(role, Role::Parameter | Role::OptimizerState) => Some(Party::Settled(role)),
         _ => None,
     }
 }

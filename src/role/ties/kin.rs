@@ -8,21 +8,21 @@
 use super::super::Role;
 use super::super::scene::Scene;
 use super::Lines;
-use super::changes::{Change, Kind};
+use super::changes::{Party, Transition};
 use crate::unit::Bytes;
 
 /// How many bytes of each line take the place of weights, of states, and of blocks of an older line.
 #[derive(Default)]
-struct Replaced {
+struct ReplacedBytes {
     weights: Bytes,
     states: Bytes,
     older: Vec<(usize, Bytes)>,
 }
 
 /// The role of what each line's blocks take the place of, where most of it has one.
-pub(super) fn find(scene: &Scene<'_>, changes: &[Change], lines: &Lines) -> Vec<Option<Role>> {
-    let mut replaced: Vec<Replaced> = lines.all.iter().map(|_| Replaced::default()).collect();
-    let mut open: Vec<(usize, &Change)> = Vec::new();
+pub(super) fn find(scene: &Scene<'_>, changes: &[Transition], lines: &Lines) -> Vec<Option<Role>> {
+    let mut replaced: Vec<ReplacedBytes> = lines.all.iter().map(|_| ReplacedBytes::default()).collect();
+    let mut open: Vec<(usize, &Transition)> = Vec::new();
     for change in changes {
         let turn = scene.turn(change.at);
         if change.comes {
@@ -30,13 +30,13 @@ pub(super) fn find(scene: &Scene<'_>, changes: &[Change], lines: &Lines) -> Vec<
             continue;
         }
         let Some((_, successor)) = open.pop_if(|(since, _)| *since == turn) else { continue };
-        let Kind::Line(line) = successor.kind else { continue };
+        let Party::Line(line) = successor.kind else { continue };
         let Some(replaced) = replaced.get_mut(line) else { continue };
         match change.kind {
-            Kind::Settled(Role::Parameter) => replaced.weights += successor.bytes,
-            Kind::Settled(_) => replaced.states += successor.bytes,
-            Kind::Line(older) if older < line => replaced.older.push((older, successor.bytes)),
-            Kind::Line(_) => {}
+            Party::Settled(Role::Parameter) => replaced.weights += successor.bytes,
+            Party::Settled(_) => replaced.states += successor.bytes,
+            Party::Line(older) if older < line => replaced.older.push((older, successor.bytes)),
+            Party::Line(_) => {}
         }
     }
     let mut kinds: Vec<Option<Role>> = Vec::new();

@@ -7,7 +7,7 @@
 use rustc_hash::FxHashMap;
 
 use super::super::Role;
-use super::changes::{Change, Kind};
+use super::changes::{Party, Transition};
 use super::{Lines, is_nearly_all};
 use crate::unit::Bytes;
 
@@ -15,20 +15,20 @@ use crate::unit::Bytes;
 const MISSED: [Role; 2] = [Role::OptimizerState, Role::Parameter];
 
 /// The role of what each line brings back, where nearly all that it makes was missed.
-pub(super) fn find(changes: &[Change], lines: &Lines) -> Vec<Option<Role>> {
+pub(super) fn find(changes: &[Transition], lines: &Lines) -> Vec<Option<Role>> {
     let mut missing: FxHashMap<(Role, Bytes), usize> = FxHashMap::default();
     // By line and size: in which roles it brought what is still there.
     let mut back: FxHashMap<(usize, Bytes), Vec<Role>> = FxHashMap::default();
     let mut brought: FxHashMap<(usize, Role), Bytes> = FxHashMap::default();
-    for Change { comes, kind, bytes, .. } in changes {
+    for Transition { comes, kind, bytes, .. } in changes {
         let is_missed = |role: &Role| missing.get(&(*role, *bytes)).is_some_and(|missing| *missing > 0);
         let role = match kind {
-            Kind::Settled(role) => Some(*role),
-            Kind::Line(line) if *comes => MISSED.into_iter().find(is_missed).inspect(|role| {
+            Party::Settled(role) => Some(*role),
+            Party::Line(line) if *comes => MISSED.into_iter().find(is_missed).inspect(|role| {
                 back.entry((*line, *bytes)).or_default().push(*role);
                 *brought.entry((*line, *role)).or_default() += *bytes;
             }),
-            Kind::Line(line) => back.get_mut(&(*line, *bytes)).and_then(Vec::pop),
+            Party::Line(line) => back.get_mut(&(*line, *bytes)).and_then(Vec::pop),
         };
         let Some(role) = role else { continue };
         let missing = missing.entry((role, *bytes)).or_default();

@@ -7,8 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::sizes::{Scale, Sizes};
-use super::source::{self, Made};
+use super::sizes::{CopySizes, Widening};
+use super::source::{self, MadeBy};
 use super::{COVERED, Copied, FEWEST, Kind};
 use crate::facts::Facts;
 use crate::role::Role;
@@ -19,17 +19,17 @@ pub(super) fn copies(facts: &Facts) -> Vec<Copied> {
     let sources = source::sources(facts);
     let trained = trained(facts).filter(|_| sources.iter().any(|source| source.adapts));
     let is_frozen = |bytes: Bytes| trained.as_ref().is_some_and(|trained| !trained.contains(&bytes));
-    let mut weights = Sizes::default();
+    let mut weights = CopySizes::default();
     let mut standing: BTreeMap<(Kind, FrameId), Vec<AllocationId>> = BTreeMap::new();
     for (id, one) in facts.timeline.iter().filter(|(_, one)| one.given_back().is_none()) {
         let Some(source) = one.stack.and_then(|stack| sources.get(stack.position())) else { continue };
         let kind = match source.made {
-            Made::Moved | Made::Built => {
+            MadeBy::Moved | MadeBy::Built => {
                 weights.add(one.bytes);
                 continue;
             }
-            Made::Loaded => Kind::LoadedByTheEnd,
-            Made::Copied if is_frozen(one.bytes) => Kind::Base,
+            MadeBy::Loaded => Kind::LoadedByTheEnd,
+            MadeBy::Copied if is_frozen(one.bytes) => Kind::Base,
             _ => continue,
         };
         if let Some(line) = source.line {
@@ -37,7 +37,7 @@ pub(super) fn copies(facts: &Facts) -> Vec<Copied> {
         }
     }
     let copy = |((kind, frame), tensors): ((Kind, FrameId), Vec<AllocationId>)| {
-        let repeated = weights.repeated(&Sizes::of(facts, &tensors), Scale::SAME, 1);
+        let repeated = weights.repeated(&CopySizes::of(facts, &tensors), Widening::SAME, 1);
         let covered = repeated.original.share_of(weights.bytes());
         let bytes = facts.bytes(&tensors);
         let repeats = covered >= COVERED.get() && repeated.count >= FEWEST.get();

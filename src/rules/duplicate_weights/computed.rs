@@ -6,16 +6,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::source::Source;
+use super::source::TensorSource;
 use super::{Copied, Kind};
 use crate::facts::Facts;
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, FunctionId, Index, IterationIndex, StackId};
 
 /// Leaves out what is computed.
-pub(super) fn without(facts: &Facts, sources: &[Source], mut copies: Vec<Copied>) -> Vec<Copied> {
+pub(super) fn without(facts: &Facts, sources: &[TensorSource], mut copies: Vec<Copied>) -> Vec<Copied> {
     let temporaries = temporaries(facts, &copies);
-    let mut sets: BTreeMap<Set, usize> = BTreeMap::new();
+    let mut sets: BTreeMap<ComputedTogether, usize> = BTreeMap::new();
     for copy in copies.iter().filter(|copy| is_plain(facts, sources, copy)) {
         *sets.entry(set(facts, copy)).or_default() += 1;
     }
@@ -33,15 +33,15 @@ pub(super) fn without(facts: &Facts, sources: &[Source], mut copies: Vec<Copied>
 }
 
 /// A function in an iteration.
-type Set = (Option<FunctionId>, Option<IterationIndex>);
+type ComputedTogether = (Option<FunctionId>, Option<IterationIndex>);
 
-fn set(facts: &Facts, copy: &Copied) -> Set {
+fn set(facts: &Facts, copy: &Copied) -> ComputedTogether {
     let first = copy.tensors.first().and_then(|id| facts.timeline.allocation(*id));
     (facts.frames.function(copy.frame), first.and_then(|one| facts.born_in(one)))
 }
 
 /// Whether a line of the loop makes it, and nothing that is known to copy.
-fn is_plain(facts: &Facts, sources: &[Source], copy: &Copied) -> bool {
+fn is_plain(facts: &Facts, sources: &[TensorSource], copy: &Copied) -> bool {
     let first = copy.tensors.first().and_then(|id| facts.timeline.allocation(*id)?.stack);
     let source = first.and_then(|stack| sources.get(stack.position()));
     matches!(copy.kind, Kind::CopiedInLoop | Kind::BuiltInLoop)

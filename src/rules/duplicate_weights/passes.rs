@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::sizes::{Scale, Sizes};
+use super::sizes::{CopySizes, Widening};
 use crate::facts::{Facts, ModuleCall};
 use crate::frames::PhaseSign;
 use crate::program::Phase;
@@ -22,7 +22,7 @@ pub(super) fn trains(facts: &Facts) -> bool {
 }
 
 /// The sizes of what trains: of the gradients of one iteration, of that which has most.
-pub(super) fn trained(facts: &Facts) -> Sizes {
+pub(super) fn trained(facts: &Facts) -> CopySizes {
     let mut of_turns: BTreeMap<IterationIndex, Vec<AllocationId>> = BTreeMap::new();
     for (id, one) in facts.with_role(Role::Gradient) {
         if let Some(turn) = facts.born_in(one) {
@@ -30,12 +30,12 @@ pub(super) fn trained(facts: &Facts) -> Sizes {
         }
     }
     let most = of_turns.into_values().max_by_key(Vec::len);
-    most.map(|gradients| Sizes::of(facts, &gradients)).unwrap_or_default()
+    most.map(|gradients| CopySizes::of(facts, &gradients)).unwrap_or_default()
 }
 
 /// Whether the loop makes a tensor as large as the largest of some weights outside of models and of what an optimizer does: it may compute with the weights themselves, as a
 /// penalty on their distance to others does.
-pub(super) fn reads_outside(facts: &Facts, weights: &Sizes) -> bool {
+pub(super) fn reads_outside(facts: &Facts, weights: &CopySizes) -> bool {
     let own = |event| !matches!(facts.phase(event), Phase::Backward | Phase::OptimizerStep | Phase::Clipping);
     let in_module = |stack| {
         facts.frames.python(stack).iter().any(|frame| facts.frames.phase(*frame) == PhaseSign::ModuleCall)
@@ -49,7 +49,7 @@ pub(super) fn reads_outside(facts: &Facts, weights: &Sizes) -> bool {
 /// Whether each turn makes one pass through one model at most, always for the same caller, and nothing after the loop's beginning makes
 /// another; and no pass begins with a tensor that is to another pass's in this scale: those would be two models in turns. (Of two that
 /// are as large in all things nothing can tell that.)
-pub(super) fn one_a_turn(facts: &Facts, scale: Scale) -> bool {
+pub(super) fn one_a_turn(facts: &Facts, scale: Widening) -> bool {
     let start = facts.loop_start();
     // A trial of both before the loop tells nothing of two formats; of two equal models it tells that both are used.
     let from = if scale.is_same() { 0 } else { start };

@@ -7,22 +7,22 @@
 
 use std::collections::BTreeMap;
 
-use super::sizes::{Scale, Sizes};
-use super::source::{Made, Source};
-use super::standing::Set;
+use super::sizes::{CopySizes, Widening};
+use super::source::{MadeBy, TensorSource};
+use super::standing::StandingSet;
 use super::{COVERED, Copied, FEWEST, Kind};
 use crate::facts::Facts;
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, FrameId, Index, IterationIndex};
 
 /// What stands though its product is made again in most turns: one copy for all of it.
-pub(super) fn copies(facts: &Facts, sources: &[Source], sets: &[Set]) -> Option<Copied> {
+pub(super) fn copies(facts: &Facts, sources: &[TensorSource], sets: &[StandingSet]) -> Option<Copied> {
     let turns = renewed(facts, sources);
-    let made = |set: &Set| {
+    let made = |set: &StandingSet| {
         let most = turns.values().filter(|(sizes, _)| is_product(set, sizes)).count();
         most * 2 > facts.program.iterations.len()
     };
-    let parts: Vec<&Set> = sets.iter().filter(|set| made(set)).collect();
+    let parts: Vec<&StandingSet> = sets.iter().filter(|set| made(set)).collect();
     let (sizes, lines) = turns.values().next_back()?;
     let is_part = |id: &AllocationId| facts.timeline.allocation(*id).is_some_and(|one| sizes.has(one.bytes));
     let tensors = parts.iter().flat_map(|set| set.tensors.iter().copied()).filter(is_part);
@@ -34,18 +34,21 @@ pub(super) fn copies(facts: &Facts, sources: &[Source], sets: &[Set]) -> Option<
 }
 
 /// Whether what a turn makes again is as large as most of a set, tensor for tensor.
-fn is_product(set: &Set, made: &Sizes) -> bool {
-    let repeated = set.sizes.repeated(made, Scale::SAME, 1);
+fn is_product(set: &StandingSet, made: &CopySizes) -> bool {
+    let repeated = set.sizes.repeated(made, Widening::SAME, 1);
     repeated.original.share_of(set.sizes.bytes()) >= COVERED.get() && repeated.count >= FEWEST.get()
 }
 
 /// For each turn what hooks make in it that lives until the next, and how much of it each line makes.
-fn renewed(facts: &Facts, sources: &[Source]) -> BTreeMap<IterationIndex, (Sizes, BTreeMap<FrameId, Bytes>)> {
-    let mut turns: BTreeMap<IterationIndex, (Sizes, BTreeMap<FrameId, Bytes>)> = BTreeMap::new();
+fn renewed(
+    facts: &Facts,
+    sources: &[TensorSource],
+) -> BTreeMap<IterationIndex, (CopySizes, BTreeMap<FrameId, Bytes>)> {
+    let mut turns: BTreeMap<IterationIndex, (CopySizes, BTreeMap<FrameId, Bytes>)> = BTreeMap::new();
     let lives_on = |one: &Allocation| facts.ends_held(one) == 1;
     for (_, one) in facts.timeline.iter().filter(|(_, one)| lives_on(one)) {
         let source = one.stack.and_then(|stack| sources.get(stack.position()));
-        let line = source.filter(|source| source.made == Made::Renewed).and_then(|source| source.line);
+        let line = source.filter(|source| source.made == MadeBy::Renewed).and_then(|source| source.line);
         if let Some((turn, line)) = facts.born_in(one).zip(line) {
             let (sizes, lines) = turns.entry(turn).or_default();
             sizes.add(one.bytes);

@@ -10,11 +10,11 @@ use crate::unit::{AllocationId, Bytes};
 
 /// How many tensors there are of each size.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Sizes(BTreeMap<Bytes, usize>);
+pub(super) struct CopySizes(BTreeMap<Bytes, usize>);
 
 /// By what a copy is larger than the original.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Scale {
+pub(super) struct Widening {
     copy: u64,
     original: u64,
 }
@@ -30,10 +30,10 @@ pub(super) struct Repeated {
     pub(super) count: usize,
 }
 
-impl Sizes {
+impl CopySizes {
     /// The sizes of some tensors.
-    pub(super) fn of(facts: &Facts, tensors: &[AllocationId]) -> Sizes {
-        let mut sizes = Sizes::default();
+    pub(super) fn of(facts: &Facts, tensors: &[AllocationId]) -> CopySizes {
+        let mut sizes = CopySizes::default();
         for one in tensors.iter().filter_map(|id| facts.timeline.allocation(*id)) {
             sizes.add(one.bytes);
         }
@@ -76,7 +76,7 @@ impl Sizes {
     }
 
     /// What a copy repeats of these: by a scale, and each of its tensors so many of the original's.
-    pub(super) fn repeated(&self, copy: &Sizes, scale: Scale, members: usize) -> Repeated {
+    pub(super) fn repeated(&self, copy: &CopySizes, scale: Widening, members: usize) -> Repeated {
         let mut repeated = Repeated::default();
         for (bytes, count) in &copy.0 {
             let Some(original) = scale.original(*bytes) else { continue };
@@ -90,7 +90,7 @@ impl Sizes {
     }
 
     /// The bytes of a copy that are at most so many of each of these.
-    pub(super) fn at_most(&self, copy: &Sizes, times: usize) -> Bytes {
+    pub(super) fn at_most(&self, copy: &CopySizes, times: usize) -> Bytes {
         let within = |(bytes, count): (&Bytes, &usize)| {
             let there = self.0.get(bytes).copied().unwrap_or_default();
             bytes.times((there * times).min(*count) as u64)
@@ -99,15 +99,15 @@ impl Sizes {
     }
 
     /// The scale of a copy by the largest tensors of both.
-    pub(super) fn scale(&self, copy: &Sizes) -> Option<Scale> {
+    pub(super) fn scale(&self, copy: &CopySizes) -> Option<Widening> {
         let (original, copy) = (self.largest()?, copy.largest()?);
-        Some(Scale { copy: copy.get(), original: original.get() })
+        Some(Widening { copy: copy.get(), original: original.get() })
     }
 }
 
-impl Scale {
+impl Widening {
     /// Tensor for tensor.
-    pub(super) const SAME: Scale = Scale { copy: 1, original: 1 };
+    pub(super) const SAME: Widening = Widening { copy: 1, original: 1 };
 
     /// How large the original of a copied tensor is.
     fn original(self, bytes: Bytes) -> Option<Bytes> {
@@ -130,7 +130,7 @@ impl Scale {
 
     /// The sizes to which one is as the copy to the original, or the original to the copy.
     pub(super) fn related(self, one: Bytes) -> Vec<Bytes> {
-        let inverse = Scale { copy: self.original, original: self.copy };
+        let inverse = Widening { copy: self.original, original: self.copy };
         [self, inverse].into_iter().filter_map(|scale| scale.original(one)).collect()
     }
 }
@@ -139,8 +139,8 @@ impl Scale {
 mod tests {
     use super::*;
 
-    fn sizes(bytes: &[u64]) -> Sizes {
-        let mut sizes = Sizes::default();
+    fn sizes(bytes: &[u64]) -> CopySizes {
+        let mut sizes = CopySizes::default();
         for one in bytes {
             sizes.add(Bytes(*one));
         }

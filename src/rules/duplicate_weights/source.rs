@@ -1,6 +1,6 @@
 //! What a stack says of the tensors that are made under it.
 //!
-//! In: stacks. Out: a [`Source`] for each: by what code tensors are loaded, copied, moved, gathered from other ranks or
+//! In: stacks. Out: a [`TensorSource`] for each: by what code tensors are loaded, copied, moved, gathered from other ranks or
 //! computed, and the line that stands for it.
 
 use crate::facts::Facts;
@@ -9,9 +9,9 @@ use crate::unit::{FrameId, StackId};
 
 /// What a stack says of the tensors made under it.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Source {
+pub(super) struct TensorSource {
     pub(super) line: Option<FrameId>,
-    pub(super) made: Made,
+    pub(super) made: MadeBy,
     pub(super) constructs: bool,
     /// C++ frames show that a tensor is filled with one value.
     pub(super) blank: bool,
@@ -21,7 +21,7 @@ pub(super) struct Source {
 
 /// By what.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Made {
+pub(super) enum MadeBy {
     /// A file is read.
     Loaded,
     /// A module is copied, with its parameters.
@@ -42,20 +42,20 @@ pub(super) enum Made {
     Otherwise,
 }
 
-impl Made {
+impl MadeBy {
     /// Whether it is known to be a copy, or read: else it may be anything that has the sizes of weights.
     pub(super) const fn copies(self) -> bool {
-        matches!(self, Made::Loaded | Made::Copied | Made::PlainCopied | Made::Averaged)
+        matches!(self, MadeBy::Loaded | MadeBy::Copied | MadeBy::PlainCopied | MadeBy::Averaged)
     }
 }
 
 /// Reads every distinct stack once.
-pub(super) fn sources(facts: &Facts) -> Vec<Source> {
+pub(super) fn sources(facts: &Facts) -> Vec<TensorSource> {
     facts.snapshot.stacks.ids().map(|stack| source(facts, stack)).collect()
 }
 
-fn source(facts: &Facts, stack: StackId) -> Source {
-    let mut source = Source { line: facts.site(stack), ..Source::default() };
+fn source(facts: &Facts, stack: StackId) -> TensorSource {
+    let mut source = TensorSource { line: facts.site(stack), ..TensorSource::default() };
     let frames = facts.snapshot.stacks.get(stack);
     source.blank = frames.iter().any(|frame| facts.frames.graph(*frame) == GraphSign::Blank);
     let (mut reads, mut pretrained, mut copies, mut averages) = (false, false, false, false);
@@ -77,16 +77,16 @@ fn source(facts: &Facts, stack: StackId) -> Source {
         source.constructs |= frame.method == Method::Constructor;
     }
     source.made = match copies {
-        _ if averages => Made::Averaged,
+        _ if averages => MadeBy::Averaged,
         // What `from_pretrained` reads is the model itself.
-        _ if reads && !pretrained => Made::Loaded,
-        true if tensors && !parameters => Made::PlainCopied,
-        true => Made::Copied,
-        false if gathers => Made::Gathered,
-        false if renews && called => Made::Renewed,
-        false if moves => Made::Moved,
-        false if builds => Made::Built,
-        false => Made::Otherwise,
+        _ if reads && !pretrained => MadeBy::Loaded,
+        true if tensors && !parameters => MadeBy::PlainCopied,
+        true => MadeBy::Copied,
+        false if gathers => MadeBy::Gathered,
+        false if renews && called => MadeBy::Renewed,
+        false if moves => MadeBy::Moved,
+        false if builds => MadeBy::Built,
+        false => MadeBy::Otherwise,
     };
     source
 }

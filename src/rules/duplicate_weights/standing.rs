@@ -9,8 +9,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::passes;
-use super::sizes::{Scale, Sizes};
-use super::source::{Made, Source};
+use super::sizes::{CopySizes, Widening};
+use super::source::{MadeBy, TensorSource};
 use super::{ALIKE, COVERED, Copied, FEWEST, Kind};
 use crate::facts::Facts;
 use crate::role::Role;
@@ -22,11 +22,11 @@ use crate::unit::{AllocationId, Bytes, FrameId, Index, StackId};
 const MOST: usize = 64;
 
 /// What one line makes before the loop for the same callers, and leaves there.
-pub(super) struct Set {
+pub(super) struct StandingSet {
     line: FrameId,
     callers: Vec<FrameId>,
     pub(super) tensors: Vec<AllocationId>,
-    pub(super) sizes: Sizes,
+    pub(super) sizes: CopySizes,
     /// A module makes, moves or copies some of them: they are weights.
     built: bool,
     /// The same, and none of it is copied from others or read from a file.
@@ -37,15 +37,15 @@ pub(super) struct Set {
     cloned: bool,
 }
 
-impl Set {
+impl StandingSet {
     /// The innermost line that this set has to itself: a function that loads models makes each of them by the same.
-    fn apart(&self, other: &Set) -> FrameId {
+    fn apart(&self, other: &StandingSet) -> FrameId {
         self.callers.iter().copied().find(|frame| !other.callers.contains(frame)).unwrap_or(self.line)
     }
 }
 
 /// The sets, in the order of their first tensors.
-pub(super) fn sets(facts: &Facts, sources: &[Source]) -> Vec<Set> {
+pub(super) fn sets(facts: &Facts, sources: &[TensorSource]) -> Vec<StandingSet> {
     let start = facts.loop_start();
     let ends = facts.iteration_ends().len();
     let stays = |one: &Allocation| {
@@ -55,7 +55,7 @@ pub(super) fn sets(facts: &Facts, sources: &[Source]) -> Vec<Set> {
     for (id, one) in facts.timeline.iter().filter(|(_, one)| stays(one)) {
         let source = one.stack.and_then(|stack| sources.get(stack.position()));
         let weighs = matches!(facts.role(id), Role::Parameter | Role::Buffer | Role::Input | Role::Unknown);
-        let line = source.filter(|source| weighs && source.made != Made::Averaged);
+        let line = source.filter(|source| weighs && source.made != MadeBy::Averaged);
         if let Some((line, stack)) = line.and_then(|source| source.line).zip(one.stack) {
             paths.entry((line, callers(facts, stack))).or_default().push(id);
         }
@@ -63,21 +63,31 @@ pub(super) fn sets(facts: &Facts, sources: &[Source]) -> Vec<Set> {
     let set = |((line, callers), tensors): ((FrameId, Vec<FrameId>), Vec<AllocationId>)| {
         let stacks: Vec<StackId> =
             tensors.iter().filter_map(|id| facts.timeline.allocation(*id)?.stack).collect();
-        let any =
-            |is: fn(&Source) -> bool| stacks.iter().filter_map(|stack| sources.get(stack.position())).any(is);
+        let any = |is: fn(&TensorSource) -> bool| {
+            stacks.iter().filter_map(|stack| sources.get(stack.position())).any(is)
+        };
         let clones = |stack: &StackId| {
             let operator = facts.frames.operator(facts.snapshot, *stack);
             operator.is_some_and(|name| name == "clone" || name == "_to_copy" || name.starts_with("to_"))
         };
-        let built = any(|source| matches!(source.made, Made::Moved | Made::Built | Made::Copied));
+        let built = any(|source| matches!(source.made, MadeBy::Moved | MadeBy::Built | MadeBy::Copied));
         let is_model = built && !any(|source| source.made.copies());
         let of_copies =
-            |stack: &&StackId| sources.get(stack.position()).is_some_and(|one| one.made == Made::Copied);
+            |stack: &&StackId| sources.get(stack.position()).is_some_and(|one| one.made == MadeBy::Copied);
         let copied = stacks.iter().filter(of_copies).count();
         let cloned = !built && !stacks.is_empty() && stacks.iter().all(clones);
-        Set { line, callers, sizes: Sizes::of(facts, &tensors), tensors, built, is_model, copied, cloned }
+        StandingSet {
+            line,
+            callers,
+            sizes: CopySizes::of(facts, &tensors),
+            tensors,
+            built,
+            is_model,
+            copied,
+            cloned,
+        }
     };
-    let mut sets: Vec<Set> =
+    let mut sets: Vec<StandingSet> =
         paths.into_iter().map(set).filter(|set| set.tensors.len() >= FEWEST.get()).collect();
     sets.sort_by_key(|set| (Reverse(set.sizes.bytes()), set.tensors.first().copied()));
     sets.truncate(MOST);
@@ -92,7 +102,7 @@ fn callers(facts: &Facts, stack: StackId) -> Vec<FrameId> {
 }
 
 /// The copies among the sets of a program that trains, or does not.
-pub(super) fn copies(facts: &Facts, sets: &[Set], trains: bool) -> Vec<Copied> {
+pub(super) fn copies(facts: &Facts, sets: &[StandingSet], trains: bool) -> Vec<Copied> {
     let mut copies = Vec::new();
     for (at, later) in sets.iter().enumerate() {
         for earlier in sets.iter().take(at) {
@@ -111,7 +121,7 @@ pub(super) fn copies(facts: &Facts, sets: &[Set], trains: bool) -> Vec<Copied> {
 }
 
 /// All members of an ensemble in one tensor each, of which each holds so many of the earlier ones; and those are there still.
-fn stacked(facts: &Facts, members: &Set, stack: &Set, scale: Scale) -> Option<Copied> {
+fn stacked(facts: &Facts, members: &StandingSet, stack: &StandingSet, scale: Widening) -> Option<Copied> {
     let number = scale.members().filter(|_| members.built)?;
     let mut trained = facts.with_role(Role::Gradient).map(|(_, one)| one.bytes);
     let covered = covers(members, stack, scale, number)?;
@@ -120,7 +130,7 @@ fn stacked(facts: &Facts, members: &Set, stack: &Set, scale: Scale) -> Option<Co
 }
 
 /// The same weights in another number format.
-fn converted(facts: &Facts, original: &Set, copy: &Set, scale: Scale) -> Option<Copied> {
+fn converted(facts: &Facts, original: &StandingSet, copy: &StandingSet, scale: Widening) -> Option<Copied> {
     let covered =
         covers(original, copy, scale, 1).filter(|_| !scale.is_same() && (original.built || copy.built))?;
     passes::one_a_turn(facts, scale)
@@ -128,7 +138,7 @@ fn converted(facts: &Facts, original: &Set, copy: &Set, scale: Scale) -> Option<
 }
 
 /// Two models of equal sizes, of which each turn runs one: perhaps always the same.
-fn twice(facts: &Facts, first: &Set, second: &Set, scale: Scale) -> Option<Copied> {
+fn twice(facts: &Facts, first: &StandingSet, second: &StandingSet, scale: Widening) -> Option<Copied> {
     let both = scale.is_same() && first.built && second.built;
     let covered = covers(first, second, scale, 1).filter(|_| both)?;
     passes::one_a_turn(facts, scale).then(|| copied(facts, Kind::Twice, second.apart(first), second, covered))
@@ -136,7 +146,7 @@ fn twice(facts: &Facts, first: &Set, second: &Set, scale: Scale) -> Option<Copie
 
 /// A model of which a copy is a part of what trains, where each turn runs one and nothing else reads as large tensors: one of the two lies idle. An average of what
 /// trains would have all of it.
-fn part(facts: &Facts, original: &Set, copy: &Set, scale: Scale) -> Option<Copied> {
+fn part(facts: &Facts, original: &StandingSet, copy: &StandingSet, scale: Widening) -> Option<Copied> {
     let is_copy = scale.is_same() && original.is_model && copy.copied >= FEWEST.get();
     let covered = covers(original, copy, scale, 1).filter(|_| is_copy)?;
     let trained = passes::trained(facts);
@@ -148,13 +158,13 @@ fn part(facts: &Facts, original: &Set, copy: &Set, scale: Scale) -> Option<Copie
 }
 
 /// Clones of the weights of a program that trains.
-fn set_aside(facts: &Facts, weights: &Set, copy: &Set, scale: Scale) -> Option<Copied> {
+fn set_aside(facts: &Facts, weights: &StandingSet, copy: &StandingSet, scale: Widening) -> Option<Copied> {
     let covered = covers(weights, copy, scale, 1).filter(|_| scale.is_same() && copy.cloned)?;
     weights.built.then(|| copied(facts, Kind::SetAside, copy.apart(weights), copy, covered))
 }
 
 /// The share of the original's bytes that a copy repeats, where the copy is that and little else.
-fn covers(original: &Set, copy: &Set, scale: Scale, members: usize) -> Option<f64> {
+fn covers(original: &StandingSet, copy: &StandingSet, scale: Widening, members: usize) -> Option<f64> {
     let repeated = original.sizes.repeated(&copy.sizes, scale, members);
     let covered = repeated.original.share_of(original.sizes.bytes());
     let alike = repeated.copy.share_of(copy.sizes.bytes());
@@ -164,7 +174,7 @@ fn covers(original: &Set, copy: &Set, scale: Scale, members: usize) -> Option<f6
     (repeats && telling).then_some(covered)
 }
 
-fn copied(facts: &Facts, kind: Kind, frame: FrameId, spare: &Set, covered: f64) -> Copied {
+fn copied(facts: &Facts, kind: Kind, frame: FrameId, spare: &StandingSet, covered: f64) -> Copied {
     let tensors = spare.tensors.clone();
     let bytes: Bytes = facts.bytes(&tensors);
     Copied { kind, frame, tensors, bytes, covered }

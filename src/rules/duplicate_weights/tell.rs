@@ -2,8 +2,8 @@
 
 use super::{Copied, DuplicateWeights, Kind};
 use crate::facts::Facts;
-use crate::finding::{Finding, Severity, Value};
-use crate::rules::claim::{Place, Telling, Worth, related};
+use crate::finding::{Finding, Quantity, Severity};
+use crate::rules::claim::{Anchor, Telling, Worth, related};
 use crate::rules::measure;
 use crate::unit::{Bytes, count, percent};
 
@@ -16,16 +16,16 @@ pub(super) fn tell(facts: &Facts, copies: &[Copied], worth: &Worth) -> Finding {
     let bytes = largest.bytes;
     let (message, help, label) = words(largest.kind, bytes);
     let tensors = largest.tensors.as_slice();
-    let made = Place::responsible(facts, tensors, false);
+    let made = Anchor::responsible(facts, tensors, false);
     let (place, related) = match (largest.kind, made) {
         // The line that makes the other set is what makes this one spare.
         (Kind::Stacked | Kind::Converted | Kind::Renewed | Kind::Part, made) => {
-            let place = Place::At(largest.frame, None, None);
+            let place = Anchor::At(largest.frame, None, None);
             let other = related(facts, made.frame(), &place, "what is spare is made here");
             (place, other.into_iter().collect())
         }
-        (Kind::Twice, _) | (_, Place::Nowhere) => (Place::At(largest.frame, None, None), Vec::new()),
-        (_, known @ Place::At(..)) => (known, Vec::new()),
+        (Kind::Twice, _) | (_, Anchor::Nowhere) => (Anchor::At(largest.frame, None, None), Vec::new()),
+        (_, known @ Anchor::At(..)) => (known, Vec::new()),
     };
     let ends = tensors.iter().filter_map(|id| facts.timeline.allocation(*id)).map(|one| facts.ends_held(one));
     let ends = ends.max().unwrap_or(0);
@@ -36,16 +36,16 @@ pub(super) fn tell(facts: &Facts, copies: &[Copied], worth: &Worth) -> Finding {
         label: label.to_owned(),
         related,
         evidence: vec![
-            measure("copy", Value::Bytes(bytes), format!("{bytes} in {}", count(tensors.len(), "tensor"))),
+            measure("copy", Quantity::Bytes(bytes), format!("{bytes} in {}", count(tensors.len(), "tensor"))),
             measure(
                 "covered",
-                Value::Ratio(largest.covered),
+                Quantity::Ratio(largest.covered),
                 format!("equal in size to {} of the model's weights", percent(largest.covered)),
             ),
-            measure("copies", Value::Count(copies.len() as u64), count(copies.len(), "such copy")),
+            measure("copies", Quantity::Count(copies.len() as u64), count(copies.len(), "such copy")),
             measure(
                 "ends-outlived",
-                Value::Count(ends as u64),
+                Quantity::Count(ends as u64),
                 format!("alive over {}", count(ends, "iteration end")),
             ),
         ],

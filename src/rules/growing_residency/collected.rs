@@ -5,9 +5,9 @@
 
 use super::GrowingResidency;
 use crate::facts::{CollectedAt, Collection, Facts};
-use crate::finding::{Finding, Measure, Severity, Value};
+use crate::finding::{Finding, Measure, Quantity, Severity};
 use crate::lives::{Change, Changes};
-use crate::rules::claim::{Claim, Mending, Place, Telling, Worth};
+use crate::rules::claim::{Anchor, Claim, Mending, Telling, Worth};
 use crate::rules::measure;
 use crate::threshold::Threshold;
 use crate::timeline::Allocation;
@@ -112,7 +112,7 @@ fn tell(facts: &Facts, collection: &Collection, never_ends: bool, worth: &Worth)
         message,
         help: "move what the loop collects off the GPU as it goes: .detach().cpu(); or keep the numbers that you need"
             .to_owned(),
-        place: Place::responsible(facts, &worth.about, true),
+        place: Anchor::responsible(facts, &worth.about, true),
         label: format!("{} made here outlive the turn that made them", count(worth.about.len(), "tensor")),
         related: Vec::new(),
         evidence: evidence(collection, (slope, held), worth),
@@ -123,9 +123,17 @@ fn tell(facts: &Facts, collection: &Collection, never_ends: bool, worth: &Worth)
 fn evidence(collection: &Collection, (slope, held): (Bytes, Bytes), worth: &Worth) -> Vec<Measure> {
     let runs = collection.runs.len();
     vec![
-        measure("slope", Value::Bytes(slope), format!("{slope} a turn")),
-        measure("collected", Value::Bytes(held), format!("up to {held} in one run, {}", count(runs, "run"))),
-        measure("share-of-peak", Value::Ratio(worth.share), format!("{} of the peak", percent(worth.share))),
-        measure("tensors", Value::Count(worth.about.len() as u64), String::new()),
+        measure("slope", Quantity::Bytes(slope), format!("{slope} a turn")),
+        measure(
+            "collected",
+            Quantity::Bytes(held),
+            format!("up to {held} in one run, {}", count(runs, "run")),
+        ),
+        measure(
+            "share-of-peak",
+            Quantity::Ratio(worth.share),
+            format!("{} of the peak", percent(worth.share)),
+        ),
+        measure("tensors", Quantity::Count(worth.about.len() as u64), String::new()),
     ]
 }

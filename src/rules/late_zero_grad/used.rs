@@ -16,11 +16,11 @@ use crate::unit::{Bytes, Index};
 static UPDATED: Threshold<f64> = Threshold::new("rules::late_zero_grad::used::UPDATED", 0.9);
 
 /// How many tensors there are of each size.
-type Sizes = FxHashMap<Bytes, usize>;
+type GradientSizes = FxHashMap<Bytes, usize>;
 
 /// Gradients that stand together: the steps that ended in their lifetimes are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Set {
+pub(super) struct GradientSet {
     /// The first of the steps; `None` where the gradients are older than the recording.
     pub(super) first: Option<usize>,
     /// The last; `None` where there was none before they were given back.
@@ -31,7 +31,7 @@ pub(super) struct Set {
 
 /// What each step makes, and which sets some step shows.
 pub(super) struct Makers {
-    made: Vec<Sizes>,
+    made: Vec<GradientSizes>,
     shown: FxHashMap<Vec<(Bytes, usize)>, bool>,
 }
 
@@ -48,7 +48,7 @@ impl Makers {
 
     /// The step among those that ended in a set's lifetime that used it last, the last of all where nothing tells. `None` for a set that is
     /// older than the recording, where it shows that another step than these updates it.
-    pub(super) fn last_user(&mut self, set: &Set, sizes: &[Bytes]) -> Option<usize> {
+    pub(super) fn last_user(&mut self, set: &GradientSet, sizes: &[Bytes]) -> Option<usize> {
         let last = set.last?;
         let wanted = count(sizes.iter().copied());
         if self.made.len() < 2 || !self.is_shown(&wanted) {
@@ -61,7 +61,7 @@ impl Makers {
     }
 
     /// Whether any step shows by what it makes that it updates a set.
-    fn is_shown(&mut self, wanted: &Sizes) -> bool {
+    fn is_shown(&mut self, wanted: &GradientSizes) -> bool {
         let mut key: Vec<(Bytes, usize)> = wanted.iter().map(|(bytes, number)| (*bytes, *number)).collect();
         key.sort_unstable();
         let made = &self.made;
@@ -69,8 +69,8 @@ impl Makers {
     }
 }
 
-fn count(sizes: impl Iterator<Item = Bytes>) -> Sizes {
-    let mut counts = Sizes::default();
+fn count(sizes: impl Iterator<Item = Bytes>) -> GradientSizes {
+    let mut counts = GradientSizes::default();
     for size in sizes {
         *counts.entry(size).or_default() += 1;
     }
@@ -78,7 +78,7 @@ fn count(sizes: impl Iterator<Item = Bytes>) -> Sizes {
 }
 
 /// Whether a step makes a tensor for each of a set, as good as.
-fn covers(made: &Sizes, wanted: &Sizes) -> bool {
+fn covers(made: &GradientSizes, wanted: &GradientSizes) -> bool {
     let weigh = |number: usize, bytes: &Bytes| bytes.times(number as u64);
     let all: Bytes = wanted.iter().map(|(bytes, number)| weigh(*number, bytes)).sum();
     let covered = wanted

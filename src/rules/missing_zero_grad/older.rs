@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Place, entered_before, step_line};
+use super::{Anchor, entered_before, step_line};
 use crate::facts::{Facts, OlderGradients};
-use crate::finding::{Excuse, Finding, Severity, Value};
+use crate::finding::{Excuse, Finding, Quantity, Severity};
 use crate::lives::{Change, Changes};
 use crate::program::Step;
 use crate::rules::claim::{Besides, Claim, Mending, Telling, Worth};
@@ -70,7 +70,7 @@ fn tell(facts: &Facts, older: &Older, worth: &Worth) -> Finding {
     let tensors = count(older.kept.len(), "tensor");
     let steps = &facts.program.steps;
     let added = older.added.iter().map(|(id, _)| *id);
-    let place: Place = entered_before(facts, added);
+    let place: Anchor = entered_before(facts, added);
     let telling = Telling {
         message: format!("gradients of before the recording are never cleared ({bytes}, {tensors})"),
         help:
@@ -82,17 +82,17 @@ fn tell(facts: &Facts, older: &Older, worth: &Worth) -> Finding {
         evidence: vec![
             measure(
                 "tensors",
-                Value::Count(older.kept.len() as u64),
+                Quantity::Count(older.kept.len() as u64),
                 format!("{tensors} from the first event to the last step"),
             ),
             measure(
                 "added",
-                Value::Count(older.added.len() as u64),
+                Quantity::Count(older.added.len() as u64),
                 format!("{} added to older ones and dropped", count(older.added.len(), "new gradient")),
             ),
             measure(
                 "optimizer-steps",
-                Value::Count(steps.len() as u64),
+                Quantity::Count(steps.len() as u64),
                 format!("{}, not one zero_grad", count(steps.len(), "optimizer step")),
             ),
         ],

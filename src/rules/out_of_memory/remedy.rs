@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Cause, Standing, met_own_limit};
+use super::{RoleBytes, Shortage, met_own_limit};
 use crate::facts::{Facts, Failure, Trial};
 use crate::finding::{Absent, Silence};
 use crate::frames::PhaseSign;
@@ -19,8 +19,8 @@ use crate::unit::{AllocationId, Bytes, Confidence, StackId, count};
 pub(super) fn remedy(
     facts: &Facts,
     failure: &Failure,
-    (cause, phase): (Cause, Phase),
-    standing: &Standing,
+    (cause, phase): (Shortage, Phase),
+    standing: &RoleBytes,
     fitting: Option<&Trial>,
 ) -> String {
     if let Some(piled) = piled_up(facts, failure) {
@@ -30,7 +30,7 @@ pub(super) fn remedy(
         .map(let_it_fit)
         .or_else(|| kept_by_a_line(facts, failure))
         .unwrap_or_else(|| by_cause(facts, failure, (cause, phase), standing).to_owned());
-    if cause == Cause::Capacity && met_own_limit(facts, failure) {
+    if cause == Shortage::Capacity && met_own_limit(facts, failure) {
         raise_the_limit(&smaller)
     } else {
         smaller
@@ -107,20 +107,20 @@ fn only_infers(facts: &Facts) -> bool {
 fn by_cause(
     facts: &Facts,
     failure: &Failure,
-    (cause, phase): (Cause, Phase),
-    standing: &Standing,
+    (cause, phase): (Shortage, Phase),
+    standing: &RoleBytes,
 ) -> &'static str {
     // What a step makes for all parameters at once; one that goes tensor by tensor makes no such thing.
     let temporaries = standing.iter().find(|(role, ..)| *role == Role::Temporary).map(|(_, bytes, _)| *bytes);
     let at_once = temporaries.is_some_and(|bytes| bytes >= failure.wanted);
     match cause {
-        Cause::Pieces => {
+        Shortage::Pieces => {
             "make the requests alike: pad to a few fixed lengths, and run the largest batch first"
         }
-        Cause::Elsewhere => {
+        Shortage::Elsewhere => {
             "free the other stream's cache first: `torch.cuda.empty_cache()`, or allocate on the stream that has it"
         }
-        Cause::Capacity => match (standing.first().map(|(role, ..)| *role), phase) {
+        Shortage::Capacity => match (standing.first().map(|(role, ..)| *role), phase) {
             (Some(Role::Activation), Phase::Evaluation) => {
                 "run the evaluation without autograd, `with torch.inference_mode():`; if it is, give it smaller batches"
             }

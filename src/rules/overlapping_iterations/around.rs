@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Ahead, OverlappingIterations, Seen, is_used_again, may_overlap, tell};
+use super::{FetchedAhead, Leftover, OverlappingIterations, is_used_again, may_overlap, tell};
 use crate::facts::Facts;
 use crate::lives::{Change, Changes, Turns};
 use crate::program::{LoopRun, Phase};
@@ -65,9 +65,9 @@ fn lines(facts: &Facts, turns: &Turns) -> Vec<Vec<AllocationId>> {
         phases.filter(|(_, phase)| **phase == Phase::Backward).map(|(at, _)| at).collect();
     // What has a size at a line is made again by its successor.
     let mut made: BTreeMap<(FrameId, Bytes), BTreeSet<usize>> = BTreeMap::new();
-    let mut seen: BTreeMap<FrameId, Seen> = BTreeMap::new();
+    let mut seen: BTreeMap<FrameId, Leftover> = BTreeMap::new();
     let site = |one: &Allocation| facts.site(facts.seen_stack(one.alloc?)?);
-    let stream = Ahead::of(facts).stream;
+    let stream = FetchedAhead::of(facts).stream;
     // What another stream makes is fetched ahead.
     let ours =
         |(id, one): &(AllocationId, &Allocation)| Some(one.stream) == stream && may_overlap(facts.role(*id));

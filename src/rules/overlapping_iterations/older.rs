@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 
 use super::may_overlap;
 use crate::facts::Facts;
-use crate::finding::{Finding, Location, Related, Value};
+use crate::finding::{Finding, Location, Quantity, Related};
 use crate::lives::Changes;
 use crate::program::Phase;
-use crate::rules::claim::{Claim, Mending, Place, Telling, Worth, related};
+use crate::rules::claim::{Anchor, Claim, Mending, Telling, Worth, related};
 use crate::rules::measure;
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, StackId, percent};
 
@@ -68,12 +68,12 @@ fn is_the_programs(facts: &Facts, freed: EventIndex) -> bool {
 fn tell(facts: &Facts, replaced: &[Replaced], worth: &Worth) -> Finding {
     let (old, new): (Vec<_>, Vec<_>) = replaced.iter().map(|one| (one.old, one.new)).unzip();
     let bytes = facts.bytes(&old);
-    let made = Place::responsible(facts, &super::heaviest_line(facts, &new), true);
+    let made = Anchor::responsible(facts, &super::heaviest_line(facts, &new), true);
     let maker = made.frame();
     // What is made may be made inside the model; what is bound anew is the program's own name.
     let mut lines = freeing_lines(facts, replaced).into_iter();
     let (place, label) = match lines.next() {
-        Some(most) => (Place::of_stack(facts, Some(most.stack)), "only here the old value is replaced"),
+        Some(most) => (Anchor::of_stack(facts, Some(most.stack)), "only here the old value is replaced"),
         None => (made, "what is made here takes the place of an old value"),
     };
     let more = lines.take(BESIDE).filter_map(|one| {
@@ -92,12 +92,12 @@ fn tell(facts: &Facts, replaced: &[Replaced], worth: &Worth) -> Finding {
         evidence: vec![
             measure(
                 "held",
-                Value::Bytes(bytes),
+                Quantity::Bytes(bytes),
                 format!("{bytes} from before the recording, replaced in it"),
             ),
             measure(
                 "share-of-peak",
-                Value::Ratio(worth.share),
+                Quantity::Ratio(worth.share),
                 format!("{} of the peak", percent(worth.share)),
             ),
         ],

@@ -1,24 +1,24 @@
 //! Annotations: the ends of `record_function` ranges.
 
 use super::{Folded, Records, keys, row, signed, table, text};
-use crate::pickle::{Row, Value};
-use crate::snapshot::words::{Word, word};
+use crate::pickle::{TableRow, Value};
+use crate::snapshot::words::{KnownWord, word};
 use crate::snapshot::{Annotation, Event};
 use crate::unit::Micros;
 
 impl Records {
-    pub(super) fn annotation(&mut self, items: &[Value]) -> Folded<Row> {
+    pub(super) fn annotation(&mut self, items: &[Value]) -> Folded<TableRow> {
         let (mut name, mut start, mut time, mut device) = (None, false, Micros(0), 0);
         for (key, value) in keys(items) {
             match word(key) {
-                Some(Word::Name) => name = Some(text(value, "an annotation's `name` that is no text")?),
-                Some(Word::Stage) => {
-                    start = matches!(value, Value::Text(id) if word(id) == Some(Word::Start));
+                Some(KnownWord::Name) => name = Some(text(value, "an annotation's `name` that is no text")?),
+                Some(KnownWord::Stage) => {
+                    start = matches!(value, Value::Text(id) if word(id) == Some(KnownWord::Start));
                 }
-                Some(Word::Time) => {
+                Some(KnownWord::Time) => {
                     time = Micros(signed(value, "an annotation's `time_us` that is no number")?);
                 }
-                Some(Word::Device) => {
+                Some(KnownWord::Device) => {
                     let ordinal = signed(value, "an annotation's `device` that is no number")?;
                     device = i32::try_from(ordinal).unwrap_or(-1);
                 }
@@ -35,7 +35,7 @@ impl Records {
     pub(super) fn inline_annotation(&mut self, event: &Event) {
         let frame = event.stack.and_then(|id| self.stacks.get(id).first().copied());
         if let Some(frame) = frame.and_then(|id| self.stacks.frame(id)) {
-            let start = word(frame.name) == Some(Word::Start);
+            let start = word(frame.name) == Some(KnownWord::Start);
             self.inline_annotations.push(Annotation { name: frame.file, start, time: event.time, device: 0 });
         }
     }

@@ -1,8 +1,8 @@
 //! Events: one row a dict.
 
 use super::{Folded, Records, address, bytes, keys, meaningful, pool, row, signed, table, text};
-use crate::pickle::{Heap, Row, Value};
-use crate::snapshot::words::{Word, word};
+use crate::pickle::{Heap, TableRow, Value};
+use crate::snapshot::words::{KnownWord, word};
 use crate::snapshot::{Action, Event, Particulars};
 use crate::unit::{Bytes, Index, Micros, StackId, StringId};
 
@@ -11,7 +11,7 @@ impl Records {
         &mut self,
         items: impl Iterator<Item = (StringId, Value)>,
         heap: &Heap,
-    ) -> Folded<Row> {
+    ) -> Folded<TableRow> {
         let mut event = Event {
             time: Micros(0),
             address: 0,
@@ -27,35 +27,35 @@ impl Records {
         let (mut named, mut located, mut sized) = (None, false, false);
         for (key, value) in items {
             match word(key) {
-                Some(Word::Action) => named = Some(text(value, "an event's `action` that is no text")?),
-                Some(Word::Address | Word::DeviceFree) => {
+                Some(KnownWord::Action) => named = Some(text(value, "an event's `action` that is no text")?),
+                Some(KnownWord::Address | KnownWord::DeviceFree) => {
                     event.address = address(value, "an event's `addr` that is no address")?;
                     located = true;
                 }
-                Some(Word::Size) => {
+                Some(KnownWord::Size) => {
                     event.size = bytes(value, "an event's `size` that is no number of bytes")?;
                     sized = true;
                 }
-                Some(Word::Stream) => {
+                Some(KnownWord::Stream) => {
                     event.stream = self.stream(signed(value, "an event's `stream` that is no number")?);
                 }
-                Some(Word::Time) => {
+                Some(KnownWord::Time) => {
                     event.time = Micros(signed(value, "an event's `time_us` that is no number")?);
                     particulars.timed = true;
                 }
-                Some(Word::CompileContext) => {
+                Some(KnownWord::CompileContext) => {
                     event.compiled = meaningful(value).is_some();
                     particulars.compile_context = any_text(value);
                 }
-                Some(Word::UserMetadata) => {
+                Some(KnownWord::UserMetadata) => {
                     event.metadata = meaningful(value);
                     particulars.has_metadata = true;
                 }
-                Some(Word::InternalMetadata) => particulars.internal_metadata = any_text(value),
-                Some(Word::PoolId) => particulars.pool = pool(value, heap).ok(),
-                Some(Word::Frames) => event.stack = Some(self.stack(value, heap)?),
-                Some(Word::Category) => self.categorised = true,
-                Some(Word::ForwardFrames | Word::CppFrames | Word::Device) => {}
+                Some(KnownWord::InternalMetadata) => particulars.internal_metadata = any_text(value),
+                Some(KnownWord::PoolId) => particulars.pool = pool(value, heap).ok(),
+                Some(KnownWord::Frames) => event.stack = Some(self.stack(value, heap)?),
+                Some(KnownWord::Category) => self.categorised = true,
+                Some(KnownWord::ForwardFrames | KnownWord::CppFrames | KnownWord::Device) => {}
                 _ => self.unknown(key),
             }
         }
@@ -66,7 +66,7 @@ impl Records {
         }
         particulars.action = (event.action == Action::Other).then_some(named);
         event.particulars = self.particular(particulars);
-        if word(named) == Some(Word::UserDefined) {
+        if word(named) == Some(KnownWord::UserDefined) {
             self.inline_annotation(&event);
         }
         self.events.push(event);
@@ -77,7 +77,10 @@ impl Records {
         if let Some(action) = action(named) {
             return action;
         }
-        if !matches!(word(named), Some(Word::Annotate | Word::UserDefined | Word::WorkspaceSnapshot)) {
+        if !matches!(
+            word(named),
+            Some(KnownWord::Annotate | KnownWord::UserDefined | KnownWord::WorkspaceSnapshot)
+        ) {
             *self.unknown_actions.entry(named).or_insert(0) += 1;
         }
         Action::Other
@@ -88,10 +91,10 @@ impl Records {
     #[inline]
     pub(super) fn plain_event(
         &mut self,
-        places: &Places,
+        places: &FieldPlaces,
         values: &[Value],
         heap: &Heap,
-    ) -> Option<Folded<Row>> {
+    ) -> Option<Folded<TableRow>> {
         let value = |place: usize| values.get(place).copied();
         let Value::Text(named) = value(places.action)? else { return None };
         let action = action(named)?;
@@ -136,7 +139,7 @@ impl Records {
 
 /// Where the values of an event stand whose keys are these and no others, each once: those that PyTorch writes.
 #[derive(Debug)]
-pub(in crate::snapshot) struct Places {
+pub(in crate::snapshot) struct FieldPlaces {
     action: usize,
     address: usize,
     size: usize,
@@ -148,20 +151,20 @@ pub(in crate::snapshot) struct Places {
     frames: Option<usize>,
 }
 
-impl Places {
-    pub(super) fn of(items: &[Value]) -> Option<Places> {
-        let names: Vec<Word> = keys(items).map_while(|(key, _)| word(key)).collect();
+impl FieldPlaces {
+    pub(super) fn of(items: &[Value]) -> Option<FieldPlaces> {
+        let names: Vec<KnownWord> = keys(items).map_while(|(key, _)| word(key)).collect();
         let place = |wanted| names.iter().position(|name| *name == wanted);
-        let places = Places {
-            action: place(Word::Action)?,
-            address: place(Word::Address)?,
-            size: place(Word::Size)?,
-            stream: place(Word::Stream)?,
-            time: place(Word::Time)?,
-            compile_context: place(Word::CompileContext),
-            metadata: place(Word::UserMetadata),
-            pool: place(Word::PoolId),
-            frames: place(Word::Frames),
+        let places = FieldPlaces {
+            action: place(KnownWord::Action)?,
+            address: place(KnownWord::Address)?,
+            size: place(KnownWord::Size)?,
+            stream: place(KnownWord::Stream)?,
+            time: place(KnownWord::Time)?,
+            compile_context: place(KnownWord::CompileContext),
+            metadata: place(KnownWord::UserMetadata),
+            pool: place(KnownWord::PoolId),
+            frames: place(KnownWord::Frames),
         };
         let more = [places.compile_context, places.metadata, places.pool, places.frames];
         let all = 5 + more.iter().flatten().count();
@@ -173,15 +176,15 @@ impl Places {
 /// What happened, by the names that stand for one thing alone.
 fn action(named: StringId) -> Option<Action> {
     Some(match word(named)? {
-        Word::Alloc => Action::Alloc,
-        Word::FreeRequested => Action::FreeRequested,
-        Word::FreeCompleted | Word::Free => Action::FreeCompleted,
-        Word::SegmentAlloc => Action::SegmentAlloc,
-        Word::SegmentFree => Action::SegmentFree,
-        Word::SegmentMap => Action::SegmentMap,
-        Word::SegmentUnmap => Action::SegmentUnmap,
-        Word::Snapshot => Action::Snapshot,
-        Word::Oom => Action::OutOfMemory,
+        KnownWord::Alloc => Action::Alloc,
+        KnownWord::FreeRequested => Action::FreeRequested,
+        KnownWord::FreeCompleted | KnownWord::Free => Action::FreeCompleted,
+        KnownWord::SegmentAlloc => Action::SegmentAlloc,
+        KnownWord::SegmentFree => Action::SegmentFree,
+        KnownWord::SegmentMap => Action::SegmentMap,
+        KnownWord::SegmentUnmap => Action::SegmentUnmap,
+        KnownWord::Snapshot => Action::Snapshot,
+        KnownWord::Oom => Action::OutOfMemory,
         _ => return None,
     })
 }

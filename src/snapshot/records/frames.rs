@@ -1,28 +1,30 @@
 //! Frames and stacks: a list of frames becomes an interned stack, each list once, however many events share it.
 
 use super::{Folded, Records, TOO_MANY, keys, row, signed, table, text};
-use crate::pickle::{Heap, Row, Value};
+use crate::pickle::{Heap, TableRow, Value};
 use crate::snapshot::Frame;
-use crate::snapshot::words::{Word, word};
+use crate::snapshot::words::{KnownWord, word};
 use crate::unit::{FrameId, Index, StackId};
 
 impl Records {
-    pub(super) fn frame(&mut self, items: &[Value]) -> Folded<Row> {
+    pub(super) fn frame(&mut self, items: &[Value]) -> Folded<TableRow> {
         let (mut name, mut file, mut line) = (None, None, 0);
         for (key, value) in keys(items) {
             match word(key) {
-                Some(Word::Name) => name = Some(text(value, "a frame's `name` that is no text")?),
-                Some(Word::Filename) => file = Some(text(value, "a frame's `filename` that is no text")?),
+                Some(KnownWord::Name) => name = Some(text(value, "a frame's `name` that is no text")?),
+                Some(KnownWord::Filename) => {
+                    file = Some(text(value, "a frame's `filename` that is no text")?);
+                }
                 // C++ frames carry offsets into their library, which can be larger than any line.
-                Some(Word::Line) => {
+                Some(KnownWord::Line) => {
                     line = u32::try_from(signed(value, "a frame's `line` that is no number")?).unwrap_or(0);
                 }
                 Some(
-                    Word::FxNodeOp
-                    | Word::FxNodeName
-                    | Word::FxNodeTarget
-                    | Word::FxNodeInfo
-                    | Word::FxOriginalTrace,
+                    KnownWord::FxNodeOp
+                    | KnownWord::FxNodeName
+                    | KnownWord::FxNodeTarget
+                    | KnownWord::FxNodeInfo
+                    | KnownWord::FxOriginalTrace,
                 ) => {}
                 _ => self.unknown(key),
             }
@@ -34,7 +36,7 @@ impl Records {
         row(table::FRAME, id.position())
     }
 
-    pub(super) fn new_stack(&mut self, items: &[Value], heap: &Heap) -> Folded<Option<Row>> {
+    pub(super) fn new_stack(&mut self, items: &[Value], heap: &Heap) -> Folded<Option<TableRow>> {
         if !self.gather_frames(items, heap) {
             return Ok(None);
         }

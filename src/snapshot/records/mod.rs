@@ -13,15 +13,15 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use events::Places;
+use events::FieldPlaces;
 use rustc_hash::FxHashMap;
 
-use super::words::{Word, word};
+use super::words::{KnownWord, word};
 use super::{Annotation, Block, Event, Particulars, Segment, Stacks};
-use crate::pickle::{Fold, Heap, Node, Row, Value};
+use crate::pickle::{Fold, Heap, Node, TableRow, Value};
 use crate::unit::{Bytes, FrameId, Index, StackId, StringId};
 
-/// The tables, by the number in a [`Row`].
+/// The tables, by the number in a [`TableRow`].
 pub(super) mod table {
     pub(crate) const FRAME: u8 = 0;
     pub(crate) const STACK: u8 = 1;
@@ -35,7 +35,7 @@ pub(super) mod table {
 
 /// Consecutive rows of one table.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Run {
+pub(super) struct RowRun {
     pub(super) table: u8,
     pub(super) first: usize,
     pub(super) length: usize,
@@ -58,7 +58,7 @@ struct Occupant {
 /// The keys of an event, with the places of its values where there are no others, or of a block.
 #[derive(Debug)]
 pub(super) enum Keys {
-    Event(Vec<StringId>, Option<Places>),
+    Event(Vec<StringId>, Option<FieldPlaces>),
     Block(Vec<StringId>),
 }
 
@@ -68,7 +68,7 @@ type Folded<T> = Result<T, &'static str>;
 #[derive(Debug, Default)]
 pub(super) struct Records {
     pub(super) stacks: Stacks,
-    pub(super) runs: Vec<Run>,
+    pub(super) runs: Vec<RowRun>,
     pub(super) events: Vec<Event>,
     pub(super) blocks: Vec<Block>,
     pub(super) segments: Vec<SegmentRow>,
@@ -95,7 +95,7 @@ pub(super) struct Records {
 impl Fold for Records {
     type Keys = Keys;
 
-    fn dict(&mut self, items: &[Value], heap: &Heap) -> Folded<Option<Row>> {
+    fn dict(&mut self, items: &[Value], heap: &Heap) -> Folded<Option<TableRow>> {
         match kind(items) {
             Some(table::EVENT) => self.event(keys(items), heap).map(Some),
             Some(table::FRAME) => self.frame(items).map(Some),
@@ -110,13 +110,13 @@ impl Fold for Records {
     fn keys(&self, items: &[Value]) -> Option<Keys> {
         let names = keys(items).map(|(key, _)| key).collect();
         match kind(items)? {
-            table::EVENT => Some(Keys::Event(names, Places::of(items))),
+            table::EVENT => Some(Keys::Event(names, FieldPlaces::of(items))),
             table::BLOCK => Some(Keys::Block(names)),
             _ => None,
         }
     }
 
-    fn dict_alike(&mut self, keys: &Keys, values: &[Value], heap: &Heap) -> Folded<Row> {
+    fn dict_alike(&mut self, keys: &Keys, values: &[Value], heap: &Heap) -> Folded<TableRow> {
         let (Keys::Event(names, _) | Keys::Block(names)) = keys;
         let items = || names.iter().copied().zip(values.iter().copied());
         match keys {
@@ -129,16 +129,16 @@ impl Fold for Records {
         }
     }
 
-    fn extend(&mut self, list: Option<Row>, items: &[Value], heap: &Heap) -> Folded<Option<Row>> {
+    fn extend(&mut self, list: Option<TableRow>, items: &[Value], heap: &Heap) -> Folded<Option<TableRow>> {
         let Some(first) = items.first().and_then(|&item| heap.row(item)) else { return Ok(None) };
         match list {
             None if first.table() == table::FRAME => self.new_stack(items, heap),
             None => {
-                let run = Run { table: first.table(), first: first.index(), length: 0 };
+                let run = RowRun { table: first.table(), first: first.index(), length: 0 };
                 if !continues(run, items, heap) {
                     return Ok(None);
                 }
-                self.runs.push(Run { length: items.len(), ..run });
+                self.runs.push(RowRun { length: items.len(), ..run });
                 row(table::RUN, self.runs.len() - 1).map(Some)
             }
             Some(list) if list.table() == table::RUN => {
@@ -153,11 +153,11 @@ impl Fold for Records {
         }
     }
 
-    fn is_shared(&self, list: Row) -> bool {
+    fn is_shared(&self, list: TableRow) -> bool {
         list.table() == table::STACK
     }
 
-    fn unfold(&self, list: Row) -> Folded<Vec<Value>> {
+    fn unfold(&self, list: TableRow) -> Folded<Vec<Value>> {
         if list.table() == table::STACK {
             let id = StackId::at(list.index()).ok_or(TOO_MANY)?;
             self.stacks
@@ -177,28 +177,28 @@ const TOO_MANY: &str = "more records than can be numbered";
 
 /// The first of some tables that has more rows than can be numbered.
 fn overfull(tables: &[(&'static str, usize)]) -> Option<&'static str> {
-    tables.iter().find(|(_, rows)| *rows as u64 > Row::MOST).map(|(what, _)| *what)
+    tables.iter().find(|(_, rows)| *rows as u64 > TableRow::MOST).map(|(what, _)| *what)
 }
 
-fn row(table: u8, index: usize) -> Folded<Row> {
-    Row::new(table, index).ok_or(TOO_MANY)
+fn row(table: u8, index: usize) -> Folded<TableRow> {
+    TableRow::new(table, index).ok_or(TOO_MANY)
 }
 
 /// Which table a dict belongs to, by the first key that only one of them has.
 fn kind(items: &[Value]) -> Option<u8> {
     keys(items).find_map(|(key, _)| match word(key)? {
-        Word::Action => Some(table::EVENT),
-        Word::Filename => Some(table::FRAME),
-        Word::State => Some(table::BLOCK),
-        Word::Blocks | Word::TotalSize => Some(table::SEGMENT),
-        Word::Stage => Some(table::ANNOTATION),
-        Word::RealSize => Some(table::HISTORY),
+        KnownWord::Action => Some(table::EVENT),
+        KnownWord::Filename => Some(table::FRAME),
+        KnownWord::State => Some(table::BLOCK),
+        KnownWord::Blocks | KnownWord::TotalSize => Some(table::SEGMENT),
+        KnownWord::Stage => Some(table::ANNOTATION),
+        KnownWord::RealSize => Some(table::HISTORY),
         _ => None,
     })
 }
 
 /// Whether the items are the rows that follow a run.
-fn continues(run: Run, items: &[Value], heap: &Heap) -> bool {
+fn continues(run: RowRun, items: &[Value], heap: &Heap) -> bool {
     matches!(run.table, table::EVENT | table::BLOCK | table::SEGMENT | table::ANNOTATION | table::HISTORY)
         && items.iter().zip(run.first + run.length..).all(|(&item, expected)| {
             heap.row(item).is_some_and(|row| row.table() == run.table && row.index() == expected)
@@ -299,7 +299,7 @@ impl Records {
 /// A text that says something: not empty and not `N/A`.
 fn meaningful(value: Value) -> Option<StringId> {
     match value {
-        Value::Text(id) if !matches!(word(id), Some(Word::NotApplicable | Word::Empty)) => Some(id),
+        Value::Text(id) if !matches!(word(id), Some(KnownWord::NotApplicable | KnownWord::Empty)) => Some(id),
         _ => None,
     }
 }

@@ -1,8 +1,8 @@
 //! Segments and their blocks, with the occupants that PyTorch 1.13 and 2.0 list.
 
 use super::{Folded, Occupant, Records, SegmentRow, address, bytes, keys, pool, row, signed, table, text};
-use crate::pickle::{Heap, Row, Value};
-use crate::snapshot::words::{Word, word};
+use crate::pickle::{Heap, TableRow, Value};
+use crate::snapshot::words::{KnownWord, word};
 use crate::snapshot::{Block, BlockState, Segment};
 use crate::unit::{Bytes, StringId};
 
@@ -11,7 +11,7 @@ impl Records {
         &mut self,
         items: impl Iterator<Item = (StringId, Value)>,
         heap: &Heap,
-    ) -> Folded<Row> {
+    ) -> Folded<TableRow> {
         let mut block = Block {
             address: 0,
             size: Bytes::ZERO,
@@ -22,32 +22,34 @@ impl Records {
         let (mut sized, mut requested, mut occupant) = (false, false, None);
         for (key, value) in items {
             match word(key) {
-                Some(Word::BlockAddress | Word::Address) => {
+                Some(KnownWord::BlockAddress | KnownWord::Address) => {
                     block.address = address(value, "a block's `address` that is no address")?;
                 }
-                Some(Word::Size) => {
+                Some(KnownWord::Size) => {
                     block.size = bytes(value, "a block's `size` that is no number of bytes")?;
                     sized = true;
                 }
-                Some(Word::RequestedSize) => {
+                Some(KnownWord::RequestedSize) => {
                     block.requested = bytes(value, "a block's `requested_size` that is no number of bytes")?;
                     requested = true;
                 }
-                Some(Word::State) => {
+                Some(KnownWord::State) => {
                     let state = text(value, "a block's `state` that is no text")?;
                     block.state = match word(state) {
-                        Some(Word::ActiveAllocated) => BlockState::Allocated,
-                        Some(Word::ActivePendingFree | Word::ActiveAwaitingFree) => BlockState::PendingFree,
-                        Some(Word::Inactive) => BlockState::Inactive,
+                        Some(KnownWord::ActiveAllocated) => BlockState::Allocated,
+                        Some(KnownWord::ActivePendingFree | KnownWord::ActiveAwaitingFree) => {
+                            BlockState::PendingFree
+                        }
+                        Some(KnownWord::Inactive) => BlockState::Inactive,
                         _ => {
                             *self.unknown_states.entry(state).or_insert(0) += 1;
                             BlockState::Inactive
                         }
                     };
                 }
-                Some(Word::Frames) => block.stack = Some(self.stack(value, heap)?),
-                Some(Word::History) => occupant = self.newest_occupant(value, heap),
-                Some(Word::ForwardFrames | Word::CppFrames) => {}
+                Some(KnownWord::Frames) => block.stack = Some(self.stack(value, heap)?),
+                Some(KnownWord::History) => occupant = self.newest_occupant(value, heap),
+                Some(KnownWord::ForwardFrames | KnownWord::CppFrames) => {}
                 _ => self.unknown(key),
             }
         }
@@ -71,14 +73,14 @@ impl Records {
         self.occupants.get(run.first).copied()
     }
 
-    pub(super) fn occupant(&mut self, items: &[Value], heap: &Heap) -> Folded<Row> {
+    pub(super) fn occupant(&mut self, items: &[Value], heap: &Heap) -> Folded<TableRow> {
         let mut occupant = Occupant { requested: Bytes::ZERO, stack: None };
         for (key, value) in keys(items) {
             match word(key) {
-                Some(Word::RealSize) => {
+                Some(KnownWord::RealSize) => {
                     occupant.requested = bytes(value, "a `real_size` that is no number of bytes")?;
                 }
-                Some(Word::Frames) => occupant.stack = Some(self.stack(value, heap)?),
+                Some(KnownWord::Frames) => occupant.stack = Some(self.stack(value, heap)?),
                 _ => {}
             }
         }
@@ -86,35 +88,41 @@ impl Records {
         row(table::HISTORY, self.occupants.len() - 1)
     }
 
-    pub(super) fn segment(&mut self, items: &[Value], heap: &Heap) -> Folded<Row> {
+    pub(super) fn segment(&mut self, items: &[Value], heap: &Heap) -> Folded<TableRow> {
         let mut segment = Segment::default();
         let mut blocks = None;
         for (key, value) in keys(items) {
             match word(key) {
-                Some(Word::Device) => {
+                Some(KnownWord::Device) => {
                     let device = signed(value, "a segment's `device` that is no number")?;
                     segment.device =
                         i32::try_from(device).map_err(|_| "a segment's `device` that is no ordinal")?;
                 }
                 // PyTorch's conversion of profiles writes None where it saw no block.
-                Some(Word::BlockAddress) if value == Value::None => {}
-                Some(Word::BlockAddress) => {
+                Some(KnownWord::BlockAddress) if value == Value::None => {}
+                Some(KnownWord::BlockAddress) => {
                     segment.address = address(value, "a segment's `address` that is no address")?;
                 }
-                Some(Word::TotalSize) => {
+                Some(KnownWord::TotalSize) => {
                     segment.total_size = bytes(value, "a segment's `total_size` that is no number of bytes")?;
                 }
-                Some(Word::Stream) => {
+                Some(KnownWord::Stream) => {
                     segment.stream = self.stream(signed(value, "a segment's `stream` that is no number")?);
                 }
-                Some(Word::SegmentType) => {
-                    segment.small_pool = matches!(value, Value::Text(id) if word(id) == Some(Word::Small));
+                Some(KnownWord::SegmentType) => {
+                    segment.small_pool =
+                        matches!(value, Value::Text(id) if word(id) == Some(KnownWord::Small));
                 }
-                Some(Word::SegmentPoolId) => segment.pool = pool(value, heap)?,
-                Some(Word::IsExpandable) => segment.expandable = value == Value::Bool(true),
-                Some(Word::Frames) => segment.stack = Some(self.stack(value, heap)?),
-                Some(Word::Blocks) => blocks = Some(value),
-                Some(Word::AllocatedSize | Word::ActiveSize | Word::RequestedSize | Word::ForwardFrames) => {}
+                Some(KnownWord::SegmentPoolId) => segment.pool = pool(value, heap)?,
+                Some(KnownWord::IsExpandable) => segment.expandable = value == Value::Bool(true),
+                Some(KnownWord::Frames) => segment.stack = Some(self.stack(value, heap)?),
+                Some(KnownWord::Blocks) => blocks = Some(value),
+                Some(
+                    KnownWord::AllocatedSize
+                    | KnownWord::ActiveSize
+                    | KnownWord::RequestedSize
+                    | KnownWord::ForwardFrames,
+                ) => {}
                 _ => self.unknown(key),
             }
         }

@@ -10,8 +10,8 @@ use proptest::collection::vec;
 use proptest::prelude::{Just, ProptestConfig, Strategy, any};
 use proptest::{prop_assert, prop_oneof, proptest};
 
-use super::{Event, Keys, Records, Row, overfull, row, table};
-use crate::pickle::{Fold, Heap, Limits, Loaded, PickleError, Value, load, load_in_pieces};
+use super::{Event, Keys, Records, TableRow, overfull, row, table};
+use crate::pickle::{Fold, Heap, Loaded, PickleError, PickleLimits, Value, load, load_in_pieces};
 use crate::snapshot::words;
 
 /// Records that count the dicts that are taken in one step, and say of keys and lists only what is wanted: where they say nothing, the machine
@@ -36,7 +36,7 @@ impl Watched {
 impl Fold for Watched {
     type Keys = Keys;
 
-    fn dict(&mut self, items: &[Value], heap: &Heap) -> Result<Option<Row>, &'static str> {
+    fn dict(&mut self, items: &[Value], heap: &Heap) -> Result<Option<TableRow>, &'static str> {
         self.records.dict(items, heap)
     }
 
@@ -44,7 +44,7 @@ impl Fold for Watched {
         if self.keys { self.records.keys(items) } else { None }
     }
 
-    fn dict_alike(&mut self, keys: &Keys, values: &[Value], heap: &Heap) -> Result<Row, &'static str> {
+    fn dict_alike(&mut self, keys: &Keys, values: &[Value], heap: &Heap) -> Result<TableRow, &'static str> {
         if !self.keys {
             return Err("a dict in one step");
         }
@@ -54,18 +54,18 @@ impl Fold for Watched {
 
     fn extend(
         &mut self,
-        list: Option<Row>,
+        list: Option<TableRow>,
         items: &[Value],
         heap: &Heap,
-    ) -> Result<Option<Row>, &'static str> {
+    ) -> Result<Option<TableRow>, &'static str> {
         self.records.extend(list, items, heap)
     }
 
-    fn is_shared(&self, list: Row) -> bool {
+    fn is_shared(&self, list: TableRow) -> bool {
         self.lists && self.records.is_shared(list)
     }
 
-    fn unfold(&self, list: Row) -> Result<Vec<Value>, &'static str> {
+    fn unfold(&self, list: TableRow) -> Result<Vec<Value>, &'static str> {
         self.records.unfold(list)
     }
 }
@@ -84,7 +84,7 @@ fn told(
 
 /// Whether single steps, larger ones and larger ones of a pickle in pieces all make the same of it; how many dicts were taken in
 /// one step. A list in one step lies on no stack, so `lists` are in one step everywhere where the stack is limited.
-fn both(pickle: &[u8], pieces: &[usize], limits: &Limits, lists: bool) -> (bool, usize) {
+fn both(pickle: &[u8], pieces: &[usize], limits: &PickleLimits, lists: bool) -> (bool, usize) {
     let mut stepwise = Watched::stepwise(lists);
     let by_steps = load(pickle, words::interner(), &mut stepwise, limits);
     let by_steps = told(by_steps, stepwise.records);
@@ -111,7 +111,7 @@ proptest! {
             pickle[place] = byte;
         }
         pickle.truncate(end.map_or(pickle.len(), |end| end % (pickle.len() + 1)));
-        prop_assert!(both(&pickle, &pieces, &Limits::default(), false).0);
+        prop_assert!(both(&pickle, &pieces, &PickleLimits::default(), false).0);
     }
 
     #[test]
@@ -119,7 +119,7 @@ proptest! {
         events in events(), nodes in 0..160_u64, stack in 0..60_u64, text in 0..80_u64, which in 0..3,
     ) {
         let pickle = trace(&events);
-        let mut limits = Limits::default();
+        let mut limits = PickleLimits::default();
         match which {
             0 => limits.nodes = nodes,
             1 => limits.stack = stack,
@@ -147,7 +147,7 @@ fn events_are_taken_in_one_step() {
     .collect();
     let pickle = trace(&vec![event; 9]);
     assert_eq!(
-        both(&pickle, &[], &Limits::default(), false),
+        both(&pickle, &[], &PickleLimits::default(), false),
         (true, 2 * 8),
         "all but the first, each of the two times"
     );
@@ -161,7 +161,7 @@ fn recordings_are_read_as_by_single_steps() {
     for folder in std::fs::read_dir(root).unwrap() {
         let Ok(file) = File::open(folder.unwrap().path().join("snapshot.pickle.zst")) else { continue };
         let pickle = zstd::decode_all(file).unwrap();
-        let limits = Limits::default();
+        let limits = PickleLimits::default();
         let mut stepwise = Watched::stepwise(false);
         let by_steps = load(&pickle[..], words::interner(), &mut stepwise, &limits);
         let mut counted = Watched::whole();
@@ -182,7 +182,7 @@ fn recordings_are_read_as_by_single_steps() {
 
 #[test]
 fn the_table_that_is_full_is_named() {
-    let most = usize::try_from(Row::MOST).unwrap();
+    let most = usize::try_from(TableRow::MOST).unwrap();
     assert!(row(table::EVENT, most - 1).is_ok() && row(table::EVENT, most).is_err());
     assert_eq!(overfull(&[("events", most), ("blocks", most + 1)]), Some("blocks"));
     assert_eq!(overfull(&[("events", most)]), None);
@@ -201,7 +201,7 @@ fn a_key_that_is_replaced_is_another() {
     // The keys are entries 2 to 11: from the fourth event on, `frames` is `N/A`.
     events[3][5].1 = Written::Replacing(3, 2 + 7);
     assert_eq!(
-        both(&trace(&events), &[], &Limits::default(), false),
+        both(&trace(&events), &[], &PickleLimits::default(), false),
         (true, 2 * 4),
         "all but the first of each kind"
     );

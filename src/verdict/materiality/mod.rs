@@ -14,7 +14,7 @@ use table::TABLE;
 
 /// The bounds of one rule: any of a list is enough, and none of an empty one.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Row<'t> {
+pub struct RuleBounds<'t> {
     /// The rule's name.
     pub rule: &'static str,
     /// For a note.
@@ -44,7 +44,7 @@ pub struct Materiality {
     replacements: Vec<Replacement>,
 }
 
-impl Row<'_> {
+impl RuleBounds<'_> {
     /// The levels in the order in which they are told, each with how this table calls it.
     pub const LEVELS: [(Severity, &'static str); 3] =
         [(Severity::Error, "error"), (Severity::Warning, "warning"), (Severity::Info, "note")];
@@ -61,7 +61,7 @@ impl Row<'_> {
     /// The highest level that a worth reaches; `None` where it is not even a note.
     pub(super) fn level(&self, worth: &Worth, scale: &Scale) -> Option<Severity> {
         let met = |level: Severity| self.bounds(level).iter().any(|bound| bound.is_met(worth, scale));
-        Row::LEVELS.into_iter().map(|(level, _)| level).find(|level| met(*level))
+        RuleBounds::LEVELS.into_iter().map(|(level, _)| level).find(|level| met(*level))
     }
 }
 
@@ -72,18 +72,18 @@ impl Materiality {
     }
 
     /// The rows in the order of precedence: of two claims about the same allocations the one that stands first is the cause.
-    pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
+    pub fn rows(&self) -> impl Iterator<Item = RuleBounds<'_>> {
         TABLE.iter().map(|row| self.effective(row))
     }
 
     /// The row of a rule, and its place in the order of precedence. None for rules that compare recordings or ranks, which
     /// have no claims.
-    pub fn row(&self, rule: &str) -> Option<(usize, Row<'_>)> {
+    pub fn row(&self, rule: &str) -> Option<(usize, RuleBounds<'_>)> {
         self.rows().enumerate().find(|(_, row)| row.rule == rule)
     }
 
-    fn effective(&self, row: &Row<'static>) -> Row<'_> {
-        let mut effective: Row<'_> = *row;
+    fn effective(&self, row: &RuleBounds<'static>) -> RuleBounds<'_> {
+        let mut effective: RuleBounds<'_> = *row;
         for replacement in self.replacements.iter().filter(|one| one.rule == row.rule) {
             match replacement.level {
                 Severity::Info => effective.note = &replacement.bounds,

@@ -13,7 +13,7 @@ use super::super::super::address::Address;
 use super::super::RemoteError;
 use super::Network;
 use super::client::UNKNOWN_LENGTH;
-use super::failure::{Cause, failure};
+use super::failure::{NetworkFault, failure};
 use super::stores::Shelf;
 
 /// How often the rest is asked for after a connection ended.
@@ -61,8 +61,8 @@ impl Body {
                     return Ok(Some(piece));
                 }
                 Err(_) if self.size == Some(self.read) => return Ok(None),
-                Err(error) => match Cause::of(&error) {
-                    Cause::Silent => return Err(failure(&self.address, &error)),
+                Err(error) => match NetworkFault::of(&error) {
+                    NetworkFault::Silent => return Err(failure(&self.address, &error)),
                     _ => self.pieces = self.rest()?.into_stream(),
                 },
             }

@@ -1,6 +1,6 @@
 //! The HTTP client below the stores: its time limits, where it may be redirected, and its errors as types.
 //!
-//! Always: one attempt a request. An answer other than success becomes a [`Told`] with no more of its text than the store's own
+//! Always: one attempt a request. An answer other than success becomes a [`NothingToRead`] with no more of its text than the store's own
 //! short word for it: such texts repeat addresses, keys and what was signed.
 
 use std::error::Error;
@@ -32,7 +32,7 @@ pub(super) const UNKNOWN_LENGTH: u64 = u64::MAX;
 
 /// Why there is nothing to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum NothingToRead {
     /// An answer other than success, and the store's word for it, such as `NoSuchBucket`.
     Status(StatusCode, Option<String>),
     /// The whole object where a part was asked for.
@@ -41,18 +41,18 @@ pub(super) enum Told {
     Strayed(&'static str),
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for NothingToRead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Told::Status(status, Some(code)) => write!(f, "{status} ({code})"),
-            Told::Status(status, None) => write!(f, "{status}"),
-            Told::NoRanges => f.write_str("no ranges"),
-            Told::Strayed(whither) => f.write_str(whither),
+            NothingToRead::Status(status, Some(code)) => write!(f, "{status} ({code})"),
+            NothingToRead::Status(status, None) => write!(f, "{status}"),
+            NothingToRead::NoRanges => f.write_str("no ranges"),
+            NothingToRead::Strayed(whither) => f.write_str(whither),
         }
     }
 }
 
-impl Error for Told {}
+impl Error for NothingToRead {}
 
 /// Makes the clients of all stores out of two, so that they share connections.
 #[derive(Debug, Clone)]
@@ -93,7 +93,7 @@ fn follow(attempt: Attempt) -> reqwest::redirect::Action {
         ("http", "https") => "from http to https",
         _ => "to another scheme",
     };
-    attempt.error(Told::Strayed(strayed))
+    attempt.error(NothingToRead::Strayed(strayed))
 }
 
 /// Whether it is this machine that an address names.
@@ -112,7 +112,7 @@ impl HttpConnector for Connector {
     }
 }
 
-/// A client whose errors are [`Told`].
+/// A client whose errors are [`NothingToRead`].
 #[derive(Debug)]
 struct Client(reqwest::Client);
 
@@ -145,10 +145,10 @@ fn given(asked: &HeaderMap, response: HttpResponse) -> Result<HttpResponse, Http
         let other = |(wanted, is): (&HeaderValue, &HeaderValue)| wanted != is;
         // A server that heeds no condition tells all the same what it has now.
         if asked.get(IF_MATCH).zip(parts.headers.get(ETAG)).is_some_and(other) {
-            return Err(told(Told::Status(StatusCode::PRECONDITION_FAILED, None)));
+            return Err(told(NothingToRead::Status(StatusCode::PRECONDITION_FAILED, None)));
         }
         if parts.status != StatusCode::PARTIAL_CONTENT {
-            return Err(told(Told::NoRanges));
+            return Err(told(NothingToRead::NoRanges));
         }
     }
     if !parts.headers.contains_key(CONTENT_LENGTH) {
@@ -171,10 +171,10 @@ async fn refused(response: HttpResponse) -> HttpError {
         text.extend_from_slice(&piece);
     }
     let code = named.or_else(|| code_in(&String::from_utf8_lossy(&text)));
-    told(Told::Status(parts.status, code))
+    told(NothingToRead::Status(parts.status, code))
 }
 
-fn told(what: Told) -> HttpError {
+fn told(what: NothingToRead) -> HttpError {
     // A kind that is not tried again.
     HttpError::new(HttpErrorKind::Unknown, what)
 }

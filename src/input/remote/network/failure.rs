@@ -9,7 +9,7 @@ use reqwest::StatusCode;
 
 use super::super::super::address::{Address, Scheme};
 use super::super::RemoteError;
-use super::client::{SILENCE, Told};
+use super::client::{NothingToRead, SILENCE};
 use super::stores::{looked_at, secrets};
 
 /// Words of the stores for credentials that are no longer good, with which they answer 400.
@@ -25,9 +25,9 @@ const MOST_OF_REASON: usize = 160;
 
 /// What went wrong, as far as types tell.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(super) enum NetworkFault {
     /// The server's own answer.
-    Told(Told),
+    Told(NothingToRead),
     /// No connection.
     Unconnected,
     /// Nothing came for too long.
@@ -40,28 +40,28 @@ pub(super) enum Cause {
     Other,
 }
 
-impl Cause {
-    pub(super) fn of(error: &(dyn Error + 'static)) -> Cause {
-        let told = chain(error).find_map(|one| one.downcast_ref::<Told>());
+impl NetworkFault {
+    pub(super) fn of(error: &(dyn Error + 'static)) -> NetworkFault {
+        let told = chain(error).find_map(|one| one.downcast_ref::<NothingToRead>());
         let transport = chain(error).find_map(|one| one.downcast_ref::<reqwest::Error>());
         match (told, transport) {
-            (Some(told), _) => Cause::Told(told.clone()),
-            (None, Some(error)) if error.is_connect() => Cause::Unconnected,
-            (None, Some(error)) if error.is_timeout() => Cause::Silent,
-            (None, Some(error)) if error.is_builder() => Cause::Plain,
-            (None, Some(_)) => Cause::Lost,
-            (None, None) => Cause::Other,
+            (Some(told), _) => NetworkFault::Told(told.clone()),
+            (None, Some(error)) if error.is_connect() => NetworkFault::Unconnected,
+            (None, Some(error)) if error.is_timeout() => NetworkFault::Silent,
+            (None, Some(error)) if error.is_builder() => NetworkFault::Plain,
+            (None, Some(_)) => NetworkFault::Lost,
+            (None, None) => NetworkFault::Other,
         }
     }
 
     /// Whether asking again may help at once. What was silent once is not waited for again.
     pub(super) fn may_pass(&self) -> bool {
         match self {
-            Cause::Told(Told::Status(status, _)) => {
+            NetworkFault::Told(NothingToRead::Status(status, _)) => {
                 status.is_server_error() || [408, 429].contains(&status.as_u16())
             }
-            Cause::Unconnected | Cause::Lost => true,
-            Cause::Told(_) | Cause::Silent | Cause::Plain | Cause::Other => false,
+            NetworkFault::Unconnected | NetworkFault::Lost => true,
+            NetworkFault::Told(_) | NetworkFault::Silent | NetworkFault::Plain | NetworkFault::Other => false,
         }
     }
 }
@@ -74,19 +74,21 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn 
 /// Why there is nothing to read at an address.
 pub(super) fn failure(address: &Address, error: &(dyn Error + 'static)) -> RemoteError {
     let name = address.shown();
-    match Cause::of(error) {
-        Cause::Told(Told::Status(status, code)) => answered(address, status, code.as_deref()),
-        Cause::Told(Told::Strayed(whither)) => RemoteError::Redirected { name, whither: whither.to_owned() },
-        Cause::Told(Told::NoRanges) => RemoteError::NoRanges { name },
-        Cause::Unconnected => {
+    match NetworkFault::of(error) {
+        NetworkFault::Told(NothingToRead::Status(status, code)) => answered(address, status, code.as_deref()),
+        NetworkFault::Told(NothingToRead::Strayed(whither)) => {
+            RemoteError::Redirected { name, whither: whither.to_owned() }
+        }
+        NetworkFault::Told(NothingToRead::NoRanges) => RemoteError::NoRanges { name },
+        NetworkFault::Unconnected => {
             RemoteError::Unreachable { name, why: reason(error), next: what_to_look_at(address.scheme()) }
         }
-        Cause::Silent => RemoteError::Silent { name, seconds: SILENCE.as_secs() },
-        Cause::Plain => plain(address),
-        Cause::Lost => {
+        NetworkFault::Silent => RemoteError::Silent { name, seconds: SILENCE.as_secs() },
+        NetworkFault::Plain => plain(address),
+        NetworkFault::Lost => {
             RemoteError::Failed { name, answer: format!("the connection ended ({})", reason(error)) }
         }
-        Cause::Other => RemoteError::Failed { name, answer: reason(error) },
+        NetworkFault::Other => RemoteError::Failed { name, answer: reason(error) },
     }
 }
 
@@ -138,10 +140,10 @@ pub(super) fn plain(address: &Address) -> RemoteError {
 
 /// That there is nothing to sign with.
 pub(super) fn no_credentials(address: &Address, error: &(dyn Error + 'static)) -> RemoteError {
-    let why = match Cause::of(error) {
-        Cause::Told(Told::Status(status, _)) => format!("whoever gives them says {status}"),
-        Cause::Silent => "whoever gives them is silent".to_owned(),
-        Cause::Unconnected => {
+    let why = match NetworkFault::of(error) {
+        NetworkFault::Told(NothingToRead::Status(status, _)) => format!("whoever gives them says {status}"),
+        NetworkFault::Silent => "whoever gives them is silent".to_owned(),
+        NetworkFault::Unconnected => {
             format!("the environment has none, and the machine gives none ({})", reason(error))
         }
         _ => reason(error),

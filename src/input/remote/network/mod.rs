@@ -25,12 +25,12 @@ use tokio::time::{sleep, timeout};
 
 use self::body::Body;
 use self::client::{Connector, is_loopback};
-use self::failure::{Cause, failure, no_credentials, plain, reason, unconfigured};
+use self::failure::{NetworkFault, failure, no_credentials, plain, reason, unconfigured};
 use self::stores::{Shelf, shelf};
 use super::super::address::{Address, Scheme, Stands};
 use super::super::naming::DEPTH;
-use super::chosen::{self, Chosen, Key, Why};
-use super::{Found, RemoteError};
+use super::chosen::{self, Chosen, ObjectKey, WhyLeftOut};
+use super::{FoundObjects, RemoteError};
 
 /// How often something is asked for that fails in a way that may pass.
 const TRIES: u32 = 3;
@@ -49,7 +49,7 @@ pub(super) fn open(address: &Address) -> Result<impl Read + use<>, RemoteError> 
 }
 
 /// Lists what a folder or a pattern stands for.
-pub(super) fn list(address: &Address) -> Result<Found, RemoteError> {
+pub(super) fn list(address: &Address) -> Result<FoundObjects, RemoteError> {
     let (name, key) = (address.shown(), address.key());
     let is_pattern = address.stands_for() == Stands::Pattern;
     let folder = if is_pattern { chosen::folder_of(key) } else { key };
@@ -63,18 +63,18 @@ pub(super) fn list(address: &Address) -> Result<Found, RemoteError> {
     match keys.is_empty() {
         true if is_pattern => Err(RemoteError::NoMatch { name }),
         true => Err(RemoteError::NoSnapshots { name, depth: DEPTH }),
-        false => Ok(Found {
-            objects: keys.iter().map(|Key { name, size }| address.beside(name, *size)).collect(),
+        false => Ok(FoundObjects {
+            objects: keys.iter().map(|ObjectKey { name, size }| address.beside(name, *size)).collect(),
             left_out: left_out
                 .iter()
-                .map(|(key, why)| (address.beside(key, 0).shown(), *why == Why::Deep))
+                .map(|(key, why)| (address.beside(key, 0).shown(), *why == WhyLeftOut::Deep))
                 .collect(),
         }),
     }
 }
 
 /// What a request comes to: it was answered, or not in time.
-type Asked<T> = Result<object_store::Result<T>, Elapsed>;
+type TimedReply<T> = Result<object_store::Result<T>, Elapsed>;
 
 /// Everything that lasts as long as memlint runs.
 struct Network {
@@ -137,7 +137,7 @@ impl Network {
     }
 
     /// All objects below a folder of a bucket.
-    fn list(&self, address: &Address, folder: &str) -> Result<Vec<Key>, RemoteError> {
+    fn list(&self, address: &Address, folder: &str) -> Result<Vec<ObjectKey>, RemoteError> {
         let shelf = self.shelf(address)?;
         let prefix = path(address, folder)?;
         let prefix = (!folder.is_empty()).then_some(&prefix);
@@ -146,7 +146,7 @@ impl Network {
             let mut keys = Vec::new();
             while let Some(next) = timeout(ANSWER, listed.next()).await? {
                 match next {
-                    Ok(one) => keys.push(Key { name: one.location.to_string(), size: one.size }),
+                    Ok(one) => keys.push(ObjectKey { name: one.location.to_string(), size: one.size }),
                     Err(error) => return Ok(Err(error)),
                 }
                 if keys.len() > MOST_LISTED {
@@ -162,7 +162,7 @@ impl Network {
     }
 
     /// Asks until there is an answer, as often as that may help.
-    fn ask<T>(&self, address: &Address, request: impl AsyncFn() -> Asked<T>) -> Result<T, RemoteError> {
+    fn ask<T>(&self, address: &Address, request: impl AsyncFn() -> TimedReply<T>) -> Result<T, RemoteError> {
         self.known_to_be_gone(address)?;
         let mut tried = 0;
         loop {
@@ -175,13 +175,13 @@ impl Network {
                     return Err(self.given_up(address, silent));
                 }
             };
-            let cause = Cause::of(&error);
+            let cause = NetworkFault::of(&error);
             if tried < TRIES && cause.may_pass() {
                 self.runtime.block_on(async { sleep(PAUSE * tried).await });
                 continue;
             }
             let failure = failure(address, &error);
-            let is_gone = matches!(cause, Cause::Unconnected | Cause::Silent);
+            let is_gone = matches!(cause, NetworkFault::Unconnected | NetworkFault::Silent);
             return Err(if is_gone { self.given_up(address, failure) } else { failure });
         }
     }

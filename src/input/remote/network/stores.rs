@@ -16,13 +16,13 @@ use super::super::super::address::{Address, Scheme};
 use super::client::Connector;
 
 /// Finds out whether there are credentials, before anything is asked with them.
-type Proof = Box<dyn Fn() -> BoxFuture<'static, object_store::Result<()>> + Send + Sync>;
+type CredentialCheck = Box<dyn Fn() -> BoxFuture<'static, object_store::Result<()>> + Send + Sync>;
 
 /// A bucket of a store, or one address of a server.
 pub(super) struct Shelf {
     pub(super) store: Arc<dyn ObjectStore>,
     /// `None` where nothing is signed.
-    pub(super) proof: Option<Proof>,
+    pub(super) proof: Option<CredentialCheck>,
 }
 
 /// The store behind an address.
@@ -83,7 +83,9 @@ fn web(address: &Address, connector: Connector) -> object_store::Result<Shelf> {
     Ok(Shelf { store: Arc::new(store), proof: None })
 }
 
-fn proof<C: Send + Sync + 'static>(provider: &Arc<dyn CredentialProvider<Credential = C>>) -> Proof {
+fn proof<C: Send + Sync + 'static>(
+    provider: &Arc<dyn CredentialProvider<Credential = C>>,
+) -> CredentialCheck {
     let provider = Arc::clone(provider);
     Box::new(move || {
         let provider = Arc::clone(&provider);

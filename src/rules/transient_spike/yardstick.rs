@@ -1,6 +1,6 @@
 //! What is short-lived and large in a recording, and what counts together.
 //!
-//! In: the facts of a device. Out: for an allocation whether it is large and lives for a moment, and the [`Place`] that chose to
+//! In: the facts of a device. Out: for an allocation whether it is large and lives for a moment, and the [`Together`] that chose to
 //! make it. Brief is what lives for a small part of an iteration, or, of a computation (a function of the program's own that runs no model and
 //! is in none) or of a package's function that the program calls, what is gone before anything but this one call makes memory, however many
 //! events that are: where an iteration has twenty events, a tenth of it is less than one operator.
@@ -26,7 +26,7 @@ static CALL_PART: Threshold<usize> = Threshold::new("rules::transient_spike::CAL
 
 /// What counts together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
+pub(super) enum Together {
     /// What one line makes.
     Line(FrameId),
     /// What a function makes for one line that calls it.
@@ -39,13 +39,13 @@ pub(super) enum Place {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Brief {
     /// With what it counts.
-    pub(super) place: Place,
+    pub(super) place: Together,
     /// Whether it is larger than what layers make: a choice of the code that makes it. Others only count beside such.
     pub(super) chosen: bool,
 }
 
 /// What short and large mean here.
-pub(super) struct Scene<'f, 'a> {
+pub(super) struct Yardstick<'f, 'a> {
     facts: &'f Facts<'a>,
     makers: Vec<Option<Maker>>,
     /// Bytes from which a single tensor counts.
@@ -87,22 +87,22 @@ fn functions_at_work(facts: &Facts) -> BTreeSet<FunctionId> {
     at_work
 }
 
-impl<'f, 'a> Scene<'f, 'a> {
-    pub(super) fn of(facts: &'f Facts<'a>) -> Scene<'f, 'a> {
+impl<'f, 'a> Yardstick<'f, 'a> {
+    pub(super) fn of(facts: &'f Facts<'a>) -> Yardstick<'f, 'a> {
         let makers = facts.makers();
         let median = length_of_a_pass(facts);
         let large = Bytes(facts.steady().peak.get() / SINGLE_PART.get());
         let (short, short_in_call) = (median / LIFE_PART.get(), median / CALL_PART.get());
         let at_work = functions_at_work(facts);
         let largest_layer = Bytes::ZERO;
-        let mut scene = Scene { facts, makers, large, short, short_in_call, largest_layer, at_work };
+        let mut yardstick = Yardstick { facts, makers, large, short, short_in_call, largest_layer, at_work };
         let layers = facts.timeline.iter().filter(|(id, one)| {
-            scene.maker(one) == Some(Maker::Layer)
+            yardstick.maker(one) == Some(Maker::Layer)
                 && facts.role(*id) != Role::Workspace
                 && one.alloc.is_some_and(|event| facts.steady().events.contains(&event.position()))
         });
-        scene.largest_layer = layers.map(|(_, one)| one.bytes).max().unwrap_or_default();
-        scene
+        yardstick.largest_layer = layers.map(|(_, one)| one.bytes).max().unwrap_or_default();
+        yardstick
     }
 
     fn maker(&self, one: &Allocation) -> Option<Maker> {
@@ -116,11 +116,11 @@ impl<'f, 'a> Scene<'f, 'a> {
         let line = self.line(one);
         if let Some(function) = self.computation(one) {
             let brief = lives <= self.short_in_call || self.within(one, function);
-            let place = Place::Computation(function);
+            let place = Together::Computation(function);
             return brief.then_some(Brief { place, chosen: line.is_some() && !scratch });
         }
         let place = self.place(one, line.filter(|_| !scratch)?);
-        let longest = if matches!(place, Place::Call { .. }) { self.short_in_call } else { self.short };
+        let longest = if matches!(place, Together::Call { .. }) { self.short_in_call } else { self.short };
         let called = line.and_then(|line| self.called_at(one, line));
         let in_the_call = || called.is_some_and(|function| self.within(one, function));
         (lives <= longest || in_the_call()).then_some(Brief { place, chosen: true })
@@ -156,12 +156,12 @@ impl<'f, 'a> Scene<'f, 'a> {
     }
 
     /// A function outside every module and outside the main loop's own body does one thing for the line that calls it.
-    fn place(&self, one: &Allocation, line: FrameId) -> Place {
+    fn place(&self, one: &Allocation, line: FrameId) -> Together {
         let function = |frame: FrameId| self.facts.frames.function(frame);
         let own = function(line).filter(|own| Some(*own) != self.looping());
         let caller = one.stack.and_then(|stack| self.facts.frames.user(stack).nth(1));
         let call = caller.zip(own).filter(|_| self.maker(one) == Some(Maker::Function));
-        call.map_or(Place::Line(line), |(caller, function)| Place::Call { caller, function })
+        call.map_or(Together::Line(line), |(caller, function)| Together::Call { caller, function })
     }
 
     /// The outermost function around an allocation that computes something and runs no model. Where there are no layers,
@@ -185,7 +185,7 @@ impl<'f, 'a> Scene<'f, 'a> {
     }
 
     /// The lines that may stand for an allocation of a place, innermost first: its own, and those that call for it.
-    pub(super) fn lines(&self, place: Place, one: &Allocation) -> Vec<FrameId> {
+    pub(super) fn lines(&self, place: Together, one: &Allocation) -> Vec<FrameId> {
         let own: Vec<FrameId> =
             one.stack.map(|stack| self.facts.frames.user(stack).collect()).unwrap_or_default();
         let is_of = |function: FunctionId| {
@@ -193,9 +193,9 @@ impl<'f, 'a> Scene<'f, 'a> {
             own.iter().rposition(is_it).map_or(1, |last| last + 2)
         };
         let depth = match place {
-            Place::Line(_) => 1,
-            Place::Call { .. } => 2,
-            Place::Computation(function) => is_of(function),
+            Together::Line(_) => 1,
+            Together::Call { .. } => 2,
+            Together::Computation(function) => is_of(function),
         };
         own.into_iter().take(depth).collect()
     }

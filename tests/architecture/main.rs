@@ -2,9 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod circles;
+mod names;
+#[path = "../shipped/mod.rs"]
 mod shipped;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -97,7 +99,7 @@ const SAID_BY_FRAMES: [&str; 10] = [
 
 /// Whether a file is there for tests alone.
 fn is_of_tests(name: &str) -> bool {
-    name.ends_with("tests") || name.contains("/tests/") || name == "program/tape"
+    name.ends_with("tests") || name.contains("/tests/") || ["testing", "program/tape"].contains(&name)
 }
 
 #[test]
@@ -130,7 +132,7 @@ fn only_frames_knows_what_a_frame_says() {
 fn every_module_has_its_place() {
     for file in sources() {
         let name = name(&file);
-        let known = ["lib", "main"].contains(&name.as_str()) || rank(module(&name)).is_some();
+        let known = ["lib", "main", "testing"].contains(&name.as_str()) || rank(module(&name)).is_some();
         assert!(known, "src/{name}.rs belongs to no module of the pipeline");
     }
 }
@@ -142,7 +144,8 @@ fn modules_use_only_what_stands_before_them() {
         let name = name(&file);
         let Some(here) = rank(module(&name)) else { continue };
         let text = fs::read_to_string(&file).unwrap();
-        for used in text.split("crate::").skip(1).flat_map(modules_named) {
+        // What tests make recordings with stands apart.
+        for used in text.split("crate::").skip(1).flat_map(modules_named).filter(|used| used != "testing") {
             let Some(there) = rank(&used) else {
                 panic!("src/{name}.rs: crate::{used} is no module of the pipeline")
             };
@@ -222,45 +225,4 @@ fn no_rule_asks_another() {
             assert!(!asks.iter().any(|ask| text.contains(ask)), "{rule} asks {other}");
         }
     }
-}
-
-/// Where parts of one module still use each other in a circle.
-const CIRCULAR: [&str; 3] = ["cli", "record", "replay"];
-
-/// For each part of a module (a file, or a folder below it) the parts beside it that it uses.
-fn uses_within(module: &str) -> BTreeMap<String, BTreeSet<String>> {
-    let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for file in sources() {
-        let name = name(&file);
-        let Some(below) = name.strip_prefix(module).and_then(|rest| rest.strip_prefix('/')) else { continue };
-        let part = below.split('/').next().unwrap();
-        if part == "mod" || is_of_tests(&name) {
-            continue;
-        }
-        let depth = below.split('/').filter(|one| *one != "mod").count();
-        let code = code(&file);
-        let path = format!(" {}", "super::".repeat(depth));
-        let used = code.split(&path).skip(1).filter(|rest| !rest.starts_with("super::"));
-        let named = used.flat_map(modules_named).filter(|one| one != part);
-        uses.entry(part.to_owned()).or_default().extend(named);
-    }
-    uses
-}
-
-#[test]
-fn parts_of_a_module_use_no_circle() {
-    let mut seen = 0;
-    for module in PIPELINE.iter().filter(|module| !CIRCULAR.contains(module)) {
-        let uses = uses_within(module);
-        for part in uses.keys() {
-            let (mut reached, mut next) = (BTreeSet::new(), vec![part]);
-            while let Some(one) = next.pop() {
-                let Some(used) = uses.get(one) else { continue };
-                seen += used.len();
-                next.extend(used.iter().filter(|one| reached.insert((*one).clone())));
-            }
-            assert!(!reached.contains(part), "src/{module}/{part} uses itself through its neighbours");
-        }
-    }
-    assert!(seen > 100, "only {seen} uses were seen: does this test still read the sources?");
 }
