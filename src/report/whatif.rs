@@ -8,7 +8,7 @@ use super::place::SourceLine;
 use super::replayed;
 use crate::finding::Finding;
 use crate::source::SourceMap;
-use crate::unit::{Bytes, Index, count, percent, shown_name};
+use crate::unit::{Bytes, Index, count, percent, shown_name, told_apart};
 use crate::whatif::{Answer, Estimate, Grown, Mended, OutOfMemory, Played, Question, ToldBy};
 
 /// The most lines that grow with the batch that are listed, unless all are asked for.
@@ -87,19 +87,23 @@ fn replay(answer: &Answer) -> String {
 }
 
 /// `parameters 97.5 MiB + optimizer state 195 MiB + activations 208 MiB (...) = 500 MiB, 3 % below the recorded peak`.
-fn estimate(estimate: &Estimate, peak: Bytes) -> String {
-    let backward = estimate.gradients + estimate.step_temporaries;
-    let end = format!("gradients {} and step temporaries {}", estimate.gradients, estimate.step_temporaries);
-    let activations = format!("activations {}", estimate.activations);
-    let (larger, smaller) =
-        if backward > estimate.activations { (end, activations) } else { (activations, end) };
-    let error = estimate.error(peak);
+fn estimate(estimate: &Estimate, recorded: Bytes) -> String {
+    let Estimate { parameters, optimizer_state, gradients, step_temporaries, activations, .. } = *estimate;
+    let ends_higher = gradients + step_temporaries > activations;
+    let parts = [parameters, optimizer_state, gradients.max(step_temporaries), activations];
+    let most = parts.into_iter().max().unwrap_or_default();
+    // Beside the sum, its largest part must not look like all of it.
+    let [largest, total, peak] = told_apart([most, estimate.total(), recorded]);
+    let shown = |part: Bytes| if part == most { largest.clone() } else { part.to_string() };
+    let end = format!("gradients {} and step temporaries {}", shown(gradients), shown(step_temporaries));
+    let kept = format!("activations {}", shown(activations));
+    let (larger, smaller) = if ends_higher { (end, kept) } else { (kept, end) };
+    let error = estimate.error(recorded);
     let direction = if error < 0.0 { "below" } else { "above" };
     format!(
-        "parameters {} + optimizer state {} + {larger} (more than {smaller}) = {}: {} {direction} the recorded peak of {peak} in blocks",
-        estimate.parameters,
-        estimate.optimizer_state,
-        estimate.total(),
+        "parameters {} + optimizer state {} + {larger} (more than {smaller}) = {total}: {} {direction} the recorded peak of {peak} in blocks",
+        shown(parameters),
+        shown(optimizer_state),
         percent(error.abs()),
     )
 }

@@ -6,7 +6,7 @@ use super::look::Detail;
 use super::sightings;
 use crate::engine::{RecordedDevice, Report};
 use crate::finding::{Finding, Group, Location, Notice, Severity, Silence, Skipped, Standing};
-use crate::unit::{Bytes, DeviceIndex, Index, shown_name};
+use crate::unit::{Bytes, DeviceIndex, Index, count, lowered, shown_name};
 
 /// The findings that are shown in full: open ones that are more than a note or close the gate; all where all is asked for.
 pub(super) fn shown(report: &Report, detail: Detail) -> impl Iterator<Item = &Finding> {
@@ -56,7 +56,10 @@ pub(super) fn impact(report: &Report, finding: &Finding) -> String {
         let Some(saved) = saved else { continue };
         parts.push(match before {
             _ if saved == Bytes::ZERO => format!("{what} unchanged: its highest point lies elsewhere"),
-            Some(before) => format!("{what} -{saved} ({before} to {})", before - saved),
+            Some(before) => match lowered(before, saved) {
+                Some((before, after)) => format!("{what} -{saved} ({before} to {after})"),
+                None => format!("{what} -{saved} (of {before})"),
+            },
             None => format!("{what} -{saved}"),
         });
     }

@@ -13,7 +13,7 @@ mod ranks;
 mod shown;
 mod size;
 
-pub use human::{count, exact_percent, grouped, percent, some_of};
+pub use human::{count, exact_percent, grouped, lowered, percent, some_of, told_apart};
 pub use index::{
     AllocationId, DeviceIndex, EventIndex, FrameId, FunctionId, Index, IterationIndex, StackId, StringId,
 };

@@ -61,7 +61,7 @@ fn a_limit_is_passed_above_it_and_not_at_it() {
     assert_eq!(found(peak), []);
     let [finding] = &found(peak - 1)[..] else { panic!("one byte too much is too much") };
     assert_eq!(bytes(finding, "excess"), Bytes(1));
-    assert_eq!(finding.message, "peak of reserved memory 472 MiB is 1 byte above the budget of 472 MiB");
+    assert_eq!(finding.message, "peak of reserved memory 494,927,872 B is above the budget of 494,927,871 B");
     assert_eq!((finding.rule.as_ref(), finding.severity), ("budget.one", Severity::Error));
     assert_eq!(finding.location.as_ref().unwrap().line, 17);
     assert!(finding.help.contains("[budget.one] (ci/memlint.toml:4)"), "{}", finding.help);

@@ -16,7 +16,7 @@ use crate::finding::{
     Finding, Group, Hidden, Impact, Matter, Measure, Notice, Quantity, Related, Severity, Silence,
 };
 use crate::rules::{place, shown};
-use crate::unit::{AllocationId, Bytes, Confidence, FrameId, Index, StackId, count, percent};
+use crate::unit::{AllocationId, Bytes, Confidence, FrameId, Index, StackId, percent, told_apart};
 
 /// Lines that are named beside the largest.
 const BESIDE: usize = 2;
@@ -106,14 +106,8 @@ fn message(budget: &Budget, bytes: Bytes, limit: Bytes) -> String {
         Metric::RoleBytes(role) => format!("{} memory", role.name()),
         Metric::CallSiteBytes(_) => "memory of the call site".to_owned(),
     };
-    // Where both look alike, the difference says by how much.
-    let above = if bytes.to_string() == limit.to_string() {
-        let excess = usize::try_from((bytes - limit).get()).unwrap_or(usize::MAX);
-        format!("is {} above", count(excess, "byte"))
-    } else {
-        "is above".to_owned()
-    };
-    format!("{what} {bytes} {above} the budget of {limit}")
+    let [bytes, limit] = told_apart([bytes, limit]);
+    format!("{what} {bytes} is above the budget of {limit}")
 }
 
 fn help(budget: &Budget) -> String {
@@ -134,20 +128,21 @@ const fn confidence(metric: &Metric) -> Confidence {
     }
 }
 
-fn evidence(budget: &Budget, facts: &Facts, measured: &MetricValue, limit: Bytes) -> Vec<Measure> {
+fn evidence(budget: &Budget, facts: &Facts, value: &MetricValue, limit: Bytes) -> Vec<Measure> {
     let one = |name, value, text| Measure { name: Cow::Borrowed(name), value, text };
-    let bytes = measured.bytes;
+    let bytes = value.bytes;
     let metric = budget.metric.value.name();
+    let [measured, allowance] = told_apart([bytes, limit]);
     let mut evidence = vec![
-        one("measured", Quantity::Bytes(bytes), format!("{metric} {bytes}")),
-        one("limit", Quantity::Bytes(limit), allowed(budget, limit)),
+        one("measured", Quantity::Bytes(bytes), format!("{metric} {measured}")),
+        one("limit", Quantity::Bytes(limit), allowed(budget, &allowance)),
         one("excess", Quantity::Bytes(bytes - limit), format!("{} too much", bytes - limit)),
     ];
     if let BudgetScope::Phase(phase) = budget.scope.value {
         let text = format!("in the phase {}", phase.name());
         evidence.push(one("phase", Quantity::Text(phase.name().to_owned()), text));
     }
-    let iteration = measured.at.and_then(|event| facts.program.iteration_of(event));
+    let iteration = value.at.and_then(|event| facts.program.iteration_of(event));
     if let Some(iteration) = iteration.filter(|_| !matches!(budget.metric.value, Metric::GrowthPerIteration))
     {
         let number = iteration.position() + 1;
@@ -161,7 +156,7 @@ fn evidence(budget: &Budget, facts: &Facts, measured: &MetricValue, limit: Bytes
 }
 
 /// `70 GiB allowed`, `63 GiB allowed (90 % of 70 GiB)`.
-fn allowed(budget: &Budget, limit: Bytes) -> String {
+fn allowed(budget: &Budget, limit: &str) -> String {
     match budget.limit.value {
         Amount::Bytes(_) => format!("{limit} allowed"),
         Amount::Share(share) => format!("{limit} allowed ({})", percent(share)),

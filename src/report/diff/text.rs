@@ -9,7 +9,7 @@ use crate::finding::{Location, Severity};
 use crate::report::closing;
 use crate::report::look::{Detail, Ink, Look};
 use crate::report::paths::Root;
-use crate::unit::{Bytes, Index, count, shown_line, shown_name, shown_page};
+use crate::unit::{Bytes, Index, count, shown_line, shown_name, shown_page, told_apart};
 
 /// The most call sites that are listed of those that grew, and of those that shrank.
 const MOST_SITES: usize = 5;
@@ -53,13 +53,14 @@ pub(super) fn verdict(comparison: &Comparison) -> String {
         Some((_, peak)) if peak.is_negligible() => {
             format!("peak unchanged at {}", peak.head)
         }
-        Some((_, peak)) if peak.direction() == Direction::Same => format!(
-            "peak {} -> {} ({}: no more than iterations of one recording differ by)",
-            peak.base,
-            peak.head,
-            signed(peak)
-        ),
-        Some((_, peak)) => format!("peak {} -> {} ({})", peak.base, peak.head, signed(peak)),
+        Some((_, peak)) => {
+            let [base, head] = told_apart([peak.base, peak.head]);
+            let noise = match peak.direction() {
+                Direction::Same => ": no more than iterations of one recording differ by",
+                _ => "",
+            };
+            format!("peak {base} -> {head} ({}{noise})", signed(peak))
+        }
     });
     if let Some(device) = worst.filter(|_| comparison.devices.len() > 1) {
         parts.push(format!("on device {}", device.device.position()));
@@ -265,7 +266,7 @@ fn of_site(site: &SiteChange, roots: &Roots) -> String {
 fn in_bytes(change: &SizeChange) -> String {
     match (change.base, change.head) {
         (Bytes::ZERO, _) | (_, Bytes::ZERO) => String::new(),
-        (base, head) => format!(": {base} -> {head}"),
+        (base, head) => format!(": {}", told_apart([base, head]).join(" -> ")),
     }
 }
 
