@@ -1,23 +1,26 @@
 //! Whether what was recorded fits a device of a named capacity.
 //!
-//! In: recordings, the capacity. Out: the device that needs most, and whether that fits. What PyTorch does not manage (the CUDA
-//! context, NCCL) needs memory besides and is not known, so what fits barely may not.
+//! In: recordings, the capacity. Out: the device on which most was reserved, and whether that fits: reserved memory is what a device has to
+//! give, but PyTorch gives back of it what is not allocated before it fails, so that only allocated memory is sure not to fit. What PyTorch
+//! does not manage (the CUDA context, NCCL) needs memory besides and is not known, so what fits barely may not.
 
 use super::Recording;
 use crate::finding::{Matter, Notice, Severity};
-use crate::unit::{Bytes, DeviceIndex, Index, count, shown_name};
+use crate::unit::{Bytes, DeviceIndex, Index, count, shown_name, told_apart};
 
 /// The device that needs most of all that were recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fit {
     /// What the device is to have.
     pub capacity: Bytes,
-    /// The most that was held from the driver, or, where that is not known, in use.
+    /// The peak of reserved memory, or, where that is not known, of allocated memory.
     pub most: Bytes,
-    /// How many devices of all recordings need more than there is.
+    /// Whether it is reserved memory.
+    pub is_reserved: bool,
+    /// The peak of allocated memory.
+    allocated: Bytes,
+    /// How many devices of all recordings reserved more than there is.
     pub over: usize,
-    /// Whether blocks in use alone need more than there is; else the allocator held more than it needed.
-    pub in_use: bool,
     /// Where that is.
     name: String,
     device: DeviceIndex,
@@ -29,14 +32,21 @@ impl Fit {
     pub fn of(recordings: &[Recording], capacity: Bytes) -> Option<Fit> {
         let devices = recordings.iter().flat_map(|one| one.devices.iter().map(move |device| (one, device)));
         let known = devices.filter_map(|(one, device)| {
-            let in_use = device.peak_allocated.or(device.peak_requested)?;
-            Some((device.peak_reserved.unwrap_or(in_use), in_use, &one.name, device.device))
+            let allocated = device.peak_allocated.or(device.peak_requested)?;
+            Some(Fit {
+                capacity,
+                most: device.peak_reserved.unwrap_or(allocated),
+                is_reserved: device.peak_reserved.is_some(),
+                allocated,
+                over: 0,
+                name: one.name.clone(),
+                device: device.device,
+            })
         });
-        let all: Vec<_> = known.collect();
-        let over = all.iter().filter(|(held, ..)| *held > capacity).count();
-        let (most, in_use, name, device) =
-            all.into_iter().rev().max_by_key(|(held, in_use, ..)| (*held, *in_use))?;
-        Some(Fit { capacity, most, over, in_use: in_use > capacity, name: name.clone(), device })
+        let all: Vec<Fit> = known.collect();
+        let over = all.iter().filter(|one| one.most > capacity).count();
+        let worst = all.into_iter().rev().max_by_key(|one| (one.most, one.allocated))?;
+        Some(Fit { over, ..worst })
     }
 
     /// Whether all of it fits.
@@ -46,29 +56,38 @@ impl Fit {
 
     /// That it does not fit, where it does not.
     pub(super) fn notice(&self) -> Option<Notice> {
-        let Fit { capacity, most, name, device, .. } = self;
-        let place = format!("device {} of {}", device.position(), shown_name(name));
-        let more = match self.over {
-            0 | 1 => String::new(),
-            over => format!(", and {} in all", count(over, "device")),
-        };
-        let message = if self.in_use {
-            format!("the recorded program does not fit {capacity}: {place} needs {most}{more}")
-        } else {
-            format!(
-                "the allocator held more than {capacity}, though less was in use: {most} on {place}{more}"
-            )
-        };
+        let name = shown_name(&self.name);
         (!self.fits()).then(|| Notice {
             kind: Matter::DoesNotFit,
             severity: Severity::Warning,
-            message,
+            message: self.excess(&name),
             help: format!(
-                "`memlint whatif SNAPSHOT --device-memory {}` replays it with so much",
-                capacity.exact().replace(' ', "")
+                "`memlint whatif {name} --device-memory {}` replays the recording with that much",
+                self.capacity.exact().replace(' ', "")
             ),
             location: None,
         })
+    }
+
+    /// By which peak it does not fit: allocated memory cannot, reserved memory may.
+    fn excess(&self, name: &str) -> String {
+        let place = format!("on device {} of {name}", self.device.position());
+        let more = match self.over {
+            0 | 1 => String::new(),
+            over => format!("; {} in all reserved more", count(over, "device")),
+        };
+        if self.allocated > self.capacity {
+            let [capacity, allocated] = told_apart([self.capacity, self.allocated]);
+            format!(
+                "what was recorded does not fit {capacity}: up to {allocated} were allocated {place}{more}"
+            )
+        } else {
+            let [capacity, most, allocated] = told_apart([self.capacity, self.most, self.allocated]);
+            format!(
+                "what was recorded may not fit {capacity}: up to {most} were reserved {place}, though no more than {allocated} \
+                 allocated{more}"
+            )
+        }
     }
 }
 
@@ -94,11 +113,11 @@ mod tests {
         assert_eq!(told(&[recording("a", Some(80), 70), recording("b", Some(100), 90)]), "100 MiB fit");
         assert_eq!(
             told(&[recording("a", Some(180), 170), recording("b", Some(120), 110)]),
-            "the recorded program does not fit 100 MiB: device 0 of a needs 180 MiB, and 2 devices in all"
+            "what was recorded does not fit 100 MiB: up to 170 MiB were allocated on device 0 of a; 2 devices in all reserved more"
         );
         assert_eq!(
             told(&[recording("a", Some(120), 90)]),
-            "the allocator held more than 100 MiB, though less was in use: 120 MiB on device 0 of a"
+            "what was recorded may not fit 100 MiB: up to 120 MiB were reserved on device 0 of a, though no more than 90 MiB allocated"
         );
         assert_eq!(told(&[recording("a", None, 90)]), "90 MiB fit", "reserved is not known");
         assert_eq!(Fit::of(&[], Bytes::MIB), None);

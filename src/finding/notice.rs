@@ -168,8 +168,8 @@ impl Matter {
                  nothing: sources are not found, and ignores in them not applied. `memlint stats` shows the recorded paths."
             }
             Matter::DoesNotFit => {
-                "What was recorded needs more than the memory that `--device-memory` names: blocks in use do, or what the allocator held from the driver, \
-                 which it could give back in part. `memlint whatif` replays the recording with so much memory. The CUDA context and other libraries need \
+                "The peak of reserved memory is above the memory that `--device-memory` names. Where that of allocated memory is, too, the program does not \
+                 fit; else PyTorch could give back what it reserves in vain. `memlint whatif` replays the recording with so much memory. The CUDA context and other libraries need \
                  memory besides."
             }
         }

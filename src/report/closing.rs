@@ -15,7 +15,7 @@ use crate::program::{FoundBy, Phase};
 use crate::role::{Familiar, Role};
 use crate::rules;
 use crate::source::{SourceMap, ZeroGrad};
-use crate::unit::{Bytes, Confidence, Index, count, shown_line, shown_name};
+use crate::unit::{Bytes, Confidence, Index, count, shown_line, shown_name, told_apart};
 
 /// Roles below this share of the peak are summed up.
 const SMALL_SHARE: f64 = 0.01;
@@ -29,13 +29,7 @@ pub(super) fn render(out: &mut String, report: &Report, sources: &SourceMap, loo
         grouped(out, report, &alike::groups(&report.recordings), sources, look);
     }
     if let Some(fit) = report.fit.as_ref().filter(|fit| fit.fits()) {
-        let Fit { capacity, most, .. } = fit;
-        let failed = report.findings.iter().any(|one| one.rule == rules::OUT_OF_MEMORY);
-        let until = if failed { ", up to where memory ran out" } else { "" };
-        let line = format!(
-            "device memory: at most {most} of {capacity} were held, so what was recorded fits{until}"
-        );
-        let _ = writeln!(out, "{}", look.wrap(&line, 2));
+        let _ = writeln!(out, "{}", look.wrap(&fits(report, fit), 2));
     }
     let _ = writeln!(out, "{}", look.wrap(&verdict(report, look), 2));
     if let Some(line) = gate(report) {
@@ -46,6 +40,22 @@ pub(super) fn render(out: &mut String, report: &Report, sources: &SourceMap, loo
         let advice = format!("`memlint explain {}` says more.", worst.rule);
         let _ = writeln!(out, "{}", look.paint(Ink::Faint, &advice));
     }
+}
+
+/// That what was recorded fits a device, and by which peak.
+fn fits(report: &Report, fit: &Fit) -> String {
+    let failed = report.findings.iter().any(|one| one.rule == rules::OUT_OF_MEMORY);
+    let until = if failed { ", up to where memory ran out" } else { "" };
+    let of_all = match report.recordings.len() {
+        0 | 1 => String::new(),
+        several => format!(" in any of {}", count(several, "snapshot")),
+    };
+    let [most, capacity] = told_apart([fit.most, fit.capacity]);
+    let peak = if fit.is_reserved { "reserved" } else { "allocated, what was reserved is not known" };
+    format!(
+        "device memory: at most {most} of {capacity} were {peak}{of_all}, so what was recorded fits{until}; CUDA itself needs some \
+         hundred MiB more"
+    )
 }
 
 /// Every recording by itself, with all that is not known of it.

@@ -69,7 +69,7 @@ pub(in crate::cli) struct Configuring {
     #[arg(long, value_parser = BoolishValueParser::new(), env = "MEMLINT_STRICT")]
     strict: bool,
 
-    /// The memory of the device that the program is to run on, such as 80GiB.
+    /// The memory of the device that the program is to run on, such as 80GiB: says whether the peak of reserved memory fits it.
     #[arg(long, value_name = "SIZE")]
     device_memory: Option<Bytes>,
 }
