@@ -9,6 +9,7 @@ mod notice;
 mod pairing;
 mod silence;
 mod standing;
+mod stood;
 
 use std::borrow::Cow;
 
@@ -19,6 +20,7 @@ pub use notice::{Matter, Notice};
 pub use pairing::{Difference, Mark, Pairing, Size, Tolerance, pair};
 pub use silence::{Absent, Hidden, Silence, Skipped};
 pub use standing::Standing;
+pub use stood::{ShareMade, Stood};
 
 use crate::program::Phase;
 use crate::snapshot::Snapshot;
@@ -258,15 +260,6 @@ pub struct Related {
     pub message: String,
     /// What was made there, where the place is one row of a list of what stood at some moment.
     pub stood: Option<Stood>,
-}
-
-/// A part of what stood at some moment.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stood {
-    /// How much.
-    pub bytes: Bytes,
-    /// Of what: `optimizer state`.
-    pub what: Cow<'static, str>,
 }
 
 /// A named number.

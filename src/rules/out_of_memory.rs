@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use super::claim::{Anchor, Claim, Mending, Telling, Worth, related};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, Failure, Trial};
-use crate::finding::{Finding, Location, Measure, Quantity, Related, Severity, Stood};
+use crate::finding::{Finding, Location, Measure, Quantity, Related, Severity, ShareMade, Stood};
 use crate::program::Phase;
 use crate::role::Role;
 use crate::snapshot::{Action, Event};
 use crate::threshold::Threshold;
-use crate::unit::{AllocationId, Bytes, Confidence, Index, StackId, count};
+use crate::unit::{AllocationId, Bytes, Confidence, FrameId, Index, StackId, count, told_apart};
 
 declare_rule! {
     /// A request for memory failed.
@@ -33,6 +33,8 @@ static IN_PIECES: Threshold<f64> = Threshold::new("rules::out_of_memory::IN_PIEC
 /// Why a request failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shortage {
+    /// The process could not have had so much if nothing else had been in use.
+    TooLarge,
     /// Less was free than wanted.
     Capacity,
     /// Enough was free, but in pieces that are too small.
@@ -42,8 +44,10 @@ enum Shortage {
 }
 
 impl Shortage {
-    fn of(failure: &Failure) -> Shortage {
-        if failure.largest >= failure.wanted {
+    fn of(facts: &Facts, failure: &Failure) -> Shortage {
+        if failure.wanted > in_all(facts, failure) {
+            Shortage::TooLarge
+        } else if failure.largest >= failure.wanted {
             Shortage::Elsewhere
         } else if failure.free >= failure.wanted && failure.free.share_of(failure.reserved) >= IN_PIECES.get()
         {
@@ -55,6 +59,7 @@ impl Shortage {
 
     fn name(self) -> &'static str {
         match self {
+            Shortage::TooLarge => "larger-than-all",
             Shortage::Capacity => "capacity",
             Shortage::Pieces => "fragmentation",
             Shortage::Elsewhere => "other-stream-or-pool",
@@ -81,25 +86,17 @@ impl OutOfMemory {
 }
 
 fn tell(facts: &Facts, failure: &Failure, worth: &Worth) -> Finding {
-    let cause = Shortage::of(failure);
+    let cause = Shortage::of(facts, failure);
     let phase = phase(facts, failure);
     let standing = standing(facts, failure);
-    let during = match phase {
-        Phase::Other => String::new(),
-        _ => format!(" ({})", phase.name().replace('-', " ")),
-    };
-    let label = match facts.iteration_of(failure.event) {
-        Some(iteration) => format!("failed in iteration {}{during}", iteration.position() + 1),
-        None => format!("failed here{during}"),
-    };
-    let place = Anchor::of_stack(facts, stack(facts, failure));
+    let place = place(facts, failure);
     let fitting = facts.trials().and_then(|trials| trials.fitting(failure.event));
     let mut related = heaviest(facts, &standing);
     related.extend(between(facts, failure, cause, &place));
     let telling = Telling {
         message: message(facts, failure, cause),
         help: remedy::remedy(facts, failure, (cause, phase), &standing, fitting),
-        label,
+        label: label(facts, failure, phase),
         related,
         evidence: evidence(facts, failure, cause, &standing)
             .into_iter()
@@ -113,12 +110,17 @@ fn tell(facts: &Facts, failure: &Failure, worth: &Worth) -> Finding {
 fn message(facts: &Facts, failure: &Failure, cause: Shortage) -> String {
     let Failure { wanted, in_use, free, largest, .. } = *failure;
     match cause {
+        Shortage::TooLarge => {
+            let [wanted, all] = told_apart([wanted, in_all(facts, failure)]);
+            format!("out of memory: {wanted} wanted, more than the {all} to be had in all")
+        }
         Shortage::Capacity if free < wanted => {
             let limit =
                 if met_own_limit(facts, failure) { "the process's own limit" } else { "the device is full" };
             format!("out of memory: {wanted} wanted, {in_use} in use, {limit}")
         }
         Shortage::Capacity | Shortage::Pieces => {
+            let [wanted, free, largest] = told_apart([wanted, free, largest]);
             format!("out of memory: {wanted} wanted, {free} free in pieces up to {largest}")
         }
         Shortage::Elsewhere => format!("out of memory: {wanted} wanted, {largest} free for another stream"),
@@ -128,6 +130,11 @@ fn message(facts: &Facts, failure: &Failure, cause: Shortage) -> String {
 /// What was free on the device: the event of a failure holds it where others hold an address.
 fn left(facts: &Facts, failure: &Failure) -> Bytes {
     facts.trace.event(failure.event).map_or(Bytes::ZERO, |event| Bytes(event.address))
+}
+
+/// All that the process could have had then: what it held, and what was left on the device. What other processes had it could not.
+fn in_all(facts: &Facts, failure: &Failure) -> Bytes {
+    failure.reserved + left(facts, failure)
 }
 
 /// Whether the device had the memory: then it was a limit of the process that kept it back (`set_per_process_memory_fraction`).
@@ -141,21 +148,30 @@ fn tried(facts: &Facts, failure: &Failure, fitting: Option<&Trial>) -> Option<Me
     let needed = failure.in_use + failure.wanted;
     let text = match fitting {
         Some(fitting) => {
-            let peak = fitting.forecast.peak_reserved.bytes;
+            let [peak, capacity] = told_apart([fitting.forecast.peak_reserved.bytes, capacity]);
             format!(
                 "replayed with {} the request fits: {peak} of {capacity} reserved at most",
                 fitting.conf()
             )
         }
-        // What a limit of the process is, no recording tells: only that so much was had below it.
-        None if needed > capacity && met_own_limit(facts, failure) => format!(
-            "no setting is known to help: {needed} in use and wanted are more than the {capacity} that the process is known to have had"
-        ),
-        None if needed > capacity => format!(
-            "no setting helps: {needed} in use and wanted are more than the {capacity} that there were"
-        ),
+        None if needed > capacity => {
+            let [needed, had] = told_apart([needed, capacity]);
+            // What a limit of the process is, no recording tells: only that so much was had below it.
+            if met_own_limit(facts, failure) {
+                format!(
+                    "no setting is known to help: {needed} in use and wanted are more than the {had} that the process is known to have had"
+                )
+            } else {
+                format!(
+                    "no setting helps: {needed} in use and wanted are more than the {had} that there were"
+                )
+            }
+        }
         None => {
-            format!("replayed under {}: the request fits under none", count(trials.count(), "other setting"))
+            format!(
+                "replayed under {}: the request fits with none of them",
+                count(trials.count(), "other setting")
+            )
         }
     };
     Some(measure("fitting-setting", Quantity::Text(fitting.map(Trial::conf).unwrap_or_default()), text))
@@ -164,9 +180,11 @@ fn tried(facts: &Facts, failure: &Failure, fitting: Option<&Trial>) -> Option<Me
 /// The line that made most of what keeps segments that are free for the most part.
 fn between(facts: &Facts, failure: &Failure, cause: Shortage, place: &Anchor) -> Option<Related> {
     let pins = Some(&failure.pins).filter(|pins| cause == Shortage::Pieces && !pins.is_empty())?;
-    let line = facts.blame().narrowest(&facts.guilty(pins.iter().copied()));
+    let line = facts.blame().narrowest(&facts.guilty(pins.iter().copied()))?;
     let (bytes, blocks) = (facts.bytes(pins), count(pins.len(), "block"));
-    related(facts, line, place, format!("{blocks} of {bytes} hold segments that are free for the most part"))
+    let aside = ShareMade::of(made_under(facts, line, pins), bytes).aside();
+    let message = format!("{blocks} of {bytes} hold segments that are free for the most part{aside}");
+    related(facts, Some(line), place, message)
 }
 
 /// The phase of the failure; the allocation before it helps where the event itself shows none.
@@ -177,10 +195,33 @@ fn phase(facts: &Facts, failure: &Failure) -> Phase {
     }
 }
 
-/// The stack of the request, or of the allocation before it where the event has none.
-fn stack(facts: &Facts, failure: &Failure) -> Option<StackId> {
-    let before = || last_allocation(facts, failure).and_then(|event| facts.seen_stack(event));
-    facts.seen_stack(failure.event).or_else(before)
+/// The line of the request that failed, with its stack. Where it has none, the line of the last allocation says how far the program was; that
+/// one's stack is another request's, and left out.
+fn place(facts: &Facts, failure: &Failure) -> Anchor {
+    if let Some(stack) = facts.seen_stack(failure.event) {
+        return Anchor::of_stack(facts, Some(stack));
+    }
+    let before = last_allocation(facts, failure).and_then(|event| facts.seen_stack(event));
+    let frame = before.and_then(|stack| facts.site(stack));
+    frame.map_or(Anchor::Nowhere, |frame| Anchor::At(frame, None, None))
+}
+
+/// What is to be said of that line. What fails on the autograd engine's thread has no line but that of the backward pass.
+fn label(facts: &Facts, failure: &Failure, phase: Phase) -> String {
+    let iteration = facts.iteration_of(failure.event);
+    let iteration = iteration.map(|one| format!(" in iteration {}", one.position() + 1));
+    let then = iteration.clone().unwrap_or_default();
+    let here = iteration.unwrap_or_else(|| " here".to_owned());
+    let during = match phase {
+        Phase::Other => String::new(),
+        _ => format!(" ({})", phase.name().replace('-', " ")),
+    };
+    let own = facts.trace.event(failure.event).and_then(|event| event.stack);
+    match facts.seen_stack(failure.event) {
+        None => format!("the last stack before the request that failed{then}"),
+        seen if seen == own => format!("failed{here}{during}"),
+        Some(_) => format!("failed{here}, in the backward pass that this line runs"),
+    }
 }
 
 fn last_allocation(facts: &Facts, failure: &Failure) -> Option<crate::unit::EventIndex> {
@@ -204,11 +245,18 @@ fn standing(facts: &Facts, failure: &Failure) -> RoleBytes {
 fn heaviest(facts: &Facts, standing: &RoleBytes) -> Vec<Related> {
     let one = |(role, bytes, ids): &(Role, Bytes, Vec<AllocationId>)| {
         let frame = facts.blame().narrowest(&facts.guilty(ids.iter().copied()))?;
-        let message = format!("{bytes} of {} stood at that moment", role.plural());
-        let stood = Some(Stood { bytes: *bytes, what: role.plural().into() });
-        Some(Related { location: Location::of(facts.snapshot, frame)?, message, stood })
+        let stood = Stood { bytes: *bytes, here: made_under(facts, frame, ids), what: role.plural().into() };
+        let message = format!("{bytes} of {} stood at that moment{}", stood.what, stood.share().aside());
+        Some(Related { location: Location::of(facts.snapshot, frame)?, message, stood: Some(stood) })
     };
     standing.iter().take(ROLES_LISTED).filter_map(one).collect()
+}
+
+/// How much of some allocations was made under a frame.
+fn made_under(facts: &Facts, frame: FrameId, ids: &[AllocationId]) -> Bytes {
+    let guilty = facts.guilty(ids.iter().copied()).into_iter();
+    let through = guilty.filter(|one| facts.frames.python(one.stack).contains(&frame));
+    through.map(|one| Bytes(one.weight)).sum()
 }
 
 /// The most that the request's stack had asked for until then; where no stack is its own, as on the autograd engine's thread, the most that was
@@ -243,7 +291,9 @@ fn evidence(facts: &Facts, failure: &Failure, cause: Shortage, standing: &RoleBy
         .map(|(role, bytes, _)| format!("{bytes} {}", role.plural()))
         .collect();
     let left = left(facts, failure);
-    let outside = if met_own_limit(facts, failure) {
+    let outside = if cause == Shortage::TooLarge {
+        format!("{left} left on the device: with nothing else in use the request would have failed, too")
+    } else if met_own_limit(facts, failure) {
         format!("{left} were free on the device: a limit of the process was reached")
     } else {
         format!("{left} left on the device")

@@ -242,13 +242,69 @@ fn a_peak_that_cannot_be_known_is_not_shown() {
     assert!(stderr(&diff).contains("does not show how much memory was in use"), "{}", stderr(&diff));
 }
 
-#[test]
-fn memory_that_ran_out_is_a_finding_whatever_else_is_hidden() {
-    let folder = folder("judged-oom");
+/// A program that ran out of memory, with other events.
+fn ran_out(altered: impl FnOnce(&mut Vec<Event>)) -> Snapshot {
     let source = Source::File(root().join(recording("seed-oom")));
     let stream = source.open(&Limits::default()).unwrap();
     let mut snapshot = Snapshot::read(stream, &pickle::PickleLimits::default()).unwrap();
-    snapshot.devices[0].events.retain(|event| event.action != Action::Alloc);
+    altered(&mut snapshot.devices[0].events);
+    snapshot
+}
+
+/// The same with another request that fails.
+fn failing(altered: impl FnMut(&mut Event)) -> Snapshot {
+    ran_out(|events| events.iter_mut().filter(|one| one.action == Action::OutOfMemory).for_each(altered))
+}
+
+#[test]
+fn a_request_for_more_than_there_is_is_not_put_down_to_what_else_is_in_use() {
+    let folder = folder("judged-too-large");
+    let file = write(&folder, "huge", &failing(|event| event.size = Bytes::GIB.times(200)));
+    let output = check(&folder, &file, &[]);
+    assert_eq!(
+        first_line(&output),
+        "error: out of memory: 200 GiB wanted, more than the 139.1 GiB to be had in all",
+        "the device is not full: {}",
+        stdout(&output)
+    );
+    assert!(stdout(&output).contains("make this one tensor smaller"), "{}", stdout(&output));
+}
+
+#[test]
+fn no_stack_but_that_of_the_request_that_failed_is_shown_as_its_own() {
+    let folder = folder("judged-stack");
+    let shown = |snapshot: &Snapshot| {
+        let output = check(&folder, &write(&folder, "oom", snapshot), &["--select", "oom", "-v"]);
+        stdout(&output).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let own = shown(&failing(|_| ()));
+    assert!(own.contains("in _multi_tensor_adam") && own.contains("failed here (optimizer step)"), "{own}");
+    let lost = shown(&failing(|event| event.stack = None));
+    assert!(!lost.contains("in _multi_tensor_adam") && !lost.contains(" stack torch"), "{lost}");
+    assert!(lost.contains("the last stack before the request that failed"), "{lost}");
+}
+
+#[test]
+fn a_line_that_made_only_most_of_what_stood_there_is_not_taken_for_the_only_one() {
+    let output = memlint_in(root(), &["check", &recording("oom-second-step-bug"), "--isolated"]);
+    let rows: Vec<&str> = stdout(&output).lines().filter(|line| line.contains("train.py:")).collect();
+    let row = |what: &str| rows.iter().find(|row| row.contains(what)).unwrap();
+    assert!(
+        row("  activations  ").contains("  mostly ") && !row("  optimizer state  ").contains("mostly"),
+        "{rows:#?}"
+    );
+    let json = memlint_in(root(), &["check", &recording("oom-second-step-bug"), "--output-format", "json"]);
+    let report: Value = serde_json::from_slice(&json.stdout).unwrap();
+    let related = report["findings"][0]["related"].as_array().unwrap();
+    let said = |text: &str| related.iter().any(|one| one["message"].as_str().unwrap().ends_with(text));
+    assert!(said("of activations stood at that moment, mostly made here"), "{related:#?}");
+    assert!(said("of optimizer state stood at that moment"), "{related:#?}");
+}
+
+#[test]
+fn memory_that_ran_out_is_a_finding_whatever_else_is_hidden() {
+    let folder = folder("judged-oom");
+    let snapshot = ran_out(|events| events.retain(|event| event.action != Action::Alloc));
     let output = check(&folder, &write(&folder, "oom", &snapshot), &[]);
     assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
     // What is wrong comes first, and then, how far that can be trusted.

@@ -91,7 +91,7 @@ fn ran_out() -> Report {
     let stood = |line, tenths, what: &'static str| Related {
         location: at(RECORDED, line, "run_resnet50"),
         message: format!("{} of {what} stood at that moment", mib(tenths)),
-        stood: Some(Stood { bytes: mib(tenths), what: what.into() }),
+        stood: Some(Stood { bytes: mib(tenths), here: mib(tenths), what: what.into() }),
     };
     let finding = Finding {
         location: Some(at(RECORDED, 17, "run_resnet50")),

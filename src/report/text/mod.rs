@@ -197,7 +197,8 @@ impl<'a> Entry<'a> {
         parts.sort_by_key(|(stood, _)| Reverse(stood.bytes));
         let row = |(stood, at): &(&Stood, &Location)| {
             let place = SourceLine::of(at, self.sources).line_from(self.root);
-            let before = format!("{:>9}  {:<16}  ", stood.bytes.to_string(), stood.what);
+            let share = stood.share().before();
+            let before = format!("{:>9}  {:<16}  {share}", stood.bytes.to_string(), stood.what);
             self.look.row(&before, &place)
         };
         self.look.listing(out, "stood there", &parts.iter().map(row).collect::<Vec<_>>());

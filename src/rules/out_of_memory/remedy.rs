@@ -23,6 +23,9 @@ pub(super) fn remedy(
     standing: &RoleBytes,
     fitting: Option<&Trial>,
 ) -> String {
+    if cause == Shortage::TooLarge {
+        return TAKE_LESS.to_owned();
+    }
     if let Some(piled) = piled_up(facts, failure) {
         return piled;
     }
@@ -36,6 +39,10 @@ pub(super) fn remedy(
         smaller
     }
 }
+
+/// What helps a request for more than there is, whatever else is freed.
+const TAKE_LESS: &str = "make this one tensor smaller, freeing others does not help: look for a size that is not meant (a broadcast, an outer \
+                         product, a mask of all pairs), or work in pieces: for part in x.split(n)";
 
 /// The device had what was wanted: the program, or who started it, allows itself less.
 fn raise_the_limit(otherwise: &str) -> String {
@@ -57,7 +64,7 @@ fn piled_up(facts: &Facts, failure: &Failure) -> Option<String> {
         sure.map(|one| facts.bytes(&one.stays.iter().filter(stood).copied().collect::<Vec<_>>())).sum();
     let would_fit = piled >= failure.wanted;
     (would_fit || piled.times(2) > failure.in_use).then(|| {
-        format!("mend what piles up first, {piled} of what stood there: anything else only puts it off")
+        format!("mend what piles up first, {piled} of what was in use: anything else only puts it off")
     })
 }
 
@@ -91,7 +98,7 @@ fn kept_by_a_line(facts: &Facts, failure: &Failure) -> Option<String> {
     (collects && bytes.times(2) > failure.in_use).then(|| {
         let kept = count(tensors, "tensor");
         format!(
-            "one line made {bytes} of what stood there, {kept}, and nothing let go of any: keep fewer at a time, keep them on the \
+            "one line made {bytes} of what was in use, {kept}, and none of it was freed: keep fewer at a time, keep them on the \
              host (.cpu()), or make each when it is needed"
         )
     })
@@ -114,6 +121,7 @@ fn by_cause(
     let temporaries = standing.iter().find(|(role, ..)| *role == Role::Temporary).map(|(_, bytes, _)| *bytes);
     let at_once = temporaries.is_some_and(|bytes| bytes >= failure.wanted);
     match cause {
+        Shortage::TooLarge => TAKE_LESS,
         Shortage::Pieces => {
             "make the requests alike: pad to a few fixed lengths, and run the largest batch first"
         }
