@@ -108,7 +108,7 @@ pub(super) fn settle(
     let SettlingTerms { settings, known, quiet } = terms;
     let files = files.seen_by(&report.recordings);
     source::settle(report, &files);
-    fix::tell_keepers(report, &files);
+    fix::tell_holders(report, &files);
     report.notices.extend(unused_maps(settings, &files));
     report.forecast(settings.device_memory.as_ref().map(|memory| memory.value));
     against(report)?;

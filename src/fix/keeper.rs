@@ -71,12 +71,19 @@ impl<'a> Keeper<'a> {
         Ok(())
     }
 
+    /// Whether values stand in it under keys, as in a dictionary: `cache[key] = x`.
+    pub(super) fn is_keyed(&self) -> bool {
+        !self.appends && self.container.is_subscript_expr()
+    }
+
+    /// What holds it: `cache[key] = x` keeps in `cache`, `maps[name].append(x)` in each `maps[name]`.
+    pub(super) fn holder(&self) -> &'a Expr {
+        if self.appends { self.container } else { root(self.container).unwrap_or(self.container) }
+    }
+
     /// Whether the program takes single values out again and so computes with them: out of a cache by key, out of a buffer by chance.
     pub(super) fn is_read_back(&self, case: &Case<'_>) -> bool {
-        // `cache[key] = x` keeps in `cache`, `maps[name].append(x)` in each `maps[name]`.
-        let holder =
-            if self.appends { self.container } else { root(self.container).unwrap_or(self.container) };
-        let mut back = ReadBack { case, holder, found: false };
+        let mut back = ReadBack { case, holder: self.holder(), found: false };
         back.visit_body(case.script.body);
         back.found
     }

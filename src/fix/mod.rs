@@ -10,6 +10,7 @@ mod cache;
 mod case;
 mod clear;
 mod flow;
+mod holder;
 mod keep;
 mod keeper;
 mod optimizer;
@@ -25,14 +26,14 @@ mod watch;
 mod weights;
 mod widen;
 
+pub use holder::tell_holders;
 pub use patch::{Patch, Patched};
 pub use script::Edit;
 
 use self::case::Case;
 use self::script::Reason;
-use self::tensor::Kept;
 use crate::engine::Report;
-use crate::finding::{Finding, Location, Related, Severity};
+use crate::finding::{Finding, Severity};
 use crate::source::{SourceMap, Spot};
 use crate::unit::Bytes;
 
@@ -120,40 +121,6 @@ pub fn of(report: &Report, finding: &Finding, sources: &SourceMap) -> Option<Res
     let device = devices.iter().find(|one| Some(one.device) == finding.device);
     let whole = device.and_then(|device| device.peak_requested);
     Some(mend(finding, whole, sources))
-}
-
-/// Says of findings which statements keep what their lines make, where the source shows it: that is where a person edits.
-pub fn tell_keepers(report: &mut Report, sources: &SourceMap) {
-    for finding in &mut report.findings {
-        let what = match &*finding.rule {
-            "growing-residency" => Kept::Memory,
-            "retained-graph" => Kept::Graph,
-            _ => continue,
-        };
-        let kept = kept_at(finding, what, sources).unwrap_or_default();
-        let is_new =
-            |one: &Related| finding.related.iter().all(|known| known.location.line != one.location.line);
-        let kept: Vec<Related> = kept.into_iter().filter(is_new).collect();
-        finding.related.extend(kept);
-    }
-}
-
-/// The lines of statements that keep what a finding's line makes, but for that line.
-fn kept_at(finding: &Finding, what: Kept, sources: &SourceMap) -> Result<Vec<Related>, Reason> {
-    let spot = case::seen(finding, sources)?;
-    let case = Case::of(finding, None, &spot, sources)?;
-    let own = finding.location.as_ref().ok_or("the recording names no line")?;
-    let related = |keeper: &keeper::Keeper<'_>| Related {
-        location: Location {
-            file: own.file.clone(),
-            line: case.script.line_of(keeper.value),
-            function: String::new(),
-        },
-        message: format!("`{}` keeps them", case.script.words(keeper.container)),
-        stood: None,
-    };
-    let kept = keeper::keepers(&case, what)?;
-    Ok(kept.iter().map(related).filter(|one| one.location.line != spot.line).collect())
 }
 
 /// What mends one finding; `whole` is the peak of the device.

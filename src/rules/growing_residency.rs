@@ -17,6 +17,13 @@ declare_rule! {
     summary: "memory allocated at one line grows from iteration to iteration",
 }
 
+/// The evidence that an object holds the tensors that nobody knows the name of: recordings show none.
+pub const UNKNOWN_HOLDER: &str = "held by an object of the program (a list, a dict, an attribute, a closure): the recording does not name it";
+
+/// What the help says of the holder's size, as long as nobody knows what kind of holder it is.
+pub const HOLDER_LIMIT: &str =
+    "give what holds them a limit: deque(maxlen=n) for a list, no more than n entries for a dict";
+
 /// The evidence that sets of tensors replace one another and each has more members.
 pub const SURPLUS: &str = "surplus";
 
@@ -109,7 +116,7 @@ fn tell(facts: &Facts, growing: &Growing, worth: &Worth) -> Finding {
     };
     let telling = Telling {
         message,
-        help: if growing.surplus.is_empty() { help(facts, &worth.about) } else { TAKE_AWAY }.to_owned(),
+        help: if growing.surplus.is_empty() { help(facts, &worth.about) } else { TAKE_AWAY.to_owned() },
         label,
         related: beside,
         evidence: evidence(facts, growing, worth, (slope, net)),
@@ -126,16 +133,20 @@ const TAKE_AWAY: &str = "something is added in every iteration that makes a tens
 const NUMBER: Bytes = Bytes(16);
 
 /// What helps tensors of their size and their holder.
-fn help(facts: &Facts, alive: &[AllocationId]) -> &'static str {
+fn help(facts: &Facts, alive: &[AllocationId]) -> String {
     let are_numbers =
         alive.iter().all(|id| facts.timeline.allocation(*id).is_none_or(|one| one.bytes <= NUMBER));
     if are_numbers {
-        "keep numbers instead of tensors: .item()"
+        "keep numbers instead of tensors: .item()".to_owned()
     } else if facts.savers(alive).is_empty() {
-        "give what keeps them a limit: deque(maxlen=n), or keep of them what is needed alone; on the host (.cpu()) they go on growing, with more room"
+        format!(
+            "{HOLDER_LIMIT}, or keep only the part of them that is needed; in host memory (.cpu()) they would go on growing, with more room"
+        )
     } else {
-        "keep them without their graph: .detach(); give what keeps them a limit: deque(maxlen=n); on the host \
-         (.detach().cpu()) they go on growing, with more room"
+        format!(
+            "keep them without their graph: .detach(); {HOLDER_LIMIT}; in host memory (.detach().cpu()) they would go on growing, \
+             with more room"
+        )
     }
 }
 
@@ -194,8 +205,7 @@ fn evidence(facts: &Facts, growing: &Growing, worth: &Worth, (slope, net): (Byte
 fn holder(facts: &Facts, alive: &[AllocationId]) -> Measure {
     let nodes = facts.savers(alive);
     let text = if nodes.is_empty() {
-        "held by an object of the program (a list, a dict, an attribute, a closure): which is not recorded"
-            .to_owned()
+        UNKNOWN_HOLDER.to_owned()
     } else {
         format!("perhaps held by the autograd graph: elsewhere {} lets go of their like", nodes.join(", "))
     };

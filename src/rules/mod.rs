@@ -40,7 +40,7 @@ mod varying_shapes;
 
 pub use claim::{Claim, Mending, Worth};
 pub use delayed_free_cycle::GARBAGE;
-pub use growing_residency::SURPLUS;
+pub use growing_residency::{HOLDER_LIMIT, SURPLUS, UNKNOWN_HOLDER};
 pub use out_of_memory::OUT_OF_MEMORY;
 pub use regressions::{GROWTH_REGRESSION, PEAK_REGRESSION};
 

@@ -13,6 +13,7 @@ mod diff;
 mod fix;
 mod folders;
 mod formats;
+mod holders;
 mod judged;
 mod many;
 mod outputs;

@@ -1,0 +1,53 @@
+//! What holds the tensors of a finding: one name for it in every format, and a remedy for its kind.
+
+use serde_json::Value;
+
+use crate::{memlint, recording, stdout};
+
+/// The report with single blanks, however it was wrapped.
+fn told(case: &str) -> String {
+    let output = memlint(&["check", &recording(case), "--isolated", "--source-root", "examples"]);
+    stdout(&output).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn finding(case: &str, name: &str) -> Value {
+    let json = ["--isolated", "--source-root", "examples", "--output-format", "json"];
+    let output = memlint(&[&["check", &recording(case)], &json[..]].concat());
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut findings = document["findings"].as_array().unwrap().iter();
+    findings.find(|one| one["name"] == name).unwrap().clone()
+}
+
+#[test]
+fn what_holds_the_tensors_has_one_name_in_text_and_json() {
+    let text = told("grow-replay-bug");
+    assert!(text.contains("held by `self.storage` (line 72);"), "{text}");
+    assert!(text.contains("`-- held by `self.storage`"), "{text}");
+    assert!(!text.contains("does not name it"), "the source does: {text}");
+    assert!(!text.contains("also examples"), "once is enough: {text}");
+    let finding = finding("grow-replay-bug", "growing-residency");
+    assert_eq!(finding["evidence"]["held-by"], "held by `self.storage` (line 72)");
+    let related = finding["related"].as_array().unwrap();
+    let holders: Vec<&Value> =
+        related.iter().filter(|one| one["message"] == "held by `self.storage`").collect();
+    let [holder] = holders.as_slice() else { panic!("{related:?}") };
+    assert_eq!(holder["location"]["line"], 72);
+}
+
+#[test]
+fn a_holder_at_the_findings_own_line_is_named_and_so_is_what_holds_a_graph() {
+    let finding = finding("seed-leak-list", "retained-graph");
+    assert_eq!(
+        finding["evidence"]["held-by"],
+        "held by the autograd graph, through `total` (line 17): no backward pass lets go of them"
+    );
+}
+
+#[test]
+fn what_holds_values_under_keys_gets_no_remedy_for_lists() {
+    let help = |case| finding(case, "growing-residency")["help"].as_str().unwrap().to_owned();
+    let dict = help("ho-serving-noevict");
+    assert!(dict.starts_with("bound `self.items`: let go of old entries as new ones come"), "{dict}");
+    assert!(!dict.contains("deque"), "{dict}");
+    assert!(help("seed-leak-list").starts_with("give `history` a limit: deque(maxlen=n)"));
+}
