@@ -292,7 +292,8 @@ fn verdict(report: &Report, look: &Look) -> String {
     let notes = if words::hides_notes(report, look.detail) { notes(report) } else { Vec::new() };
     if let ([note], [only], [], 0) = (&*notes, &*report.findings, &*report.notices, tally.unsure) {
         let counted = painted(1, "note", Severity::Info);
-        parts.push(format!("{counted}: {}  [{note}; -v shows all of it]", shown_line(&only.message)));
+        let place = words::snapshot(report, only).map(|name| format!(" in {name}")).unwrap_or_default();
+        parts.push(format!("{counted}{place}: {}  [{note}; -v shows all of it]", shown_line(&only.message)));
         return parts.join(", ");
     }
     parts.extend((tally.notes > 0).then(|| painted(tally.notes, "note", Severity::Info)));
@@ -344,7 +345,8 @@ fn skipped(out: &mut String, report: &Report, look: &Look) {
         if !rules.is_empty() {
             let remedy =
                 report.most_hidden().map(|hidden| format!(": {}", hidden.remedy())).unwrap_or_default();
-            let line = format!("{} could not judge{remedy}; -v names them", count(rules.len(), "rule"));
+            let (rules, place) = (count(rules.len(), "rule"), words::blind_in(report));
+            let line = format!("{rules} could not judge{place}{remedy}; -v names them");
             let _ = writeln!(out, "{}", look.wrap(&line, 2));
         }
         return;

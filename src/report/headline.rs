@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::tally::Tally;
+use super::words;
 use crate::engine::{Outcome, Report};
 use crate::finding::{Notice, Severity};
 use crate::unit::count;
@@ -59,7 +60,10 @@ fn unjudged(report: &Report) -> Option<String> {
     let blind = report.blind_rules().len();
     match (unjudged, blind) {
         (0, 0) => None,
-        (0, _) => Some(format!("{blind} of {} could not judge", count(report.asked(), "rule"))),
+        (0, _) => {
+            let (rules, place) = (count(report.asked(), "rule"), words::blind_in(report));
+            Some(format!("{blind} of {rules} could not judge{place}"))
+        }
         _ if recordings == 1 => Some("no rule could judge the program".to_owned()),
         _ => Some(format!("no rule could judge {unjudged} of {}", count(recordings, "recording"))),
     }

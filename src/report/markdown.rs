@@ -60,7 +60,7 @@ pub(super) fn verdict(report: &Report) -> String {
             "**There is no verdict**: not all files could be read.".to_owned()
         }
         (Outcome::NoVerdict(Why::Unjudged), _) => {
-            "**There is no verdict**: of a recording no rule could judge the program.".to_owned()
+            "**There is no verdict**: there is a recording whose program no rule could judge.".to_owned()
         }
         (Outcome::NoVerdict(Why::Strict), _) => {
             "**There is no verdict**: not all was judged, and --strict was given.".to_owned()
@@ -126,6 +126,7 @@ fn details(out: &mut String, report: &Report, finding: &Finding, sources: &Sourc
         ("evidence", text(&words::evidence(finding))),
         ("impact", text(&words::impact(report, finding))),
         ("seen on", text(&words::places(report, finding).unwrap_or_default())),
+        ("snapshot", text(&words::snapshot(report, finding).unwrap_or_default())),
         ("confidence", finding.confidence.name().to_owned()),
     ] {
         if !what.is_empty() {

@@ -1,6 +1,6 @@
 //! The parts of a finding in words, the same in every format that people read; and which findings those show.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::look::Detail;
 use super::sightings;
@@ -93,12 +93,14 @@ pub(super) fn help_line(help: &str) -> String {
 
 /// Message, evidence and what it costs as one sentence without a stop: what a format with a line for each finding shows.
 pub(super) fn sentence(report: &Report, finding: &Finding) -> String {
+    let worst = if finding.also.is_empty() { "" } else { "worst " };
     let asides = [
         standing(&finding.standing).unwrap_or_default(),
         if finding.location.is_none() { "no line of its own is known".to_owned() } else { String::new() },
         evidence(finding),
         impact(report, finding),
         places(report, finding).unwrap_or_default(),
+        snapshot(report, finding).map(|name| format!("{worst}in {name}")).unwrap_or_default(),
     ];
     let asides: Vec<String> = asides.into_iter().filter(|text| !text.is_empty()).collect();
     if asides.is_empty() {
@@ -135,30 +137,73 @@ pub(super) fn anchor<'a>(report: &'a Report, finding: &'a Finding) -> Option<&'a
 }
 
 /// Why rules did not judge, in words, each with the rules: `not judged: fewer than two iterations were found`. What is hidden
-/// comes before what is not applicable.
+/// comes before what is not applicable; where rules could not judge several snapshots for one reason, these are named together.
 pub(super) fn silences(report: &Report) -> Vec<(String, Vec<&str>)> {
-    let mut groups: BTreeMap<(Silence, usize, Option<DeviceIndex>), Vec<&str>> = BTreeMap::new();
+    let mut rules: BTreeMap<(Silence, AskedAt), Vec<&str>> = BTreeMap::new();
     for Skipped { input, device, rule, silence } in &report.skipped {
-        groups.entry((*silence, *input, *device)).or_default().push(rule);
+        rules.entry((*silence, (*input, *device))).or_default().push(rule);
     }
-    let groups = groups.into_iter();
-    groups
-        .map(|((silence, input, device), rules)| (not_judged(report, silence, input, device), rules))
-        .collect()
+    let mut alike: Vec<(Silence, Vec<&str>, Vec<AskedAt>)> = Vec::new();
+    for ((silence, scene), rules) in rules {
+        match alike.iter_mut().find(|(one, of, _)| *one == silence && *of == rules) {
+            Some((.., scenes)) => scenes.push(scene),
+            None => alike.push((silence, rules, vec![scene])),
+        }
+    }
+    let told =
+        |(silence, rules, scenes): (Silence, Vec<_>, Vec<_>)| (not_judged(report, silence, &scenes), rules);
+    alike.into_iter().map(told).collect()
 }
 
-/// `not judged: fewer than two iterations were found`; with the snapshot and the device, where there are several.
-fn not_judged(report: &Report, silence: Silence, input: usize, device: Option<DeviceIndex>) -> String {
+/// Where a rule is asked: an input, and a device of it.
+type AskedAt = (usize, Option<DeviceIndex>);
+
+/// `not judged: fewer than two iterations were found`; with the snapshots and the devices, where there are several.
+fn not_judged(report: &Report, silence: Silence, scenes: &[AskedAt]) -> String {
     let kind = match silence {
         Silence::Blind(_) => "not judged",
         Silence::NotApplicable(_) => "not applicable",
     };
+    let reason = silence.reason();
+    let everywhere = report.recordings.iter().map(|one| one.devices.len().max(1)).sum::<usize>();
+    match (report.recordings.len(), scenes.len()) {
+        (several @ 2.., scenes) if scenes == everywhere => {
+            format!("{kind} in all {several} snapshots: {reason}")
+        }
+        _ => {
+            let scenes: Vec<String> = scenes.iter().map(|scene| scene_words(report, *scene)).collect();
+            format!("{kind}{}: {reason}", scenes.join(","))
+        }
+    }
+}
+
+/// ` on device 1 in run/rank0.pickle`; of what there is but one of, nothing.
+fn scene_words(report: &Report, (input, device): AskedAt) -> String {
     let recording = report.recordings.get(input);
     let of =
         recording.filter(|_| report.recordings.len() > 1).map(|one| format!(" in {}", shown_name(&one.name)));
     let several = recording.is_some_and(|one| one.devices.len() > 1);
     let on = device.filter(|_| several).map(|device| format!(" on device {}", device.position()));
-    format!("{kind}{}{}: {}", on.unwrap_or_default(), of.unwrap_or_default(), silence.reason())
+    format!("{}{}", on.unwrap_or_default(), of.unwrap_or_default())
+}
+
+/// In which of several snapshots a rule could not judge: ` in run/rank0.pickle`, ` in 2 of 4 snapshots`; nothing where it is all of them.
+pub(super) fn blind_in(report: &Report) -> String {
+    let all = report.recordings.len();
+    let blind: BTreeSet<usize> =
+        report.skipped.iter().filter(|one| one.blind().is_some()).map(|one| one.input).collect();
+    let only = blind.first().and_then(|input| report.recordings.get(*input));
+    match (blind.len(), only) {
+        (some, _) if some == all => String::new(),
+        (1, Some(recording)) => format!(" in {}", shown_name(&recording.name)),
+        (some, _) => format!(" in {some} of {}", count(all, "snapshot")),
+    }
+}
+
+/// The snapshot that a finding is about, where there are several.
+pub(super) fn snapshot(report: &Report, finding: &Finding) -> Option<String> {
+    let recording = report.recording(finding).filter(|_| report.recordings.len() > 1)?;
+    Some(shown_name(&recording.name))
 }
 
 /// In how many places of the job: `ranks 8 of 8, worst on rank 3`.

@@ -1,4 +1,4 @@
-//! `stats` and `diff` of folders and patterns: the files that `check` finds there, a page or a document each.
+//! `check`, `stats`, `diff` and `whatif` of folders and patterns: the files that `check` finds there, a page or a document each.
 
 use std::fs;
 use std::path::Path;
@@ -54,6 +54,44 @@ fn what_cannot_be_read_does_not_hide_the_others() {
     fs::write(folder.join("run/rank0.pickle"), b"").unwrap();
     fs::write(folder.join("run/rank2.pickle"), b"").unwrap();
     assert!(documents(&folder, 2, &["stats", "run"]).is_empty());
+}
+
+#[test]
+fn what_is_said_of_one_of_several_snapshots_names_it() {
+    let folder = folder("check-folder");
+    place(&folder, &[("run/one.pickle", "nostacks-bug"), ("run/two.pickle", "grow-replay-bug")]);
+    let told = |arguments: &[&str]| {
+        let output = memlint_in(&folder, &[&["check", "run", "--isolated"], arguments].concat());
+        stdout(&output).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let plain = told(&["--device-memory", "2GiB"]);
+    assert!(plain.contains(" rules could not judge in run/one.pickle: "), "{plain}");
+    assert!(plain.contains("were reserved on device 0 of run/one.pickle"), "{plain}");
+    assert!(plain.contains("`memlint whatif run/one.pickle --device-memory 2GiB`"), "{plain}");
+    let verbose = told(&["-v"]);
+    assert!(verbose.contains("not judged in run/one.pickle: "), "{verbose}");
+    assert!(verbose.contains("not applicable in all 2 snapshots: there is no other rank"), "{verbose}");
+    let notes = verbose.matches("info: ").count();
+    assert!(
+        notes > 1 && verbose.matches("snapshot run/").count() >= notes,
+        "each note names its own: {verbose}"
+    );
+    let concise = told(&["--output-format", "concise"]);
+    assert!(concise.contains("; in run/two.pickle) help: "), "{concise}");
+}
+
+#[test]
+fn what_other_settings_would_need_is_told_of_each() {
+    let folder = folder("whatif-folder");
+    place(&folder, &[("run/one.pickle", "seed-linear"), ("run/two.pickle", "seed-oom")]);
+    let all = memlint_in(&folder, &["whatif", "run"]);
+    assert_eq!(all.status.code(), Some(0), "{}", stderr(&all));
+    let pages = ["run/one.pickle", "run/two.pickle"].map(|one| memlint_in(&folder, &["whatif", one]));
+    assert_eq!(stdout(&all), pages.each_ref().map(stdout).join("\n"));
+    assert!(stdout(&all).lines().all(|line| line.chars().count() <= 80), "{}", stdout(&all));
+    assert_eq!(documents(&folder, 0, &["whatif", "run"]).len(), 2);
+    fs::write(folder.join("run/one.pickle"), b"").unwrap();
+    assert_eq!(documents(&folder, 2, &["whatif", "run"]).len(), 1, "what cannot be read hides no other");
 }
 
 #[test]

@@ -257,9 +257,7 @@ impl<'a> Entry<'a> {
         if let Some((what, counted)) = sightings::describe(self.report, self.finding) {
             self.look.attribute(out, what, &counted);
         }
-        if self.report.recordings.len() > 1 {
-            self.look.attribute(out, "snapshot", &shown_name(&recording.name));
-        }
+        self.look.attribute(out, "snapshot", &words::snapshot(self.report, self.finding).unwrap_or_default());
         if let Some(device) = self.finding.device.filter(|_| recording.devices.len() > 1) {
             self.look.attribute(out, "device", &device.position().to_string());
         }
