@@ -1,7 +1,8 @@
 //! Lines of source that are longer than the terminal is wide, clipped so that what is marked on them stays.
 //!
 //! In: a text, the marked parts, each on a line of its own, and the columns there are. Out: the text with the same lines, none
-//! longer than that, and where the parts are in it. A part too far right for its label to stand below moves left.
+//! longer than that, and where the parts are in it. A part too far right for its label to stand below moves left. Where a line that is
+//! drawn does not fit, all that are drawn lose the indentation that they share, and only then what they say.
 
 use std::ops::Range;
 
@@ -40,39 +41,96 @@ pub(super) struct ClippedPart {
 pub(super) fn clip(text: &str, parts: &[Range<usize>], columns: usize, label: usize) -> Option<Clipped> {
     let columns = columns.max(LEAST);
     let reach = columns.saturating_sub(label).max(KEPT);
+    let lines = lines(text, parts)?;
+    let fits =
+        |line: &MarkedLine<'_>| window(line.text, line.part.as_ref(), columns, reach) == (0..line.text.len());
+    let first = lines.iter().position(|line| line.of.is_some()).unwrap_or(0).saturating_sub(1);
+    let last = lines.iter().rposition(|line| line.of.is_some()).unwrap_or(0) + 1;
+    let drawn = || lines.iter().take(last + 1).skip(first);
+    let indent = if drawn().all(fits) { 0 } else { shared_indent(drawn().map(|line| line.text)) };
     let mut clipped = String::with_capacity(text.len());
     let mut found: Vec<Option<ClippedPart>> = vec![None; parts.len()];
-    let mut start = 0;
-    for whole in text.split_inclusive('\n') {
-        let line = whole.trim_end_matches(['\n', '\r']);
-        let range = start..start + line.len();
-        start += whole.len();
-        let marked = parts.iter().position(|part| range.start <= part.start && part.end <= range.end);
-        let part =
-            marked.and_then(|at| parts.get(at)).map(|part| part.start - range.start..part.end - range.start);
-        let window = window(line, part.as_ref(), columns, reach);
-        let before = clipped.len();
-        let dots = if window.start > 0 { CLIPPED } else { "" };
-        clipped.push_str(dots);
-        clipped.push_str(line.get(window.clone()).unwrap_or_default());
-        if window.end < line.len() {
-            clipped.push_str(CLIPPED);
+    for (number, line) in lines.iter().enumerate() {
+        let cut = if (first..=last).contains(&number) { indent } else { 0 };
+        let part = line.cut(cut).clipped(&mut clipped, cut, (columns, reach));
+        if let Some((slot, part)) = line.of.and_then(|at| found.get_mut(at)).zip(part) {
+            *slot = Some(part);
         }
-        if let Some((slot, part)) = marked.and_then(|at| found.get_mut(at)).zip(part) {
-            let offset = |byte: usize| byte.clamp(window.start, window.end) - window.start + dots.len();
-            let shown = offset(part.start)..offset(part.end);
-            let columns = |range: Range<usize>| {
-                width(clipped.get(before..).and_then(|line| line.get(range)).unwrap_or_default())
-            };
-            *slot = Some(ClippedPart {
-                middle: columns(0..shown.start) + columns(shown.clone()) / 2,
-                moved: window.start.saturating_sub(dots.len()),
-                at: before + shown.start..before + shown.end,
-            });
-        }
-        clipped.push_str(whole.get(line.len()..).unwrap_or_default());
+        clipped.push_str(line.end);
     }
     Some(Clipped { text: clipped, parts: found.into_iter().collect::<Option<_>>()? })
+}
+
+/// A line with the part that is marked on it.
+#[derive(Clone)]
+struct MarkedLine<'a> {
+    text: &'a str,
+    /// What ends it.
+    end: &'a str,
+    /// Which part is on it, and where.
+    of: Option<usize>,
+    part: Option<Range<usize>>,
+}
+
+impl<'a> MarkedLine<'a> {
+    /// The same without its first bytes, which are blank.
+    fn cut(&self, bytes: usize) -> MarkedLine<'a> {
+        let part =
+            self.part.as_ref().map(|part| part.start.saturating_sub(bytes)..part.end.saturating_sub(bytes));
+        MarkedLine { text: self.text.get(bytes..).unwrap_or_default(), part, ..self.clone() }
+    }
+
+    /// Writes what is shown of a line that lost `cut` bytes already, and tells where its part is then.
+    fn clipped(&self, out: &mut String, cut: usize, (columns, reach): (usize, usize)) -> Option<ClippedPart> {
+        let window = window(self.text, self.part.as_ref(), columns, reach);
+        let before = out.len();
+        let dots = if window.start > 0 { CLIPPED } else { "" };
+        out.push_str(dots);
+        out.push_str(self.text.get(window.clone()).unwrap_or_default());
+        if window.end < self.text.len() {
+            out.push_str(CLIPPED);
+        }
+        let part = self.part.as_ref()?;
+        let offset = |byte: usize| byte.clamp(window.start, window.end) - window.start + dots.len();
+        let shown = offset(part.start)..offset(part.end);
+        let columns = |range: Range<usize>| {
+            width(out.get(before..).and_then(|line| line.get(range)).unwrap_or_default())
+        };
+        Some(ClippedPart {
+            middle: columns(0..shown.start) + columns(shown.clone()) / 2,
+            moved: cut + window.start.saturating_sub(dots.len()),
+            at: before + shown.start..before + shown.end,
+        })
+    }
+}
+
+/// The lines of a text, each with the first part that lies on it. `None` where a part lies on none.
+fn lines<'a>(text: &'a str, parts: &[Range<usize>]) -> Option<Vec<MarkedLine<'a>>> {
+    let mut start = 0;
+    let line = |whole: &'a str| {
+        let text = whole.trim_end_matches(['\n', '\r']);
+        let range = start..start + text.len();
+        start += whole.len();
+        let of = parts.iter().position(|part| range.start <= part.start && part.end <= range.end);
+        let part =
+            of.and_then(|at| parts.get(at)).map(|part| part.start - range.start..part.end - range.start);
+        MarkedLine { text, end: whole.get(text.len()..).unwrap_or_default(), of, part }
+    };
+    let lines: Vec<MarkedLine<'_>> = text.split_inclusive('\n').map(line).collect();
+    lines.iter().any(|line| line.of.is_some()).then_some(lines)
+}
+
+/// The bytes of the blanks with which all lines begin that have anything else.
+fn shared_indent<'a>(lines: impl Iterator<Item = &'a str>) -> usize {
+    let indents = lines.filter(|line| !line.trim().is_empty()).map(|line| {
+        let blanks = line.len() - line.trim_start_matches([' ', '\t']).len();
+        line.get(..blanks).unwrap_or_default()
+    });
+    let shared = |one: &'a str, other: &'a str| {
+        let alike = one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count();
+        one.get(..alike).unwrap_or_default()
+    };
+    indents.reduce(shared).map_or(0, str::len)
 }
 
 /// The bytes of a line that are shown: all, if they fit and the middle of the part is within `reach`.
@@ -135,6 +193,19 @@ mod tests {
     fn what_fits_stays_as_it_is() {
         let line = "    x = f(a)  # as long as the terminal";
         assert_eq!(clipped(line, "f(a)"), (line.to_owned(), "f(a)".to_owned()));
+    }
+
+    #[test]
+    fn indentation_goes_before_anything_else() {
+        let text = "        for a in b:\n            y = f(a) + g(b) + h(c) + 1\n\n        return y\n";
+        let start = text.find("f(a)").unwrap();
+        let part = start..start + 4;
+        let Clipped { text, parts } = clip(text, std::slice::from_ref(&part), 34, 20).unwrap();
+        assert_eq!(
+            text, "for a in b:\n    y = f(a) + g(b) + h(c) + 1\n\n        return y\n",
+            "but not below"
+        );
+        assert_eq!((&text[parts[0].at.clone()], parts[0].moved), ("f(a)", 8));
     }
 
     #[test]
