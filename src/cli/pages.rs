@@ -1,4 +1,4 @@
-//! What `stats` and `diff` print where they are asked about several snapshots: a page each as soon as it is known, or a JSON
+//! What `stats`, `diff` and `whatif` print where they are asked about several snapshots: a page each as soon as it is known, or a JSON
 //! array of their documents. What is wrong with one of several does not hide the others.
 
 use std::io::{self, Write};

@@ -65,7 +65,7 @@ fn render_device(out: &mut String, question: &Question, answer: &Answer, sources
     look.attribute(out, "open", &open(answer, sources));
     if let Some(scale) = question.batch_scale {
         look.attribute(out, "batch", &batch(scale.get(), answer.told));
-        look.listing(out, "by line", &grown(&answer.grown, sources, look.detail));
+        look.listing(out, "by line", &grown(&answer.grown, sources, look));
     }
     scenarios(out, answer, sources, look);
 }
@@ -160,7 +160,7 @@ fn batch(scale: f64, told: Option<ToldBy>) -> String {
 /// A row a scenario: the peak, how far it is from the recorded one, what is held in the end, holes, calls, what is set.
 fn scenarios(out: &mut String, answer: &Answer, sources: &SourceMap, look: &Look) {
     let row = |peak: &str, change: &str, end: &str, holes: &str, calls: &str| {
-        format!("{peak:>11}{change:>12}{end:>13}{holes:>11}{calls:>7}  ")
+        format!("{peak:>10}{change:>12}{end:>12}{holes:>11}{calls:>7}  ")
     };
     let header = row("peak", "change", "at the end", "holes", "calls") + "setting";
     let _ = writeln!(out, "\n{}", look.paint(Ink::Strong, &header));
@@ -175,7 +175,13 @@ fn scenarios(out: &mut String, answer: &Answer, sources: &SourceMap, look: &Look
             &played.holes().to_string(),
             &forecast.driver_calls.to_string(),
         );
-        let _ = writeln!(out, "{figures}{}", name(played));
+        let name = name(played);
+        if figures.len() + name.join(",").len() <= look.width {
+            let _ = writeln!(out, "{figures}{}", name.join(","));
+        } else {
+            let _ = writeln!(out, "{}", figures.trim_end());
+            look.attribute(out, "", &name.join(",\n"));
+        }
         if let Some(failure) = &played.out_of_memory {
             look.attribute(out, "", &out_of_memory(failure, sources));
         }
@@ -193,11 +199,12 @@ fn change(before: Bytes, after: Bytes) -> String {
     }
 }
 
-fn name(played: &Played) -> String {
+/// What is set, one by one.
+fn name(played: &Played) -> Vec<String> {
     if played.set.is_empty() {
-        return "(as recorded)".to_owned();
+        return vec!["(as recorded)".to_owned()];
     }
-    played.set.iter().map(|change| shown_name(&change.to_string())).collect::<Vec<_>>().join(",")
+    played.set.iter().map(|change| shown_name(&change.to_string())).collect()
 }
 
 fn out_of_memory(failure: &OutOfMemory, sources: &SourceMap) -> String {
@@ -211,14 +218,14 @@ fn out_of_memory(failure: &OutOfMemory, sources: &SourceMap) -> String {
     text
 }
 
-fn grown(lines: &[Grown], sources: &SourceMap, detail: Detail) -> Vec<String> {
-    let most = if detail == Detail::Verbose { lines.len() } else { MOST_LINES };
+fn grown(lines: &[Grown], sources: &SourceMap, look: &Look) -> Vec<String> {
+    let most = if look.detail == Detail::Verbose { lines.len() } else { MOST_LINES };
     let one = |line: &Grown| {
         let place = line
             .location
             .as_ref()
             .map_or_else(|| "no line of the user's".to_owned(), |at| SourceLine::of(at, sources).line());
-        format!("{:>10}  {place}", line.bytes.to_string())
+        look.row(&format!("{:>10}  ", line.bytes.to_string()), &place)
     };
     let mut listed: Vec<String> = lines.iter().take(most).map(one).collect();
     if lines.len() > most {

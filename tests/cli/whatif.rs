@@ -44,6 +44,16 @@ fn a_question_has_one_scenario() {
 }
 
 #[test]
+fn no_line_is_wider_than_the_terminal() {
+    let settings = "expandable_segments:True,roundup_power2_divisions:[256:1,>:2]";
+    for more in [&[][..], &["--set", settings], &["--batch-scale", "2"]] {
+        let output = memlint(&[&["whatif", &recording("oom-second-step-bug")], more].concat());
+        let wide: Vec<&str> = stdout(&output).lines().filter(|line| line.chars().count() > 80).collect();
+        assert!(wide.is_empty() && !stdout(&output).is_empty(), "{wide:#?}");
+    }
+}
+
+#[test]
 fn memory_and_batches_are_asked_for() {
     let path = recording("seed-qwen-b2");
     let output = memlint(&["whatif", &path, "--batch-scale", "8", "--device-memory", "20GiB"]);

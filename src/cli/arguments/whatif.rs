@@ -16,7 +16,7 @@ use crate::whatif::{BatchScale, Without};
                         Exit status: 0 answered, 2 not answered."
 )]
 pub(in crate::cli) struct WhatIf {
-    /// The snapshot; `-` is standard input.
+    /// The snapshot, or a folder or a quoted pattern for an answer about each; `-` is standard input.
     #[arg(value_name = "SNAPSHOT")]
     pub(in crate::cli) path: PathBuf,
 
