@@ -222,3 +222,22 @@ fn gradients_zeroed_by_hand_are_a_note_where_the_source_shows_it() {
         stdout(&output)
     );
 }
+
+#[test]
+fn positions_count_from_zero_and_lines_from_one() {
+    let stats = json(&["stats", &recording("grow-replay-bug"), "--output-format", "json"]);
+    let device = &stats["devices"][0];
+    let iterations = device["iterations"].as_array().unwrap();
+    assert_eq!((&iterations[0]["index"], &device["peak_iteration"]), (&0.into(), &29.into()));
+    assert!(device["peak_event"].as_u64() < device["events"].as_u64());
+    let text = memlint(&["stats", &recording("grow-replay-bug")]);
+    assert!(stdout(&text).contains("iteration 30"), "people count from 1: {}", stdout(&text));
+    let output = memlint(&["check", &recording("seed-resnet50-bug"), "--output-format", "json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let location = &report["findings"][0]["location"];
+    let source = fs::read_to_string(root().join(location["file"].as_str().unwrap())).unwrap();
+    let at = |key: &str| usize::try_from(location[key].as_u64().unwrap()).unwrap() - 1;
+    let line: Vec<char> = source.lines().nth(at("line")).unwrap().chars().collect();
+    let expression: String = line[at("column")..at("end_column")].iter().collect();
+    assert_eq!(expression, "loss_fn(pred, labels).backward()");
+}

@@ -71,8 +71,10 @@ struct DeviceStats {
     iterations_found_by: &'static str,
     iterations_confidence: &'static str,
     iterations: Vec<IterationStats>,
+    /// Counted from 0.
     peak_event: Option<usize>,
     peak_phase: &'static str,
+    /// Counted from 0.
     peak_iteration: Option<usize>,
     roles_at_peak: BTreeMap<&'static str, u64>,
     /// What of the peak people know by a name (`logits`, `attention-scores`): only what is sure, and so a part of it.
@@ -109,7 +111,7 @@ impl LineStats {
     }
 }
 
-/// An iteration of the program: its events from `start_event` up to `end_event`, which is no longer its own.
+/// An iteration of the program: its events from `start_event` up to `end_event`, which is no longer its own. They count from 0, as `index` does.
 #[derive(Serialize, JsonSchema)]
 struct IterationStats {
     index: usize,
@@ -138,6 +140,7 @@ struct AllocationStats {
     /// The evidence in words; empty where there is none.
     because: &'static str,
     phase: Option<&'static str>,
+    /// Counted from 0, as events are.
     iteration: Option<usize>,
     alloc_event: Option<usize>,
     free_event: Option<usize>,

@@ -88,7 +88,7 @@ struct Scenario {
     exact: bool,
 }
 
-/// The first request that got no memory; what follows it is not known.
+/// The first request that got no memory; what follows it is not known. Events and iterations count from 0.
 #[derive(Serialize, JsonSchema)]
 struct Failure {
     event: usize,
