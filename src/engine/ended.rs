@@ -29,7 +29,7 @@ fn notice(end: &str, names: &[&str], all: usize) -> Notice {
     Notice {
         kind: Matter::EndedEarly,
         severity: Severity::Warning,
-        message: format!("{end}{place}: what it would have gone on to do is not judged"),
+        message: format!("{end}{place}: what it would have done after that is not judged"),
         help: "mend the program first, or ask for fewer iterations, and record again".to_owned(),
         location: None,
     }

@@ -130,7 +130,7 @@ impl Hidden {
             Hidden::FirstIteration => "the recording begins after the first iteration",
             Hidden::Steps => "the program runs backward passes, and no step of an optimizer was recorded",
             Hidden::Capacity => "the memory of the device is not known",
-            Hidden::Bound => "too few iterations tell growth from what fills up to a bound",
+            Hidden::Bound => "too few iterations to tell growth from something that fills up and stops",
         }
     }
 

@@ -50,7 +50,7 @@ pub(super) fn graphs(case: &Case<'_>) -> Result<Draft, Reason> {
 pub(super) fn tensors(case: &Case<'_>) -> Result<Draft, Reason> {
     if case.counted(SURPLUS).is_some() {
         return Err(
-            "what makes the tensors is added in every iteration: a copy in host memory mends that not"
+            "what makes the tensors is added in every iteration: copies in host memory would pile up all the same"
                 .to_owned(),
         );
     }

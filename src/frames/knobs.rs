@@ -70,7 +70,7 @@ const KNOBS: &[Knob] = &[
         rules: LEAK,
         modules: "transformers/generation/utils",
         names: &["generate"],
-        help: "keep the token ids alone: out = model.generate(...).sequences.cpu(); with return_dict_in_generate=True the output holds \
+        help: "keep only the token ids: out = model.generate(...).sequences.cpu(); with return_dict_in_generate=True the output holds \
                scores, hidden states and past_key_values as well",
         source: ("transformers 5.17, generation/utils.py", None),
     },

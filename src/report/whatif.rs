@@ -152,7 +152,7 @@ fn batch(scale: f64, told: Option<ToldBy>) -> String {
             count(batches, "different batch"),
             percent(measured),
         ),
-        _ => "only one batch was recorded, so that which requests grow is told by their roles".to_owned(),
+        _ => "only one batch was recorded, so roles tell which requests grow".to_owned(),
     };
     format!("batches {scale} times as large: an estimate, for {by}")
 }

@@ -58,7 +58,7 @@ fn given_back(facts: &Facts, pending: &Pending, place: &Anchor) -> Option<Relate
     };
     let told = facts.timeline.frees_have_stacks();
     let frees: Vec<GuiltyStack> = pending.waiting.iter().filter(|_| told).filter_map(one).collect();
-    let message = "given back here, while another stream is still at it";
+    let message = "given back here while another stream still uses it";
     related(facts, facts.blame().narrowest(&frees), place, message)
 }
 

@@ -127,7 +127,7 @@ fn held_by(bursts: &[&Burst]) -> String {
     } else {
         "the garbage collector's burst shows"
     };
-    format!("held by a reference cycle, as {sign}; which objects is not recorded")
+    format!("held by a reference cycle, as {sign}; the recording does not show which objects")
 }
 
 /// Where the bursts strike.

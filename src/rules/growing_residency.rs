@@ -92,7 +92,7 @@ fn tell(facts: &Facts, growing: &Growing, worth: &Worth) -> Finding {
     let emptied = facts.go_at(&worth.about);
     beside.extend(match emptied {
         Some(line) => {
-            related(facts, Some(line), &place, "most of it goes here, when the iterations are over")
+            related(facts, Some(line), &place, "most of it is freed here, after the last iteration")
         }
         None => related(
             facts,
@@ -126,8 +126,8 @@ fn tell(facts: &Facts, growing: &Growing, worth: &Worth) -> Finding {
 }
 
 /// What helps where sets replace one another and each has more members: it is not the tensors that pile up, but what makes them.
-const TAKE_AWAY: &str = "something is added in every iteration that makes a tensor in each further one, a hook as a rule: add it once, before \
-                         the loop, or take it away again: handle.remove()";
+const TAKE_AWAY: &str = "every iteration adds something that makes one more tensor in each later one, usually a hook: add it once, before the loop, or \
+                         remove it again: handle.remove()";
 
 /// The largest tensor of one number: 128 bits, complex. What is larger has no `.item()`.
 const NUMBER: Bytes = Bytes(16);
@@ -207,7 +207,7 @@ fn holder(facts: &Facts, alive: &[AllocationId]) -> Measure {
     let text = if nodes.is_empty() {
         UNKNOWN_HOLDER.to_owned()
     } else {
-        format!("perhaps held by the autograd graph: elsewhere {} lets go of their like", nodes.join(", "))
+        format!("perhaps held by the autograd graph: elsewhere {} frees tensors like them", nodes.join(", "))
     };
     measure("held-by", Quantity::Text(text.clone()), text)
 }

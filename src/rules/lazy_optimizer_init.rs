@@ -38,7 +38,7 @@ impl LazyOptimizerInit {
             let tensors = count(about.len(), "tensor");
             let telling = Telling {
                 message: format!("optimizer state appears {when} ({bytes}, {tensors})"),
-                help: "choose the batch size by an iteration after this one: the first fits where the next may not"
+                help: "choose the batch size by a later iteration: one that fits in the first may not fit in the next"
                     .to_owned(),
                 place: Anchor::responsible(facts, &about, false),
                 label: "the step makes its state here and keeps it".to_owned(),

@@ -93,7 +93,7 @@ fn tell(facts: &Facts, makings: &[StateMaking], earlier: &Earlier, worth: &Worth
     let telling = Telling {
         message,
         help: help.to_owned(),
-        label: "state that exists already is made anew in this step".to_owned(),
+        label: "this step makes state again that exists already".to_owned(),
         related: old_goes(facts, earlier, &place).into_iter().collect(),
         evidence: evidence(makings, first, (resident, piles_up)),
         place,

@@ -252,7 +252,7 @@ fn holder(facts: &Facts, old: &[AllocationId]) -> Measure {
             "held by a name or an object that line {} of {}() binds anew or drops",
             place.line, place.function
         ),
-        None => "held by a name or an object of the program: which is not recorded".to_owned(),
+        None => "held by a name or an object of the program: the recording does not name it".to_owned(),
     };
     measure("held-by", Quantity::Text(text.clone()), text)
 }

@@ -83,7 +83,7 @@ fn tell(facts: &Facts, graph: &KeptGraph, worth: &Worth) -> Finding {
     let each = Bytes(facts.bytes(&graph.kept).get() / graph.passes.max(1) as u64);
     let backward = ran_backward(facts, graph);
     let nodes = facts.savers(&graph.kept);
-    // Where a backward pass lets go of their like, nobody asked it to retain the graph.
+    // Where a backward pass frees tensors like them, nobody asked it to retain the graph.
     let help = match (backward, nodes.is_empty()) {
         _ if graph.others > 0 => {
             "keep what outlives the step without its graph: self.first = loss.detach() (or loss.item())"
@@ -145,7 +145,7 @@ fn beside(facts: &Facts, graph: &KeptGraph, place: &Anchor) -> Vec<Related> {
     let inner = facts.blame().narrowest(&facts.guilty(graph.kept.iter().copied()));
     let healthy = facts.siblings_go(&graph.kept);
     let inner = related(facts, inner, place, "most of what is kept is made under this line");
-    let healthy = related(facts, healthy, place, "what other passes made at the same places goes here");
+    let healthy = related(facts, healthy, place, "what other passes made at the same places is freed here");
     inner.into_iter().chain(healthy).collect()
 }
 
@@ -157,7 +157,7 @@ fn evidence(
 ) -> Vec<Measure> {
     let holder = if !nodes.is_empty() {
         format!(
-            "held by the autograd graph: {}, as the release of their like in other passes shows",
+            "held by the autograd graph: {}, which in other passes frees tensors like them",
             nodes.join(", ")
         )
     } else if backward && graph.retaining {

@@ -55,7 +55,7 @@ fn by_hand<'f>(facts: &'f Facts<'f>) -> Option<Claim<'f>> {
             } else {
                 format!("{} of {} are left out", skipped.len(), count(passes.len(), "optimizer step"))
             },
-            help: "if gradients overflow, begin with a lower loss scale or use bfloat16; what is not to be stepped needs no backward pass"
+            help: "if gradients overflow, begin with a lower loss scale or use bfloat16; a loss that no step uses needs no backward pass"
                 .to_owned(),
             place: Anchor::of_stack(facts, Some(first.stack)),
             label: "gradients are made here and cleared, and no step comes between".to_owned(),

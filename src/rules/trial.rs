@@ -35,7 +35,7 @@ pub(super) fn tried_against_pins(trials: &Trials) -> [Measure; 2] {
     let text = match best {
         None => {
             let tried = count(trials.count(), "other setting");
-            format!("replayed under {tried}: with none could more be released")
+            format!("replayed under {tried}: none of them lets more be released")
         }
         Some((best, saved)) => {
             let stays = best.forecast.end_pinned;

@@ -72,7 +72,7 @@ fn tell(facts: &Facts, older: &Older, worth: &Worth) -> Finding {
     let added = older.added.iter().map(|(id, _)| *id);
     let place: Anchor = entered_before(facts, added);
     let telling = Telling {
-        message: format!("gradients of before the recording are never cleared ({bytes}, {tensors})"),
+        message: format!("gradients from before the recording are never cleared ({bytes}, {tensors})"),
         help:
             "clear them once per step, directly after it: optimizer.zero_grad(set_to_none=True); if they are \
                accumulated on purpose, record a whole iteration"

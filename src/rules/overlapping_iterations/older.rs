@@ -85,7 +85,7 @@ fn tell(facts: &Facts, replaced: &[Replaced], worth: &Worth) -> Finding {
         beside.extend(related(facts, maker, &place, "the new one is made here"));
     }
     let telling = Telling {
-        message: format!("{bytes} of the pass before live on through this one"),
+        message: format!("{bytes} of the previous pass stay alive through this one"),
         help: super::HELP.to_owned(),
         label: label.to_owned(),
         related: beside,
