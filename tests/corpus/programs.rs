@@ -23,7 +23,8 @@ fn program(snapshot: &Snapshot) -> (DeviceIndex, Program) {
 }
 
 /// Programs whose main loop a library runs: Lightning, transformers.
-const LIBRARY_LOOPS: [&str; 10] = [
+const LIBRARY_LOOPS: [&str; 12] = [
+    "calibration-meter-bug",
     "clean-hf-trainer",
     "clean-lightning",
     "ho-generate",
@@ -33,14 +34,19 @@ const LIBRARY_LOOPS: [&str; 10] = [
     "ho-lightning",
     "ho-lightning-valouts",
     "ho-litgan",
+    "pl-sr-valpanels-bug",
     "wild-penalty-curve-bug",
 ];
 
 /// Programs whose labels count batches, where the recording shows updates only: transformers' trainer takes the two
-/// batches of an update in a loop that stands in its own file. A benchmark that runs two loops for each setting has no label: what stands between
+/// batches of an update in a loop that stands in its own file; or rollouts, where each is followed by many updates. A benchmark that runs two loops for each setting has no label: what stands between
 /// two of them counts with the turn before.
-const UPDATES: [(&str, u64); 3] =
-    [("bench-attention-settings-bug", 75), ("ho-hftrainer", 6), ("ho-hftrainer-preds", 6)];
+const UPDATES: [(&str, u64); 4] = [
+    ("bench-attention-settings-bug", 75),
+    ("ho-hftrainer", 6),
+    ("ho-hftrainer-preds", 6),
+    ("ppo-rollout-clean", 96),
+];
 
 /// The times of optimizer steps that really ran.
 fn true_steps(case: &Case) -> Vec<i64> {
