@@ -1,7 +1,8 @@
 //! How far reading is, on a terminal's standard error, once it takes longer than a second.
 
 use std::io::{self, Read};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -19,7 +20,7 @@ pub(super) struct Progress {
     shown: AtomicBool,
     /// How many snapshots there are; for one, its name says more.
     snapshots: usize,
-    done: AtomicUsize,
+    done: Mutex<usize>,
 }
 
 impl Progress {
@@ -42,13 +43,7 @@ impl Progress {
             bar.set_style(style);
         }
         bar.set_message(message);
-        Progress {
-            bar,
-            begun: Instant::now(),
-            shown: AtomicBool::new(false),
-            snapshots,
-            done: AtomicUsize::new(0),
-        }
+        Progress { bar, begun: Instant::now(), shown: AtomicBool::new(false), snapshots, done: Mutex::new(0) }
     }
 
     /// Passes bytes on and counts them.
@@ -59,8 +54,11 @@ impl Progress {
     /// One snapshot is done.
     pub(super) fn one_is_done(&self) {
         if self.snapshots > 1 {
-            let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
-            self.bar.set_message(counted(done, self.snapshots));
+            // Held while it is told: of two that end together the later number stays.
+            let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+            *done += 1;
+            self.bar.set_message(counted(*done, self.snapshots));
+            drop(done);
             self.show_in_time();
         }
     }

@@ -229,6 +229,19 @@ fn input_made_on_the_calling_line_belongs_to_the_new_iteration() {
 }
 
 #[test]
+fn a_line_that_calls_twice_is_one_turn() {
+    let mut tape = Tape::default();
+    let begins: Vec<usize> = (0..4)
+        .map(|_| {
+            let at = tape.alloc("main:8 batch:30");
+            tape.train("main:8", "step", 20);
+            at
+        })
+        .collect();
+    assert_eq!(starts(&tape.program()), begins);
+}
+
+#[test]
 fn an_evaluation_between_epochs_belongs_to_the_iteration_before() {
     let mut tape = Tape::default();
     for _ in 0..2 {

@@ -310,6 +310,10 @@ impl StackWalker<'_> {
         for call in self.live.iter_mut().skip(level) {
             call.entry = Entry::Settled;
         }
+        // A turn of `step(batch(n))` calls both again, and is one turn all the same.
+        if let Some(caller) = level.checked_sub(1).and_then(|outer| self.live.get_mut(outer)) {
+            caller.called.clear();
+        }
         let caller = self.live.iter().take(level).enumerate().rev().find(|(_, call)| !call.passes_through);
         let Some((depth, call)) = caller.filter(|(_, call)| !call.foreign) else { return };
         self.found.edges.push(Edge {

@@ -71,7 +71,8 @@ pub fn settle(
         .iter()
         .filter_map(|claim| table.row(claim.rule.name).map(|(rank, row)| (rank, row, claim)))
         .collect();
-    ranked.sort_by_key(|(rank, _, claim)| (claim.gives_way, *rank));
+    // What is undecided explains nothing that another claim of its rule has decided.
+    ranked.sort_by_key(|(rank, _, claim)| (claim.gives_way, *rank, claim.undecided.is_some()));
     let judged = worth_of_all(facts, &ranked, &left);
     let causes = causes(facts, judged.into_iter().flatten().collect());
     told(facts, causes, &left)

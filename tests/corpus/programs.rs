@@ -1,6 +1,7 @@
 //! What the programs were doing: iterations as labelled, one optimizer step to each, phases that need no C++ frames.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use memlint::engine::{Input, Plan, examine};
 use memlint::frames::{Frames, Owner};
@@ -23,7 +24,8 @@ fn program(snapshot: &Snapshot) -> (DeviceIndex, Program) {
 }
 
 /// Programs whose main loop a library runs: Lightning, transformers.
-const LIBRARY_LOOPS: [&str; 10] = [
+const LIBRARY_LOOPS: [&str; 13] = [
+    "calibration-meter-bug",
     "clean-hf-trainer",
     "clean-lightning",
     "ho-generate",
@@ -33,14 +35,20 @@ const LIBRARY_LOOPS: [&str; 10] = [
     "ho-lightning",
     "ho-lightning-valouts",
     "ho-litgan",
+    "pl-sr-valpanels-bug",
+    "vit-collator-panel-bug",
     "wild-penalty-curve-bug",
 ];
 
 /// Programs whose labels count batches, where the recording shows updates only: transformers' trainer takes the two
-/// batches of an update in a loop that stands in its own file. A benchmark that runs two loops for each setting has no label: what stands between
+/// batches of an update in a loop that stands in its own file; or rollouts, where each is followed by many updates. A benchmark that runs two loops for each setting has no label: what stands between
 /// two of them counts with the turn before.
-const UPDATES: [(&str, u64); 3] =
-    [("bench-attention-settings-bug", 75), ("ho-hftrainer", 6), ("ho-hftrainer-preds", 6)];
+const UPDATES: [(&str, u64); 4] = [
+    ("bench-attention-settings-bug", 75),
+    ("ho-hftrainer", 6),
+    ("ho-hftrainer-preds", 6),
+    ("ppo-rollout-clean", 96),
+];
 
 /// The times of optimizer steps that really ran.
 fn true_steps(case: &Case) -> Vec<i64> {
@@ -125,7 +133,9 @@ fn the_main_loop_is_at_the_users_line() {
         assert_eq!(case.input.frames.owner(main.frame), Owner::User, "{}", case.name);
         let frame = snapshot.stacks.frame(main.frame).unwrap();
         let file = snapshot.text(frame.file);
-        assert!(file.ends_with("/train.py") || file.ends_with("/trainer.py"), "{}: {file}", case.name);
+        let name = Path::new(file).file_name().unwrap_or_default();
+        let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(&case.name).join(name);
+        assert!(own.is_file(), "{}: {file}", case.name);
         let library = LIBRARY_LOOPS.contains(&case.name.as_str());
         assert_eq!(program.library_loop.is_some(), library, "{}: whose loop", case.name);
     }

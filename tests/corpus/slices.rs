@@ -81,10 +81,11 @@ fn a_slice_keeps_what_the_whole_shows_and_says_what_it_inherits() {
 
 /// What three iterations of a recording show as a warning or an error, and the whole does not, or elsewhere: of a growth of
 /// three steps nothing tells whether it goes on. A recording that is as short shows the same.
-const ONLY_IN_PARTS: [(&str, &str); 14] = [
+const ONLY_IN_PARTS: [(&str, &str); 15] = [
     ("bench-attention-settings-bug", "activations-without-backward"),
     ("cycle-closure-bug", "growing-residency"),
     ("cycle-gc-off-bug", "growing-residency"),
+    ("gp-online-ucb-bug", "activations-without-backward"),
     ("graph-eval-sum-bug", "activations-without-backward"),
     ("graphpool-separate-bug", "private-pool-waste"),
     ("grow-replay-fixed", "growing-residency"),
