@@ -5,6 +5,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::gradients::Gradients;
 use super::scene::{Life, Scene, StepSide};
 use super::sizes::Sizes;
 use super::workspaces::is_handle_workspace;
@@ -20,6 +21,8 @@ pub(super) struct Known {
     pub(super) standing: Sizes,
     /// Of parameters.
     pub(super) weights: Sizes,
+    /// Of parameters of which as many are known as a backward pass has gradients of that size.
+    pub(super) complete: Sizes,
     /// Of parameters, gradients and states, and of what is older than the recording.
     pub(super) model: Sizes,
     /// Whether `model` has nearly all that the backward pass leaves behind (90 % of the bytes).
@@ -70,6 +73,8 @@ impl Known {
         let explained = left.iter().copied().filter(|bytes| known.model.has(*bytes)).sum::<Bytes>();
         known.explained = explained.share_of(left.into_iter().sum()) >= 0.9;
         known.cleared = made_by_the_program(scene, verdicts);
+        let counts = Gradients::of(scene, verdicts);
+        known.complete = known.weights.only(|bytes, many| (1..=many).contains(&counts.of_size(bytes)));
         known.ungraded = states.without(&gradients);
         if !scene.has_optimizer {
             known.flat = passes.into_values().filter(|(count, _)| *count > 1).map(|(_, sum)| sum).collect();

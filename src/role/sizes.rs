@@ -38,6 +38,12 @@ impl Sizes {
         Sizes(self.0.into_iter().filter(|(bytes, _)| !other.has(*bytes)).collect())
     }
 
+    /// Those sizes, with how many there are of each, that are asked for.
+    pub(super) fn only(&self, is_asked_for: impl Fn(Bytes, usize) -> bool) -> Sizes {
+        let asked_for = self.0.iter().filter(|&(bytes, many)| is_asked_for(*bytes, *many));
+        Sizes(asked_for.map(|(bytes, many)| (*bytes, *many)).collect())
+    }
+
     /// How many there are of a size.
     pub(super) fn of(&self, bytes: Bytes) -> usize {
         self.0.get(&bytes).copied().unwrap_or(0)

@@ -291,18 +291,39 @@ fn the_end_of_the_program_makes_nothing_temporary() {
 
 #[test]
 fn copies_of_the_weights_in_plain_tensors_are_weights() {
-    let mut trace = Trace::default();
-    let sizes = [3, 5, 7, 11];
-    for mib in sizes {
-        trace.alloc(Phase::Setup, mib, MOVE);
+    for trains in [false, true] {
+        let mut trace = Trace::default();
+        let sizes = [3, 5, 7, 11];
+        for mib in sizes {
+            trace.alloc(Phase::Setup, mib, MOVE);
+        }
+        let copies = sizes
+            .map(|mib| trace.alloc(Phase::Setup, mib, &[("ema.py", "<dictcomp>"), ("train.py", "main")]));
+        let data = trace.alloc(Phase::Setup, 5, USER);
+        trace.alloc(Phase::Forward, 1, USER);
+        for mib in sizes.into_iter().filter(|_| trains) {
+            trace.alloc(Phase::Backward, mib, ENGINE);
+            trace.alloc(Phase::OptimizerStep, mib, &[(ADAM, "_init_group"), ("train.py", "main")]);
+        }
+        let role = trace.roles();
+        assert_eq!(copies.map(&role), [Role::Parameter; 4], "{trains}");
+        assert_eq!(role(data), Role::Input, "{trains}");
     }
-    let copies =
-        sizes.map(|mib| trace.alloc(Phase::Setup, mib, &[("ema.py", "<dictcomp>"), ("train.py", "main")]));
-    let data = trace.alloc(Phase::Setup, 5, USER);
-    trace.alloc(Phase::Forward, 1, USER);
-    let role = trace.roles();
-    assert_eq!(copies.map(&role), [Role::Parameter; 4]);
-    assert_eq!(role(data), Role::Input);
+}
+
+#[test]
+fn what_is_as_large_as_a_weight_is_none_where_all_trained_ones_are_known() {
+    for (gradients, role) in [(1, Role::Buffer), (2, Role::Parameter)] {
+        let mut trace = Trace::default();
+        trace.alloc(Phase::Setup, 7, MOVE);
+        let kept = trace.alloc(Phase::Setup, 7, &[("bank.py", "__init__"), ("train.py", "main")]);
+        trace.alloc(Phase::Forward, 1, USER);
+        for _ in 0..gradients {
+            trace.alloc(Phase::Backward, 7, ENGINE);
+        }
+        trace.alloc(Phase::OptimizerStep, 7, &[(ADAM, "_init_group"), ("train.py", "main")]);
+        assert_eq!(trace.roles()(kept), role, "{gradients}");
+    }
 }
 
 #[test]
