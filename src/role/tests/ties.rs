@@ -183,3 +183,17 @@ fn what_comes_in_larger_numbers_than_states_are_missing_is_none() {
     let role = trace.roles();
     assert!(kept.into_iter().map(role).all(|role| role != Role::OptimizerState));
 }
+
+#[test]
+fn what_comes_before_an_optimizer_makes_its_states_anew_is_no_state_that_is_back() {
+    let anew = |trace: &mut Trace| {
+        let adapter = [4, 5, 6, 7].map(|mib| trace.alloc(Phase::Input, mib, WAKE)).to_vec();
+        for mib in [4, 5, 6, 7] {
+            trace.alloc(Phase::OptimizerStep, mib, &[(ADAM, "_init_group")]);
+        }
+        adapter
+    };
+    let (trace, kept) = asleep_in_evaluation(anew);
+    let role = trace.roles();
+    assert_eq!(kept.into_iter().map(role).collect::<Vec<_>>(), [Role::Parameter; 4]);
+}
