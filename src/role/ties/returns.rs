@@ -58,6 +58,6 @@ fn take_back(back: &mut Back, brought: &mut FxHashMap<(usize, Role), Bytes>, rol
         roles.remove(at);
     }
     if let Some(part) = brought.get_mut(&(line, role)) {
-        *part = *part - bytes;
+        *part -= bytes;
     }
 }
