@@ -315,7 +315,7 @@ pub struct Impact {
     /// Bytes by which every iteration grows.
     pub per_iteration: Option<Bytes>,
     /// The most that stands at any one moment because of it. Unlike what mending it saves, that does not hang on what else stands beside: two
-    /// recordings are compared by it.
+    /// recordings are compared by it. Of a budget all that was measured; of a request that failed what it wanted.
     pub at_once: Option<Bytes>,
 }
 
