@@ -8,7 +8,7 @@ use super::counterpart::{Identity, counterpart};
 use super::error::CliError;
 use super::reading::read_all;
 use super::required::refuse_what_cannot_be_compared;
-use crate::comparison::{Comparison, Doubt, Measured, RegressionLimits, Side, regressions};
+use crate::comparison::{Comparison, Doubt, Measured, Moves, RegressionLimits, Side, regressions};
 use crate::engine::{self, Plan, Report};
 use crate::finding::{Finding, Matter, Notice, Severity, Tolerance};
 use crate::gate::inherit;
@@ -52,10 +52,12 @@ impl Base {
         heads: impl Iterator<Item = &'a Measured>,
         plan: &Plan<'_>,
     ) -> Result<(), CliError> {
-        inherit(report, &self.report, &Tolerance::default());
+        let heads: Vec<&Measured> = heads.collect();
+        let moves = Moves::of(&self.measured, heads.iter().copied());
+        inherit(report, &self.report, &moves, &Tolerance::default());
         let mut found: Vec<Finding> = Vec::new();
         let mut doubts: Vec<Doubt> = Vec::new();
-        for (position, head) in heads.enumerate() {
+        for (position, head) in heads.into_iter().enumerate() {
             let base = self.beside(position, head, report.recordings.len())?;
             let side = |measured, report| Side { measured, report };
             let comparison = Comparison::of(side(base, &self.report), side(head, report));

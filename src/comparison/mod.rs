@@ -8,6 +8,8 @@ mod device;
 mod doubt;
 mod findings;
 mod measured;
+mod moves;
+mod names;
 mod regression;
 mod sites;
 mod spread;
@@ -16,6 +18,7 @@ pub use device::{DeviceComparison, PeakAt, RoleChange, SiteChange};
 pub use doubt::Doubt;
 pub use findings::{Fate, FindingChange};
 pub use measured::Measured;
+pub use moves::Moves;
 pub use regression::{RegressionLimits, regressions};
 pub use spread::{Direction, SizeChange};
 
@@ -52,7 +55,9 @@ pub struct Comparison {
 impl Comparison {
     /// Compares two recordings.
     pub fn of(base: Side, head: Side) -> Comparison {
-        let (findings, same_findings) = findings::changes(base.report, head.report, &Tolerance::default());
+        let moves = Moves::of([base.measured], [head.measured]);
+        let (findings, same_findings) =
+            findings::changes(base.report, head.report, &moves, &Tolerance::default());
         let shared = shared_devices(base.measured, head.measured);
         let devices: Vec<DeviceComparison> =
             shared.map(|(one, other)| DeviceComparison::of(one, other)).collect();

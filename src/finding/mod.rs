@@ -16,6 +16,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 pub use fingerprint::Fingerprint;
+pub(crate) use fingerprint::as_written;
 pub use notice::{Matter, Notice};
 pub use pairing::{Difference, Mark, Pairing, Size, Tolerance, pair};
 pub use silence::{Absent, Hidden, Silence, Skipped};
@@ -182,6 +183,11 @@ impl Finding {
     /// Where it is, in few words that are the same in every checkout: `src/model.py:31 in forward`.
     pub fn whereabouts(&self) -> String {
         fingerprint::whereabouts(self)
+    }
+
+    /// The lines that its fingerprint is made of, innermost first.
+    pub(crate) fn known_by(&self) -> Vec<&Location> {
+        fingerprint::known_by(self)
     }
 
     /// Whether it counts for the verdict.

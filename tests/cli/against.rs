@@ -148,3 +148,35 @@ fn a_base_that_trains_and_a_recording_that_does_not_are_not_the_same() {
     let said = stdout(&output).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("optimizer steps on device 0 and the head none"), "{said}");
 }
+
+/// A recording of a program that leaks, as a plain pickle, and the same one with a name in it replaced by one that is as long.
+fn renamed(folder: &Path, from: &str, to: &str) {
+    fs::copy(root().join(recording("seed-resnet50-bug")), folder.join("whole.zst")).unwrap();
+    let cut = ["slice", "whole.zst", "--iterations", "1..", "-o", "base.pickle", "--force"];
+    assert_eq!(memlint_in(folder, &cut).status.code(), Some(0));
+    let mut bytes = fs::read(folder.join("base.pickle")).unwrap();
+    assert_eq!(from.len(), to.len());
+    let places: Vec<usize> =
+        (0..bytes.len()).filter(|at| bytes[*at..].starts_with(from.as_bytes())).collect();
+    assert!(!places.is_empty(), "{from} is nowhere");
+    for at in places {
+        bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
+    }
+    fs::write(folder.join("head.pickle"), bytes).unwrap();
+}
+
+#[test]
+fn what_was_only_renamed_is_not_new() {
+    let folder = folder("against-renamed");
+    for (from, to) in [("train.py", "trial.py"), ("run_resnet50", "fit_resnet50")] {
+        renamed(&folder, from, to);
+        for more in [&["--strict"][..], &[]] {
+            let output =
+                memlint_in(&folder, &[&["check", "head.pickle", "--against", "base.pickle"], more].concat());
+            let said = format!("{}{}", stdout(&output), stderr(&output));
+            assert_eq!(output.status.code(), Some(0), "{from}: {said}");
+        }
+        let shown = memlint_in(&folder, &["diff", "base.pickle", "head.pickle"]);
+        assert!(!stdout(&shown).contains("gone"), "{from}: {}", stdout(&shown));
+    }
+}
