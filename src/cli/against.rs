@@ -8,7 +8,7 @@ use super::counterpart::{Identity, counterpart};
 use super::error::CliError;
 use super::reading::read_all;
 use super::required::refuse_what_cannot_be_compared;
-use crate::comparison::{Comparison, Measured, RegressionLimits, Side, regressions};
+use crate::comparison::{Comparison, Doubt, Measured, Moves, RegressionLimits, Side, regressions};
 use crate::engine::{self, Plan, Report};
 use crate::finding::{Finding, Matter, Notice, Severity, Tolerance};
 use crate::gate::inherit;
@@ -52,19 +52,23 @@ impl Base {
         heads: impl Iterator<Item = &'a Measured>,
         plan: &Plan<'_>,
     ) -> Result<(), CliError> {
-        inherit(report, &self.report, &Tolerance::default());
+        let heads: Vec<&Measured> = heads.collect();
+        let moves = Moves::of(&self.measured, heads.iter().copied());
+        inherit(report, &self.report, &moves, &Tolerance::default());
         let mut found: Vec<Finding> = Vec::new();
-        let mut doubts: Vec<String> = Vec::new();
-        for (position, head) in heads.enumerate() {
+        let mut doubts: Vec<Doubt> = Vec::new();
+        for (position, head) in heads.into_iter().enumerate() {
             let base = self.beside(position, head, report.recordings.len())?;
             let side = |measured, report| Side { measured, report };
             let comparison = Comparison::of(side(base, &self.report), side(head, report));
             let worse = regressions(&comparison, report, position, &RegressionLimits::default());
             found.extend(worse.into_iter().map(|finding| Finding { input: position, ..finding }));
             report.differences.push(diff::render(&comparison, &Look::PLAIN));
+            doubts.extend(comparison.beyond());
             doubts.extend(comparison.doubts);
         }
-        doubts.sort();
+        // What counts first.
+        doubts.sort_by(|one, other| (other.counts, one).cmp(&(one.counts, other)));
         doubts.dedup();
         report.notices.extend(doubts.into_iter().map(not_compared));
         report.notices.extend(self.missing_ranks(report));
@@ -95,12 +99,13 @@ fn place(one: &Measured) -> Identity<'_> {
     Identity { rank: one.rank, moment: &one.moment }
 }
 
-fn not_compared(doubt: String) -> Notice {
+/// Says what was not compared; it counts where the base shows something that this recording does not.
+fn not_compared(Doubt { counts, text, help }: Doubt) -> Notice {
     Notice {
         kind: Matter::NotCompared,
-        severity: Severity::Warning,
-        message: doubt,
-        help: "record both in the same way, then compare again".to_owned(),
+        severity: if counts { Severity::Warning } else { Severity::Info },
+        message: text,
+        help: help.to_owned(),
         location: None,
     }
 }

@@ -54,7 +54,7 @@ const NO_VERDICT: u8 = 2;
 
 /// Does what the arguments of this process say.
 pub fn run() -> ExitCode {
-    let command = Arguments::command();
+    let command = environment::heeding(Arguments::command());
     let given = shorthand::spelt_out(env::args_os(), &command);
     let parsed = command.try_get_matches_from(given);
     let parsed = parsed.and_then(|matches| Ok((Arguments::from_arg_matches(&matches)?, matches)));

@@ -13,7 +13,7 @@ use clap::{CommandFactory, FromArgMatches};
 
 use super::arguments::{Arguments, Color, Command, Record};
 use super::error::CliError;
-use super::{NO_VERDICT, check, terminal};
+use super::{NO_VERDICT, check, environment, terminal};
 use crate::input::Source;
 use crate::record::{self, Destination, DeviceModel, Process, RecordError, Recorded, VARIABLE, When, Wish};
 use crate::report::Format;
@@ -49,6 +49,10 @@ pub(super) fn run(record: &Record, color: Color) -> Result<ExitCode, CliError> {
         terminal::show_error(error, color);
     }
     let verdict = check_it(record, &recorded, &destination, color);
+    if let Some(code) = failure {
+        // Last of all: a report without findings above it would leave the status a riddle.
+        say(&format!("the program itself ended with status {code}, and so this command does, too"));
+    }
     Ok(match (failure, recorded.trouble.is_empty()) {
         (Some(code), _) => ExitCode::from(code),
         (None, false) => ExitCode::from(NO_VERDICT),
@@ -89,7 +93,7 @@ fn check_it(record: &Record, recorded: &Recorded, destination: &Destination, col
 fn report(paths: &[PathBuf], format: Format, color: Color) -> ExitCode {
     let head = ["memlint", "check", "--output-format", format.name(), "--"].map(OsString::from);
     let words = head.into_iter().chain(paths.iter().map(|path| path.as_os_str().to_owned()));
-    let parsed = Arguments::command().try_get_matches_from(words);
+    let parsed = environment::heeding(Arguments::command()).try_get_matches_from(words);
     let outcome = parsed.and_then(|matches| Ok((Arguments::from_arg_matches(&matches)?, matches)));
     match outcome {
         Ok((Arguments { command: Command::Check(arguments), .. }, matches)) => {

@@ -1,5 +1,6 @@
 //! Which findings came, went, grew and shrank.
 
+use super::Moves;
 use crate::engine::Report;
 use crate::finding::{Difference, Finding, Mark, Severity, Tolerance, pair};
 
@@ -43,10 +44,17 @@ pub struct FindingChange {
 
 /// The findings that differ, in the order of their turns, and how many are the same. Notes count only where they were
 /// more, or have become more.
-pub(super) fn changes(base: &Report, head: &Report, tolerance: &Tolerance) -> (Vec<FindingChange>, usize) {
+pub(super) fn changes(
+    base: &Report,
+    head: &Report,
+    moves: &Moves,
+    tolerance: &Tolerance,
+) -> (Vec<FindingChange>, usize) {
     let marks = |report: &Report| report.findings.iter().map(Mark::of).collect::<Vec<Mark>>();
     let (known, found) = (marks(base), marks(head));
-    let pairing = pair(&known, &found, tolerance);
+    let mut pairing = pair(&known, &found, tolerance);
+    let moved = moves.take(&mut pairing, &base.findings, &head.findings, tolerance);
+    pairing.same.extend(moved);
     let counts = |finding: &&Finding| finding.severity > Severity::Info;
     let whole = |turn, finding: &Finding| FindingChange {
         turn,

@@ -34,6 +34,8 @@ pub struct Measured {
 pub(super) struct MeasuredDevice {
     pub(super) device: DeviceIndex,
     pub(super) iterations: usize,
+    /// Steps of the optimizer.
+    pub(super) steps: usize,
     /// The highest requested bytes, moment by moment.
     pub(super) peaks: Vec<Bytes>,
     /// The highest reserved bytes, moment by moment.
@@ -127,6 +129,7 @@ impl MeasuredDevice {
         let mut this = MeasuredDevice {
             device: device.device,
             iterations,
+            steps: facts.program.steps.len(),
             resident: curves.after.iter().skip(1).take(iterations).copied().collect(),
             allocations: curves.allocations.iter().skip(1).take(iterations).copied().collect(),
             peaks: curves.peaks,

@@ -38,6 +38,13 @@ impl Default for RegressionLimits {
 }
 
 impl RegressionLimits {
+    /// Whether what stays grows faster by more than a share, a least rate and what the slopes may be off by: by more than
+    /// each, not than all together, since the noise of a leak that strikes every few iterations is the leak itself.
+    fn outgrown(&self, change: &SizeChange) -> bool {
+        let share = Bytes::rounded(change.base.get() as f64 * self.share);
+        change.growth() > share.max(self.growth).max(change.noise)
+    }
+
     /// Whether a change is worse by more than a share, or a least size, and by more than noise.
     fn passed(change: &SizeChange, share: f64, least: Bytes) -> bool {
         let share = Bytes::rounded(change.base.get() as f64 * share);
@@ -93,8 +100,7 @@ fn speaks_for_itself(finding: &Finding) -> bool {
 }
 
 fn growth(device: &DeviceComparison, new: &[&Finding], threshold: &RegressionLimits) -> Option<Finding> {
-    let change =
-        device.growth.filter(|change| RegressionLimits::passed(change, threshold.share, threshold.growth))?;
+    let change = device.growth.filter(|change| threshold.outgrown(change))?;
     if new.iter().any(|finding| finding.group == Group::Leak && speaks_for_itself(finding)) {
         return None;
     }
@@ -308,6 +314,18 @@ mod tests {
             "what grows explains the peak"
         );
         assert!(found(&growing, &[(Group::Leak, Severity::Error, Standing::Open, 64)]).is_empty());
+    }
+
+    #[test]
+    fn the_noise_of_a_leak_that_strikes_now_and_then_does_not_hide_it() {
+        let kib = |base: u64, head: u64, noise: u64| SizeChange {
+            base: Bytes(base << 10),
+            head: Bytes(head << 10),
+            noise: Bytes(noise << 10),
+        };
+        let found = |growth| found(&comparison(change(500, 500, 0), growth), &[]).len();
+        assert_eq!(found(kib(0, 100, 50)), 1);
+        assert_eq!((found(kib(0, 60, 0)), found(kib(0, 100, 110)), found(kib(4000, 4100, 50))), (0, 0, 0));
     }
 
     #[test]

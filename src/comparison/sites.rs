@@ -1,13 +1,15 @@
 //! Which call sites of two recordings are the same, though files were moved and lines have shifted.
 //!
 //! In: the sites of both. Out: pairs. A site is known by the functions on its stack, each with its file, and by the
-//! phase; files are those whose paths end alike. Within one such chain the sites are told apart by their lines, and paired
+//! phase; files are those whose paths end alike, and what was renamed is known by its lines. Within one such chain the sites are told apart by their lines, and paired
 //! in the order of these, those that are alike in size and number first. What is left (a function was wrapped in another, a phase was
 //! read otherwise) is paired in the same way by its innermost function alone. Always: each site is in one pair at most.
 
 use std::collections::BTreeMap;
 
 use super::measured::AllocationSite;
+use super::names::{NameMatches, PlacesByFile};
+use crate::finding::{Location, as_written};
 use crate::program::Phase;
 
 /// More pairs than this are not weighed one by one; sites are then paired by their lines' order alone.
@@ -18,9 +20,10 @@ pub(super) type SitePair = (Option<usize>, Option<usize>);
 
 /// Pairs the sites of two recordings; every site is in exactly one pair.
 pub(super) fn pair(base: &[AllocationSite], head: &[AllocationSite]) -> Vec<SitePair> {
-    let files = FileMatches::of(base, head);
+    let names = NameMatches::of(&PlacesByFile::of(base), &PlacesByFile::of(head));
     let chain = |site: &AllocationSite, of_head: bool| {
-        let frame = |at: &crate::finding::Location| (files.name(&at.file, of_head), at.function.clone());
+        let as_it_is = |at: &Location| (at.file.clone(), as_written(&at.function).to_owned());
+        let frame = |at: &Location| if of_head { names.in_base(at) } else { as_it_is(at) };
         (site.frames.iter().map(frame).collect::<Vec<_>>(), Some(site.phase))
     };
     let innermost = |site: &AllocationSite, of_head: bool| {
@@ -126,43 +129,6 @@ fn alike(one: &AllocationSite, other: &AllocationSite) -> f64 {
     1.1 + bytes + number + same_lines
 }
 
-/// Which file of the base a file of the head is: the one whose path has the most folders in common, from the end.
-struct FileMatches {
-    of_head: BTreeMap<String, String>,
-}
-
-impl FileMatches {
-    fn of(base: &[AllocationSite], head: &[AllocationSite]) -> FileMatches {
-        let files = |sites: &[AllocationSite]| {
-            let all = sites.iter().flat_map(|site| site.frames.iter().map(|frame| frame.file.clone()));
-            let mut files: Vec<String> = all.collect();
-            files.sort_unstable();
-            files.dedup();
-            files
-        };
-        let (base, head) = (files(base), files(head));
-        let mut of_head = BTreeMap::new();
-        for file in head {
-            let likest = base.iter().rev().max_by_key(|other| (**other == file, common_end(other, &file)));
-            if let Some(likest) = likest.filter(|other| common_end(other, &file) > 0) {
-                of_head.insert(file, likest.clone());
-            }
-        }
-        FileMatches { of_head }
-    }
-
-    fn name(&self, file: &str, of_head: bool) -> String {
-        let here = if of_head { self.of_head.get(file).map(String::as_str) } else { None };
-        here.unwrap_or(file).to_owned()
-    }
-}
-
-/// How many parts two paths have in common, from the end.
-fn common_end(one: &str, other: &str) -> usize {
-    let parts = |path: &str| -> Vec<String> { path.rsplit(['/', '\\']).map(str::to_owned).collect() };
-    parts(one).iter().zip(&parts(other)).take_while(|(a, b)| a == b).count()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,6 +179,14 @@ mod tests {
         let base = [site(&[("/a/lib/model.py", "forward", 3), ("/a/train.py", "main", 9)], 5, 1)];
         let head = [site(&[("C:\\b\\lib\\model.py", "forward", 4), ("C:\\b\\train.py", "main", 9)], 5, 1)];
         assert_eq!(pair(&base, &head), [(Some(0), Some(0))]);
+    }
+
+    #[test]
+    fn a_file_that_was_renamed_is_known_by_its_lines() {
+        let named = |file: &'static str, line| site(&[(file, "forward", line), (file, "main", 9)], 5, 1);
+        let pairs = |head| pair(&[named("/a/train.py", 3)], &[head]);
+        assert_eq!(pairs(named("/b/trainer.py", 3)), [(Some(0), Some(0))]);
+        assert_eq!(pairs(named("/b/trainer.py", 4)).len(), 2, "it may be another program");
     }
 
     #[test]

@@ -105,4 +105,4 @@ pub(super) fn day(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// How a size is written.
-const SIZE: &str = "^[0-9]+ *B?$|^[0-9]+(\\.[0-9]+)? *[KMGT]iB$";
+const SIZE: &str = "^0+$|^[0-9]+ *B$|^[0-9]+(\\.[0-9]+)? *[KMGT]iB$";

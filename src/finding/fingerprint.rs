@@ -29,10 +29,7 @@ impl Fingerprint {
             // One of a kind on a device, whichever line holds most today.
             return Fingerprint(xxh3_128(finding.rule.as_bytes()));
         }
-        let mut frames = user_frames(finding);
-        if frames.is_empty() {
-            frames.extend(&finding.location);
-        }
+        let frames = known_by(finding);
         let paths: Vec<Vec<&str>> = frames.iter().map(|frame| components(&frame.file)).collect();
         let shared = shared_folders(&paths);
         let mut key = finding.rule.to_string();
@@ -61,6 +58,15 @@ impl FromStr for Fingerprint {
     }
 }
 
+/// The lines that a finding is known by: the user's part of its stack, innermost first, or else its place.
+pub(super) fn known_by(finding: &Finding) -> Vec<&Location> {
+    let mut frames = user_frames(finding);
+    if frames.is_empty() {
+        frames.extend(&finding.location);
+    }
+    frames
+}
+
 /// The user's part of a stack, innermost first.
 fn user_frames(finding: &Finding) -> Vec<&Location> {
     const COMPREHENSIONS: [&str; 3] = ["<listcomp>", "<setcomp>", "<dictcomp>"];
@@ -69,7 +75,7 @@ fn user_frames(finding: &Finding) -> Vec<&Location> {
 }
 
 /// The function that the user wrote: `torch_dynamo_resume_in_forward_at_31` names a line.
-fn as_written(function: &str) -> &str {
+pub(crate) fn as_written(function: &str) -> &str {
     let resumed = function.strip_prefix("torch_dynamo_resume_in_").and_then(|rest| rest.rsplit_once("_at_"));
     resumed.map_or(function, |(name, _)| name)
 }

@@ -16,6 +16,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 pub use fingerprint::Fingerprint;
+pub(crate) use fingerprint::as_written;
 pub use notice::{Matter, Notice};
 pub use pairing::{Difference, Mark, Pairing, Size, Tolerance, pair};
 pub use silence::{Absent, Hidden, Silence, Skipped};
@@ -184,6 +185,11 @@ impl Finding {
         fingerprint::whereabouts(self)
     }
 
+    /// The lines that its fingerprint is made of, innermost first.
+    pub(crate) fn known_by(&self) -> Vec<&Location> {
+        fingerprint::known_by(self)
+    }
+
     /// Whether it counts for the verdict.
     pub fn is_open(&self) -> bool {
         self.standing == Standing::Open
@@ -315,7 +321,7 @@ pub struct Impact {
     /// Bytes by which every iteration grows.
     pub per_iteration: Option<Bytes>,
     /// The most that stands at any one moment because of it. Unlike what mending it saves, that does not hang on what else stands beside: two
-    /// recordings are compared by it.
+    /// recordings are compared by it. Of a budget all that was measured; of a request that failed what it wanted.
     pub at_once: Option<Bytes>,
 }
 

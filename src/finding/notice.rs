@@ -122,8 +122,9 @@ impl Matter {
                  finding that is not there need not be mended. Mend the program first, or ask for fewer iterations, and record again."
             }
             Matter::NotCompared => {
-                "The two recordings that `--against` compares differ in what they show: a device that only one of them has, no iterations, rules that \
-                 could judge only one, or no call site in common. What cannot be compared cannot be worse. Record both in the same way."
+                "The two recordings that `--against` compares differ in what they show: a device that only one of them has, no iterations, fewer than the \
+                 base has, optimizer steps in the base alone, rules that could judge only one, or no call site in common. What cannot be compared cannot be worse. \
+                 Record both in the same way."
             }
             Matter::UnmeasuredBudget => {
                 "No device did anything that the budget measures: the phase was never seen, or the call site's expression fits no line. It may be \
@@ -182,6 +183,8 @@ impl Notice {
         match self.kind {
             Matter::LeftOut | Matter::MissingRank => Some("not all snapshots were looked at"),
             Matter::EndedEarly => Some("not all of the program was recorded"),
+            // What goes on beyond the base has nothing that it could be held against, and is judged by the rules.
+            Matter::NotCompared if matches!(self.severity, Severity::Info) => None,
             Matter::NotCompared => Some("not all could be compared with the base"),
             Matter::UnmeasuredBudget => Some("not all budgets could be measured"),
             _ => None,

@@ -61,6 +61,13 @@ pub enum Difference {
         /// As found.
         now: Severity,
     },
+    /// What is known has no size to hold it against.
+    Unmeasured {
+        /// Which number.
+        of: Size,
+        /// As found.
+        now: Bytes,
+    },
     /// It is larger, or smaller.
     Size {
         /// Which number.
@@ -142,6 +149,11 @@ impl Difference {
                 value: Quantity::Text(was.name().to_owned()),
                 text: format!("of severity {} {place}, now {}", was.name(), now.name()),
             },
+            Difference::Unmeasured { of, now } => Measure {
+                name: name.into(),
+                value: Quantity::Text("no size".to_owned()),
+                text: format!("without a size {place}, now {now}{}", of.words()),
+            },
             Difference::Size { of, was, now } => Measure {
                 name: name.into(),
                 value: Quantity::Bytes(*was),
@@ -163,7 +175,15 @@ impl Mark {
             return Some(Difference::Severity { was: known.severity, now: self.severity });
         }
         let (of, was, now) = self.larger_than(known, tolerance)?;
+        if known.has_no_size() || (of == Size::AtOnce && known.impact.at_once.is_none()) {
+            return Some(Difference::Unmeasured { of, now });
+        }
         Some(Difference::Size { of, was, now })
+    }
+
+    /// Whether no number tells how bad it is: then none tells whether it has grown either.
+    pub fn has_no_size(&self) -> bool {
+        self.impact == Impact::default()
     }
 
     /// What makes it better than the one that is known, beyond a tolerance.
@@ -177,14 +197,18 @@ impl Mark {
 
     /// Where it grows with every iteration, that alone is compared: the rest depends on how long was recorded. What stands there because of it is
     /// compared before what mending it saves, which also depends on what else stands beside: a leak that is mended makes no other fault worse.
+    /// What is known without that size covers none, unless the two have another in common, or it would cover them all.
     fn larger_than(&self, known: &Mark, tolerance: &Tolerance) -> Option<(Size, Bytes, Bytes)> {
         let grows = |mark: &Mark| Size::PerIteration.of(&mark.impact) > Bytes::ZERO;
+        let saved = [Size::Peak, Size::Reserved, Size::Resident];
+        let saves = |mark: &Mark| saved.iter().any(|size| size.of(&mark.impact) > Bytes::ZERO);
+        let stands = known.impact.at_once.is_some() || !saves(known) || !saves(self);
         let sizes: &[Size] = if grows(self) || grows(known) {
             &[Size::PerIteration]
-        } else if self.impact.at_once.is_some() && known.impact.at_once.is_some() {
+        } else if self.impact.at_once.is_some() && stands {
             &[Size::AtOnce]
         } else {
-            &[Size::Peak, Size::Reserved, Size::Resident]
+            &saved
         };
         sizes.iter().find_map(|&of| {
             let (was, now) = (of.of(&known.impact), of.of(&self.impact));
@@ -278,6 +302,16 @@ mod tests {
         assert!(mark("a", 1).worse_than(&known, &Tolerance::default()).is_some());
         let peak = Mark { impact: Impact { peak: Some(Bytes(MIB)), ..Impact::default() }, ..known };
         assert_eq!(peak.worse_than(&known, &Tolerance::default()), None, "below the floor");
+        let impact = Impact { at_once: Some(Bytes(300 * MIB)), ..Impact::default() };
+        let worse = Mark { impact, ..known }.worse_than(&known, &Tolerance::default()).unwrap();
+        assert_eq!(
+            worse.evidence("x", "in the baseline").text,
+            "without a size in the baseline, now 300 MiB at once"
+        );
+        let saved =
+            Mark { impact: Impact { reserved: Some(Bytes(900 * MIB)), ..Impact::default() }, ..known };
+        let unlike = Mark { impact, ..known }.worse_than(&saved, &Tolerance::default());
+        assert!(matches!(unlike, Some(Difference::Unmeasured { of: Size::AtOnce, .. })), "no size in common");
     }
 
     #[test]

@@ -13,8 +13,8 @@ pub use error::BaselineError;
 
 use crate::engine::Report;
 use crate::finding::{
-    Finding, Fingerprint, Impact, Location, Mark, Matter, Measure, Notice, Pairing, Quantity, Severity,
-    Standing, Tolerance, pair,
+    Difference, Finding, Fingerprint, Impact, Location, Mark, Matter, Measure, Notice, Pairing, Quantity,
+    Severity, Standing, Tolerance, pair,
 };
 
 /// Known findings.
@@ -196,6 +196,15 @@ fn is_judged(rule: &str, report: &Report, terms: &Terms) -> bool {
     (terms.selected)(rule) && !skipped && report.saw_all()
 }
 
+/// Says of a finding that no number can tell whether it has grown.
+fn without_size() -> Measure {
+    Measure {
+        name: "in-baseline".into(),
+        value: Quantity::Text("no size".to_owned()),
+        text: "it has no size by which it could grow: the baseline covers it whatever it hides".to_owned(),
+    }
+}
+
 impl Entry {
     fn of(finding: &Finding, reason: Option<String>) -> Entry {
         Entry {
@@ -229,10 +238,17 @@ impl Entry {
         }
         let mark = Mark::of(finding);
         if let Some(growth) = mark.worse_than(&self.mark(), tolerance) {
-            finding.evidence.push(growth.evidence("in-baseline", "in the baseline"));
+            let mut measure = growth.evidence("in-baseline", "in the baseline");
+            if matches!(growth, Difference::Unmeasured { .. }) {
+                measure.text.push_str(" (`--update-baseline` writes it down)");
+            }
+            finding.evidence.push(measure);
             return;
         }
         finding.standing = Standing::Baselined;
+        if mark.has_no_size() {
+            finding.evidence.push(without_size());
+        }
         if let Some(less) = mark.better_than(&self.mark(), tolerance) {
             let mut measure = less.evidence("in-baseline", "in the baseline");
             measure.text.push_str(" (`--update-baseline` holds it to that)");

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::claim::{Anchor, Claim, Mending, Telling, Worth, related};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, Failure, Trial};
-use crate::finding::{Finding, Location, Measure, Quantity, Related, Severity, ShareMade, Stood};
+use crate::finding::{Finding, Impact, Location, Measure, Quantity, Related, Severity, ShareMade, Stood};
 use crate::program::Phase;
 use crate::role::Role;
 use crate::snapshot::{Action, Event};
@@ -104,7 +104,9 @@ fn tell(facts: &Facts, failure: &Failure, worth: &Worth) -> Finding {
             .collect(),
         place,
     };
-    Finding { phase, ..telling.told(facts, &OutOfMemory::META, worth) }
+    // What else stood there is bounded by the device; what was wanted is not.
+    let impact = Impact { at_once: Some(failure.wanted), ..Impact::default() };
+    Finding { phase, impact, ..telling.told(facts, &OutOfMemory::META, worth) }
 }
 
 fn message(facts: &Facts, failure: &Failure, cause: Shortage) -> String {

@@ -245,7 +245,11 @@ fn tell(facts: &Facts, group: &[Settled<'_, '_>], left: &Left) -> Option<Told> {
         resident: Some(lives.saving_between(facts.timeline, facts.turns()))
             .filter(|saved| *saved > Bytes::ZERO),
         per_iteration: worth.pace,
-        at_once: Some(lives.at_once(facts.timeline)).filter(|bytes| *bytes > Bytes::ZERO),
+        // Where no lifetime can be shortened, the rule's own number: a known fault must not grow unseen.
+        at_once: Some(lives.at_once(facts.timeline))
+            .filter(|bytes| *bytes > Bytes::ZERO)
+            .or(told.impact.at_once)
+            .or(worth.held),
     };
     let matters = reached(facts, &first.row, first.claim, &worth) >= Some(Severity::Warning);
     let undecided = first.claim.undecided.filter(|_| matters && severity == Severity::Info);

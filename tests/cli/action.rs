@@ -205,9 +205,9 @@ fn the_binary_is_the_one_at_hand_or_that_of_the_release_or_is_built() {
     assert!(output.starts_with("binary=") && !output.contains("key="), "{output}{said}");
 }
 
-/// The script of the template's job that judges.
-fn script_of_gitlab() -> String {
-    let template = fs::read_to_string(root().join("examples/ci/gitlab.yml")).unwrap();
+/// The script of a template's job that judges.
+fn script_of_gitlab(template: &str) -> String {
+    let template = fs::read_to_string(root().join("examples/ci").join(template)).unwrap();
     let body = template.split("    - |\n").nth(1).unwrap();
     let lines = body.lines().take_while(|line| line.starts_with("      "));
     lines.map(str::trim_start).collect::<Vec<_>>().join("\n")
@@ -216,14 +216,20 @@ fn script_of_gitlab() -> String {
 #[test]
 #[ignore = "needs Python"]
 fn a_merge_request_is_compared_with_what_its_target_recorded() {
-    let runner = Runner::new("gitlab");
-    let script = format!("cd '{}'\n{}", runner.folder.display(), script_of_gitlab());
+    for (template, job) in [("gitlab.yml", "memory-snapshot"), ("gitlab-no-gpu.yml", "memory")] {
+        a_merge_request_is_compared(template, job);
+    }
+}
+
+fn a_merge_request_is_compared(template: &str, job: &str) {
+    let runner = Runner::new(template);
+    let script = format!("cd '{}'\n{}", runner.folder.display(), script_of_gitlab(template));
     let head = runner.folder.join("snapshots");
     fs::create_dir_all(&head).unwrap();
     let bug = root().join(recording("seed-resnet50-bug"));
     fs::copy(&bug, head.join("main.pickle.zst")).unwrap();
     runner.stand_in("memlint", &format!("exec {} \"$@\" --isolated", env!("CARGO_BIN_EXE_memlint")));
-    let url = "https://git/api/projects/7/jobs/artifacts/release%2F1/download?job=memory-snapshot";
+    let url = format!("https://git/api/projects/7/jobs/artifacts/release%2F1/download?job={job}");
     let zip = "import sys, zipfile; zipfile.ZipFile('base.zip', 'w').write(sys.argv[1], 'snapshots/main.pickle.zst')";
     runner
         .stand_in("curl", &format!(r#"[ "${{@: -1}}" = "{url}" ] && python3 -c "{zip}" {}"#, bug.display()));
@@ -285,6 +291,8 @@ fn whatever_runs_memlint_is_strict_and_judges_the_run_that_went_out_of_memory() 
     );
     assert!(!gitlab.contains("MEMLINT_RE"), "memlint refuses variables of its own that it does not know");
     assert_eq!(read("examples/ci/github.yml").matches("if: always()").count(), 2);
+    assert_eq!(read("examples/ci/github-no-gpu.yml").matches("if: always()").count(), 2);
+    assert!(read("examples/ci/gitlab-no-gpu.yml").contains("memlint check --strict snapshots \"$@\""));
 }
 
 #[test]

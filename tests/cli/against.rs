@@ -114,3 +114,69 @@ fn a_base_that_cannot_be_read_is_no_verdict() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("cannot be used with"), "{}", stderr(&output));
 }
+
+#[test]
+fn iterations_that_one_of_the_two_lacks_are_told() {
+    let folder = folder("against-fewer");
+    fs::copy(root().join(recording("seed-many-python")), folder.join("whole.zst")).unwrap();
+    let cut = ["slice", "whole.zst", "--iterations", "1..5", "-o", "few.pickle"];
+    assert_eq!(memlint_in(&folder, &cut).status.code(), Some(0));
+    let run = |head: &str, base: &str, more: &[&str]| {
+        let output = memlint_in(&folder, &[&["check", head, "--against", base], more].concat());
+        let said = format!("{}{}", stdout(&output), stderr(&output));
+        (output.status.code(), said.split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    let (_, said) = run("few.pickle", "whole.zst", &[]);
+    assert!(
+        said.contains("warning: the base holds") && said.contains("only the first 5 are compared"),
+        "{said}"
+    );
+    let (code, said) = run("few.pickle", "whole.zst", &["--strict", "--select", "oom"]);
+    assert_eq!(code, Some(2), "{said}");
+    let (code, said) = run("whole.zst", "few.pickle", &["--strict", "--select", "oom", "-v"]);
+    assert_eq!(code, Some(0), "what goes on beyond the base is for the rules: {said}");
+    assert!(said.contains("the first 5 are compared"), "{said}");
+    let (code, said) = run("whole.zst", "whole.zst", &["--strict", "--select", "oom"]);
+    assert_eq!((code, said.contains("are compared")), (Some(0), false), "{said}");
+}
+
+#[test]
+fn a_base_that_trains_and_a_recording_that_does_not_are_not_the_same() {
+    let [trains, does_not] = ["clean-ddpm-last-batch", "thrash-inference-bug"].map(recording);
+    let output = memlint(&["check", &does_not, "--against", &trains, "--strict", "--select", "oom"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = stdout(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("optimizer steps on device 0 and the head none"), "{said}");
+}
+
+/// A recording of a program that leaks, as a plain pickle, and the same one with a name in it replaced by one that is as long.
+fn renamed(folder: &Path, from: &str, to: &str) {
+    fs::copy(root().join(recording("seed-resnet50-bug")), folder.join("whole.zst")).unwrap();
+    let cut = ["slice", "whole.zst", "--iterations", "1..", "-o", "base.pickle", "--force"];
+    assert_eq!(memlint_in(folder, &cut).status.code(), Some(0));
+    let mut bytes = fs::read(folder.join("base.pickle")).unwrap();
+    assert_eq!(from.len(), to.len());
+    let places: Vec<usize> =
+        (0..bytes.len()).filter(|at| bytes[*at..].starts_with(from.as_bytes())).collect();
+    assert!(!places.is_empty(), "{from} is nowhere");
+    for at in places {
+        bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
+    }
+    fs::write(folder.join("head.pickle"), bytes).unwrap();
+}
+
+#[test]
+fn what_was_only_renamed_is_not_new() {
+    let folder = folder("against-renamed");
+    for (from, to) in [("train.py", "trial.py"), ("run_resnet50", "fit_resnet50")] {
+        renamed(&folder, from, to);
+        for more in [&["--strict"][..], &[]] {
+            let output =
+                memlint_in(&folder, &[&["check", "head.pickle", "--against", "base.pickle"], more].concat());
+            let said = format!("{}{}", stdout(&output), stderr(&output));
+            assert_eq!(output.status.code(), Some(0), "{from}: {said}");
+        }
+        let shown = memlint_in(&folder, &["diff", "base.pickle", "head.pickle"]);
+        assert!(!stdout(&shown).contains("gone"), "{from}: {}", stdout(&shown));
+    }
+}

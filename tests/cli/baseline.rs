@@ -201,3 +201,48 @@ fn an_entry_of_a_budget_that_is_gone_is_stale_and_no_error() {
     let (code, said, _) = check(&["--isolated"]);
     assert_eq!(code, 0, "{said}");
 }
+
+/// Sets a number of the only entry of `b.json`; `None` leaves it without any, as an earlier memlint wrote it.
+fn measured(folder: &Path, bytes_at_once: Option<u64>) {
+    let text = fs::read_to_string(folder.join("b.json")).unwrap();
+    let mut written: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(written["entries"].as_array().unwrap().len(), 1, "{text}");
+    let measure =
+        bytes_at_once.map_or(serde_json::json!({}), |bytes| serde_json::json!({ "bytes_at_once": bytes }));
+    written["entries"][0]["measure"] = measure;
+    fs::write(folder.join("b.json"), written.to_string()).unwrap();
+}
+
+#[test]
+fn a_budget_that_is_passed_by_more_than_is_known_is_told() {
+    let folder = with("baseline-budget-grown", &["seed-linear"]);
+    let limit = "[lint]\nselect = [\"budget\"]\n\n[budget.card]\nmetric = \"peak-requested\"\nlimit = 1\n";
+    fs::write(folder.join("memlint.toml"), limit).unwrap();
+    grows_by_more_than_is_known(&folder, "seed-linear.zst");
+}
+
+#[test]
+fn a_failure_that_wanted_more_than_is_known_is_told() {
+    let folder = with("baseline-oom-grown", &["seed-oom"]);
+    fs::write(folder.join("memlint.toml"), "[lint]\nselect = [\"oom\"]\n").unwrap();
+    grows_by_more_than_is_known(&folder, "seed-oom.zst");
+}
+
+/// An entry covers what is no larger, tells what is, and covers nothing where it has no number.
+fn grows_by_more_than_is_known(folder: &Path, snapshot: &str) {
+    let run = |more: &[&str]| check(folder, &[&[snapshot, "--baseline", "b.json"], more].concat());
+    assert_eq!(run(&["--update-baseline"]).0, 0);
+    let text = fs::read_to_string(folder.join("b.json")).unwrap();
+    let written: Value = serde_json::from_str(&text).unwrap();
+    let bytes = written["entries"][0]["measure"]["bytes_at_once"].as_u64().expect("a number");
+    assert_eq!(run(&["--baseline-tolerance", "0%"]).0, 0);
+    measured(folder, Some(bytes / 2));
+    let (code, _, report) = run(&[]);
+    assert_eq!(code, 1, "twice as large as known");
+    assert!(report.contains("at once in the baseline, now"), "{report}");
+    measured(folder, None);
+    let (code, _, report) = run(&["--baseline-tolerance", "500%"]);
+    assert_eq!(code, 1, "a size that nobody wrote down covers none");
+    assert!(report.replace("\n  ", " ").contains("--update-baseline"), "{report}");
+    assert_eq!((run(&["--update-baseline"]).0, run(&[]).0), (0, 0), "renewed");
+}

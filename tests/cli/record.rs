@@ -113,7 +113,10 @@ fn the_programs_own_failure_wins_and_then_the_gate() {
     let place = folder("record-status");
     let status = |options: &[&str], script: &str| record(&place, options, script).status.code();
     let recorded = "process snapshot; end snapshot;";
-    assert_eq!(status(&["--gate"], &format!("{recorded} exit 7")), Some(7));
+    let failed = record(&place, &["--gate"], &format!("{recorded} exit 7"));
+    assert_eq!(failed.status.code(), Some(7));
+    let last = stderr(&failed).lines().last().unwrap_or_default();
+    assert!(last.contains("the program itself ended with status 7"), "{}", stderr(&failed));
     assert_eq!(status(&["--gate"], &format!("{recorded} kill -9 $$")), Some(137));
     assert_eq!(status(&[], "exit 3"), Some(3));
     let clean = record(&place, &["--gate"], recorded);

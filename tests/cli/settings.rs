@@ -65,6 +65,16 @@ fn the_environment_goes_before_the_file_and_after_flags() {
     assert_eq!(code(&[("MEMLINT_FAIL_ON", "sometimes")], &[]), Some(2));
     assert_eq!(code(&[("MEMLINT_CONFIG", "missing.toml")], &[]), Some(2));
     assert_eq!(code(&[("MEMLINT_CONFIG", "missing.toml")], &["--isolated"]), Some(1));
+    for name in [
+        "MEMLINT_STRICT",
+        "MEMLINT_FAIL_ON",
+        "MEMLINT_BASELINE",
+        "MEMLINT_CONFIG",
+        "MEMLINT_COLOR",
+        "MEMLINT_NOBODYS",
+    ] {
+        assert_eq!(code(&[(name, "")], &[]), Some(0), "{name}: set to nothing is not set");
+    }
     let json = with(&[("MEMLINT_OUTPUT_FORMAT", "json")], &["check", &buggy]);
     assert!(stdout(&json).starts_with('{'));
     let shown = with(&[("MEMLINT_MIN_CONFIDENCE", "high"), ("MEMLINT_STRICT", "1")], &["config"]);

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod budgets;
+mod schema;
 mod suppressions;
 
 use std::fmt::Write;

@@ -1,7 +1,7 @@
 //! The baseline over recordings: what still matches, and what does not.
 
 use memlint::engine::Report;
-use memlint::finding::{Finding, Severity, Standing, Tolerance};
+use memlint::finding::{Finding, Impact, Severity, Standing, Tolerance};
 use memlint::gate::{Baseline, Terms};
 use memlint::snapshot::Snapshot;
 
@@ -131,4 +131,31 @@ fn a_second_finding_does_not_hide_behind_one_entry() {
     });
     both.settle(&mut twice, &terms());
     assert_eq!(twice.open().filter(counts).count(), 0);
+}
+
+/// Findings about the recording itself, and one about a share of the steps: there is nothing of theirs that could be counted in bytes.
+const WITHOUT_SIZE: [&str; 3] = ["truncated-history", "no-stacks", "skipped-optimizer-step"];
+
+#[test]
+fn whatever_can_be_known_has_a_size_or_says_that_it_has_none() {
+    for case in [
+        "seed-oom",
+        "thrash-empty-cache-bug",
+        "optstate-recreate-bug",
+        "cycle-closure-bug",
+        "trunc-ring-bug",
+        "nostacks-bug",
+        "frag-curriculum-bug",
+        "latezero-vit-bug",
+    ] {
+        let mut known = report(snapshot(case));
+        baseline_of(&known).settle(&mut known, &terms());
+        for finding in known.findings.iter().filter(|finding| finding.severity > Severity::Info) {
+            assert_eq!(finding.standing, Standing::Baselined, "{case}: {}", finding.rule);
+            let measured = finding.impact != Impact::default();
+            assert_eq!(measured, !WITHOUT_SIZE.contains(&&*finding.rule), "{case}: {}", finding.rule);
+            let said = finding.evidence.last().is_some_and(|measure| measure.text.contains("no size"));
+            assert_eq!(said, !measured, "{case}: {}", finding.rule);
+        }
+    }
 }

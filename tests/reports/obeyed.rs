@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use memlint::comparison::{
-    Comparison, DeviceComparison, Fate, FindingChange, PeakAt, SiteChange, SizeChange,
+    Comparison, DeviceComparison, Doubt, Fate, FindingChange, PeakAt, SiteChange, SizeChange,
 };
 use memlint::finding::Finding;
 use memlint::input::{Content, Limits, Source};
@@ -134,7 +134,7 @@ fn comparison(words: &str) -> Comparison {
         devices: vec![device],
         findings: vec![FindingChange { turn: Fate::New, finding, before: None, difference: None }],
         same_findings: 1,
-        doubts: vec![words.to_owned()],
+        doubts: vec![Doubt { counts: true, text: words.to_owned(), help: "record both again" }],
     }
 }
 

@@ -90,7 +90,11 @@ fn finding(budget: &Budget, facts: &Facts, measured: &MetricValue, limit: Bytes)
         location: largest.map(|(_, location)| location),
         related: beside.collect(),
         evidence: evidence(budget, facts, measured, limit),
-        impact: Impact { per_iteration: growing.then_some(*bytes), ..Impact::default() },
+        impact: Impact {
+            per_iteration: growing.then_some(*bytes),
+            at_once: (!growing).then_some(*bytes),
+            ..Impact::default()
+        },
         ..Finding::of(budget.rule.clone(), Group::Budget, budget.severity().unwrap_or(Severity::Error))
     }
 }

@@ -116,7 +116,7 @@ impl Diff {
             devices: comparison.devices.iter().map(OneDevice::of).collect(),
             findings: comparison.findings.iter().map(Finding::of).collect(),
             same_findings: comparison.same_findings,
-            doubts: comparison.doubts.clone(),
+            doubts: comparison.doubts.iter().map(|doubt| doubt.text.clone()).collect(),
         }
     }
 }

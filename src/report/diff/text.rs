@@ -34,7 +34,7 @@ pub(super) fn render(comparison: &Comparison, look: &Look) -> String {
         out.push('\n');
     }
     for doubt in &comparison.doubts {
-        look.attribute(&mut out, "not known", doubt);
+        look.attribute(&mut out, "not known", &doubt.text);
     }
     shown_page(&out, look.color)
 }
