@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Runs small programs without a GPU: one that reads values back, and some that ask for what only a GPU can do.
+"""Runs small programs without a GPU: one that reads values back, one that takes no step because of them, and some that ask for what only a GPU can do.
 
     .ci/answers.py MEMLINT PYTHON
 
-PYTHON has PyTorch's wheel for CUDA. The first has to end well; each of the others with one message, which names the call, and exit status 2."""
+PYTHON has PyTorch's wheel for CUDA. The first has to end well; the second gets no verdict; each of the others ends with one message, which names the
+call, and exit status 2."""
 
 import os
 import subprocess
@@ -19,6 +20,7 @@ REFUSED = {
     # A library's workspace that nobody knows: its size would be made up.
     "cudnnGetCTCLossWorkspaceSize": """
 from torch.nn import functional
+torch.backends.cudnn.deterministic = True
 lengths = torch.full((16,), 50, dtype=torch.int32), torch.full((16,), 10, dtype=torch.int32)
 scores = torch.randn(50, 16, 20, device="cuda").log_softmax(2)
 functional.ctc_loss(scores, torch.randint(1, 20, (160,), dtype=torch.int32), *lengths)
@@ -85,12 +87,29 @@ def ends_well(memlint: str, python: str) -> bool:
     return ran.code == 0
 
 
+def has_no_verdict(memlint: str, python: str) -> bool:
+    """Whether a program that left its steps out for want of values is said not to be judged."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "hesitates.py"
+        program.write_text((ROOT / "tests/no_gpu/hesitates.py").read_text())
+        ran = run(memlint, python, program, {})
+        command = [memlint, "check", "--isolated", f"{program}.pickle.zst"]
+        checked = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    is_said = "took no step of its optimizer" in " ".join(checked.stdout.split())
+    holds = ran.code == 0 and checked.returncode == 2 and is_said
+    print(f"hesitates: {'not judged' if holds else 'NOT as it should be'}", flush=True)
+    if not holds:
+        print(f"exit status {checked.returncode}", *ran.said[-12:], checked.stdout, checked.stderr, sep="\n    ")
+    return holds
+
+
 def main() -> int:
     memlint, python = os.path.abspath(sys.argv[1]), sys.argv[2]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         answered = pool.submit(ends_well, memlint, python)
+        hesitated = pool.submit(has_no_verdict, memlint, python)
         refused = list(pool.map(lambda call: is_refused(call, memlint, python), REFUSED))
-    return 0 if answered.result() and all(refused) else 1
+    return 0 if answered.result() and hesitated.result() and all(refused) else 1
 
 
 if __name__ == "__main__":

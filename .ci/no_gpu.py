@@ -42,8 +42,23 @@ USUAL = [
 #: What the corpus was recorded on has so much.
 MEMORY = "140GiB"
 MOST_APART = 0.01
-#: Runs before the program, and has memlint record nothing, so that the program's own recording is all there is.
-OWN = "from memlint_recorder import recorder; recorder.wait_for_cuda = lambda *arguments: None"
+#: Runs before the program, and has memlint record nothing, so that the program's own recording is all there is. What the program writes into a
+#: folder of its author's machine it writes beside itself.
+OWN = """
+import os
+from memlint_recorder import recorder
+
+def here(torch, *arguments):
+    dump = torch.cuda.memory._dump_snapshot
+
+    def dump_here(filename="dump_snapshot.pickle", *more, **named):
+        has_folder = os.path.isdir(os.path.dirname(os.path.abspath(filename)))
+        return dump(filename if has_folder else os.path.basename(filename), *more, **named)
+
+    torch.cuda.memory._dump_snapshot = dump_here
+
+recorder.wait_for_cuda = here
+"""
 
 
 def check(memlint: str, snapshot: Path, program: Path) -> tuple[set, dict]:

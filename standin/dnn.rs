@@ -10,7 +10,11 @@ use crate::convolution::{Convolution, Tensor, Window};
 use crate::engines::Direction;
 use crate::place::{In, Out};
 use crate::table::{Handle, Table, lock};
-use crate::{DONE, Status, calls, device, nothing, workspace};
+use crate::unmodelled::meet;
+use crate::{DONE, Status, calls, device, nothing, rnn, workspace};
+
+/// `CUDNN_CTC_LOSS_ALGO_NON_DETERMINISTIC`.
+const NOT_DETERMINISTIC: i32 = 1;
 
 /// `CUDNN_ATTR_*`, by cuDNN's header (`cudnn_graph.h`).
 const DILATIONS: i32 = 102;
@@ -176,6 +180,16 @@ calls! {
     "cudnnGetStream"(_handle: Handle, place: Out<Handle>) { place.set(0); DONE }
     "cudnnDropoutGetStatesSize"(_handle: Handle, bytes: Out<usize>) { bytes.set(workspace::DROPOUT_STATES); DONE }
 
+    "cudnnGetCTCLossWorkspaceSize"(
+        _handle: Handle, scores: Handle, _gradients: Handle, _labels: usize, _label_lengths: usize, _input_lengths: usize, way: i32,
+        _loss: Handle, bytes: Out<usize>,
+    ) {
+        if way != NOT_DETERMINISTIC {
+            return meet("cudnnGetCTCLossWorkspaceSize");
+        }
+        bytes.set(workspace::of_ctc(rnn::sizes_of(scores)));
+        DONE
+    }
     "cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize"(
         _handle: Handle, _mode: i32, _operations: i32, _x: Handle, _z: Handle, _y: Handle, _scale: Handle, _activation: Handle, bytes: Out<usize>,
     ) { bytes.set(0); DONE }

@@ -15,7 +15,7 @@
 //! | [`stream`] | streams, events and capture, and how far the device lags behind |
 //! | [`launch`] | kernels, which do nothing |
 //! | [`driver`] | the driver: virtual memory, entry points by name |
-//! | [`blas`], [`dnn`], [`rnn`], [`solver`], [`nccl`], [`nvml`], [`nvrtc`] | libraries |
+//! | [`blas`], [`dnn`], [`rnn`], [`fourier`], [`solver`], [`nccl`], [`nvml`], [`nvrtc`] | libraries |
 //! | [`network`] | a recurrent network, and where its weights lie |
 //! | [`workspace`] | the sizes that libraries ask for |
 //! | [`convolution`], [`engines`] | the same for convolutions: formulas, and which of them holds |
@@ -33,6 +33,7 @@ mod device;
 mod dnn;
 mod driver;
 mod engines;
+mod fourier;
 mod launch;
 mod memory;
 mod nccl;

@@ -21,6 +21,9 @@ pub(crate) struct Network {
 pub(crate) struct Sequences {
     pub(crate) longest: i64,
     pub(crate) batch: i64,
+    /// Steps of all sequences together: with those that only pad, unless they are packed.
+    pub(crate) steps: i64,
+    pub(crate) is_packed: bool,
 }
 
 impl Network {

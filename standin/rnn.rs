@@ -11,6 +11,11 @@ use crate::{DONE, Status, calls, nothing};
 /// `cudnnRNNMode_t`: with a linear unit, with tanh, LSTM, GRU.
 const GATES: [i64; 4] = [1, 1, 4, 3];
 
+/// `CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED`.
+const PACKED: i32 = 1;
+/// `CUDNN_FWD_MODE_TRAINING`.
+const TRAINING: i32 = 1;
+
 /// Sizes of a tensor, and of what else somebody describes and asks for again.
 #[derive(Clone, Copy, Default)]
 struct Shape {
@@ -30,6 +35,11 @@ const INVALID: Status = 2000;
 fn shape(place: Handle, kind: i32, sizes: [i64; 2]) {
     let size = |size: i64| i32::try_from(size).unwrap_or(0);
     *lock(&SHAPES).entry(place) = Shape { kind, sizes: [1, size(sizes[0]), size(sizes[1])] };
+}
+
+/// Sizes of a tensor that was described.
+pub(crate) fn sizes_of(handle: Handle) -> [i32; 3] {
+    lock(&SHAPES).get(handle).map(|shape| shape.sizes).unwrap_or_default()
 }
 
 fn bytes_of(network: &Network, elements: i64) -> usize {
@@ -74,8 +84,16 @@ calls! {
         };
         DONE
     }
-    "cudnnSetRNNDataDescriptor"(handle: Handle, _kind: i32, _layout: i32, longest: i32, batch: i32) {
-        *lock(&SEQUENCES).entry(handle) = Sequences { longest: longest.into(), batch: batch.into() };
+    "cudnnSetRNNDataDescriptor"(
+        handle: Handle, _kind: i32, layout: i32, longest: i32, batch: i32, _features: i32, lengths: In<i32>,
+    ) {
+        let is_packed = layout == PACKED;
+        let steps = if is_packed {
+            (0..usize::try_from(batch).unwrap_or(0)).filter_map(|at| lengths.get(at)).map(i64::from).sum()
+        } else {
+            i64::from(longest) * i64::from(batch)
+        };
+        *lock(&SEQUENCES).entry(handle) = Sequences { longest: longest.into(), batch: batch.into(), steps, is_packed };
         DONE
     }
     "cudnnGetRNNWeightSpaceSize"(_handle: Handle, described: Handle, bytes: Out<usize>) {
@@ -85,10 +103,10 @@ calls! {
     }
     "cudnnGetRNNTempSpaceSizes"(_handle: Handle, described: Handle, mode: i32, data: Handle, work: Out<usize>, kept: Out<usize>) {
         let sequences = lock(&SEQUENCES).get(data).copied().unwrap_or_default();
-        let sizes = workspace::of_network(&network(described), &sequences);
+        let sizes = workspace::of_network(&network(described), &sequences, mode == TRAINING);
         work.set(sizes.work);
         // A pass that is no training keeps nothing.
-        kept.set(if mode == 1 { sizes.kept } else { 0 });
+        kept.set(if mode == TRAINING { sizes.kept } else { 0 });
         DONE
     }
     "cudnnGetRNNWeightParams"(

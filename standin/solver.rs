@@ -1,6 +1,6 @@
-//! cuSOLVER, cuSPARSE and cuFFT, as far as they ask for room: the rest is theirs to compute, and so is nothing.
+//! cuSOLVER and cuSPARSE, as far as they ask for room: the rest is theirs to compute, and so is nothing.
 //!
-//! Their workspaces were not measured. They get none, and every question is noted, so that the recording says which sizes are missing.
+//! Their workspaces get none, and every question is noted, so that the recording says which sizes are missing.
 
 use crate::place::Out;
 use crate::table::Handle;
@@ -50,8 +50,6 @@ sizes! {
         "cusolverDnCgesvdaStridedBatched_bufferSize" "cusolverDnZgesvdaStridedBatched_bufferSize";
     (_a _b _c _d _e _f _g _h _i) => (work: usize): "cusparseSpMV_bufferSize";
     (_a _b _c _d _e _f _g _h _i _j) => (work: usize): "cusparseSpMM_bufferSize" "cusparseSDDMM_bufferSize";
-    (_plan _rank _sizes _embedded _stride _distance _kind _out_embedded _out_stride _out_distance _out_kind _batch) => (work: usize):
-        "cufftXtMakePlanMany";
 }
 
 /// What stands for a handle or a description: nobody asks for it again.
@@ -66,9 +64,4 @@ creations! {
     "cusolverDnCreate" "cusolverDnCreateParams" "cusolverDnCreateGesvdjInfo" "cusolverDnCreateSyevjInfo" "cusparseCreate"
     "cusparseCreateMatDescr" "cusparseCreateCsr" "cusparseCreateCoo" "cusparseCreateDnMat" "cusparseCreateDnVec"
     "cusparseSpGEMM_createDescr" "cusparseSpSM_createDescr" "cusparseSpSV_createDescr"
-}
-
-calls! {
-    // The one handle that is a number.
-    "cufftCreate"(place: Out<i32>) { place.set(1); DONE }
 }

@@ -85,3 +85,17 @@ def test_what_a_library_decides_is_its_own_statement(tmp_path: Path) -> None:
     names["train"](known)
     # The script's own statement decides by what the library made of the value, which nobody follows.
     assert known.branches() == [{"file": str(library), "line": 3, "end": 4}]
+
+
+def test_what_a_function_returns_decides_where_it_is_called(tmp_path: Path) -> None:
+    known = Known()
+    script = tmp_path / "train.py"
+    script.write_text(
+        "def is_low(known):\n    loss = known.read()\n    return loss\n\n\n"
+        "def logged(known):\n    known.read()\n    return 0\n\n\n"
+        "def train(known):\n    if logged(known):\n        pass\n    if is_low(known):\n        pass\n"
+    )
+    names: dict[str, Any] = {}
+    exec(compile(script.read_text(), str(script), "exec"), names)
+    names["train"](known)
+    assert known.branches() == [{"file": str(script), "line": 14, "end": 15}]

@@ -70,9 +70,11 @@ pub fn examine(input: &Input, plan: &Plan) -> Examination {
         }
         let settled = verdict::settle(&facts, &claims, &plan.materiality, plan.capacity);
         let shown: Vec<Told> = settled.into_iter().filter(|told| plan.shows(&told.finding)).collect();
+        let decided = device.evidence.decided();
         for meta in judging {
             let is_of = |told: &&Told| told.finding.rule == meta.name;
-            match shown.iter().filter(is_of).find_map(|told| told.undecided) {
+            let hidden = decided.err().filter(|_| meta.group != Group::Input);
+            match hidden.or_else(|| shown.iter().filter(is_of).find_map(|told| told.undecided)) {
                 Some(hidden) => examined.skip(device.device, meta.name, Silence::Blind(hidden)),
                 None => examined.judged(meta.group, meta.name),
             }
@@ -83,12 +85,16 @@ pub fn examine(input: &Input, plan: &Plan) -> Examination {
         }
         examined.findings.extend(shown.into_iter().map(|told| told.finding));
         for budget in &plan.budgets {
-            match budget::judge(budget, &facts, plan.capacity) {
-                Ok(found) => {
+            match (budget::judge(budget, &facts, plan.capacity), decided) {
+                // What is over it already stays so with what is missing.
+                (Ok(None), Err(hidden)) => {
+                    examined.skip(device.device, budget.rule.clone(), Silence::Blind(hidden));
+                }
+                (Ok(found), _) => {
                     examined.judged(Group::Budget, &budget.rule);
                     examined.findings.extend(found);
                 }
-                Err(silence) => examined.skip(device.device, budget.rule.clone(), silence),
+                (Err(silence), _) => examined.skip(device.device, budget.rule.clone(), silence),
             }
         }
     }

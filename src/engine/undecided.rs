@@ -1,10 +1,12 @@
 //! What was found where a program that ran without a GPU decided by values that nobody computed.
 //!
 //! In: the branches that the recording names (`memlint_record`), and findings. Out: those that stand in such a statement are of low confidence, and
-//! name it. Always: none is taken away.
+//! name it; where the program never stepped for want of values, all are, because what it trains looks like what it only evaluates. Always: none is
+//! taken away.
 
 use super::Input;
-use crate::finding::{Finding, Location, Related, Severity};
+use crate::finding::{Finding, Group, Location, Related, Severity};
+use crate::rules;
 use crate::snapshot::Branch;
 use crate::unit::Confidence;
 
@@ -12,7 +14,9 @@ use crate::unit::Confidence;
 pub(super) fn doubt(input: &Input, findings: &mut [Finding]) {
     let Some(modelled) = &input.snapshot.modelled else { return };
     for finding in findings {
-        if let Some(branch) = modelled.branches.iter().find(|branch| hangs_on(finding, branch)) {
+        let hides_steps = modelled.hides_steps() && !is_certain(finding);
+        let is_doubted = |branch: &&Branch| hides_steps || hangs_on(finding, branch);
+        if let Some(branch) = modelled.branches.iter().find(is_doubted) {
             finding.confidence = Confidence::Low;
             finding.severity = finding.severity.min(Severity::Warning);
             finding.related.push(Related {
@@ -25,6 +29,11 @@ pub(super) fn doubt(input: &Input, findings: &mut [Finding]) {
 }
 
 const WHY: &str = "decided by a value that nothing computes without a GPU: with one it may go the other way";
+
+/// What holds of the recording whatever else the program would have done: what the file itself lacks, what is over a budget, that memory ran out.
+fn is_certain(finding: &Finding) -> bool {
+    matches!(finding.group, Group::Input | Group::Budget) || finding.rule == rules::OUT_OF_MEMORY
+}
 
 /// Whether a finding's line, or one that led to it, stands in a statement.
 fn hangs_on(finding: &Finding, branch: &Branch) -> bool {
@@ -41,7 +50,6 @@ fn location(branch: &Branch) -> Location {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::Group;
     use crate::snapshot::{Modelled, Snapshot};
 
     fn found(line: u32) -> Finding {
@@ -62,5 +70,19 @@ mod tests {
         assert_eq!(sure, found(6));
         assert_eq!((doubted.confidence, doubted.severity), (Confidence::Low, Severity::Warning));
         assert_eq!(doubted.related.first().map(|one| one.location.line), Some(7));
+    }
+
+    #[test]
+    fn all_is_doubted_where_steps_may_be_missing_but_for_what_cannot_change() {
+        let mut modelled = Modelled::default();
+        modelled.branches.push(Branch { file: "/job/train.py".to_owned(), line: 7, end: 9 });
+        modelled.never_steps = true;
+        let snapshot = Snapshot { modelled: Some(modelled), ..Snapshot::default() };
+        let input = Input::of("train".to_owned(), snapshot);
+        let over = Finding::of("no-more", Group::Budget, Severity::Error);
+        let mut findings = [found(6), over.clone()];
+        doubt(&input, &mut findings);
+        assert_eq!((findings[0].confidence, findings[0].severity), (Confidence::Low, Severity::Warning));
+        assert_eq!(findings[1], over);
     }
 }

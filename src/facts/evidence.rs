@@ -19,7 +19,7 @@ use crate::frames::Frames;
 use crate::lives::growth::FEWEST;
 use crate::program::{FoundBy, Phase, Program};
 use crate::role::{Role, Roles};
-use crate::snapshot::{Action, DeviceTrace, Event, Gap, Snapshot};
+use crate::snapshot::{Action, DeviceTrace, Event, Gap, Modelled, Snapshot};
 use crate::threshold::Threshold;
 use crate::timeline::Timeline;
 use crate::unit::{EventIndex, Index, StackId};
@@ -45,6 +45,7 @@ pub struct Evidence {
     standing: Result<(), Hidden>,
     first_iteration: Result<(), Hidden>,
     gradients: Result<(), Hidden>,
+    decided: Result<(), Hidden>,
     steps: Result<(), Silence>,
     updates: Result<(), Silence>,
     ran_out: bool,
@@ -85,6 +86,7 @@ impl Evidence {
             standing: recorded.standing(),
             first_iteration: recorded.first_iteration(trace),
             gradients: recorded.gradients(trace),
+            decided: recorded.decided(),
             steps: Ok(()),
             updates: Ok(()),
             ran_out: trace.events.iter().any(|event| event.action == Action::OutOfMemory),
@@ -162,6 +164,11 @@ impl Evidence {
     /// Whether it is seen how gradients come and go.
     pub fn gradients(&self) -> Result<(), Hidden> {
         self.gradients
+    }
+
+    /// Whether what the program did can be what it does with a GPU.
+    pub fn decided(&self) -> Result<(), Hidden> {
+        self.decided
     }
 
     /// Whether it is seen that parameters are updated: by steps, or by gradients that are cleared in each iteration.
@@ -326,6 +333,11 @@ impl Observed<'_> {
         }
         self.iterations()?;
         self.first_iteration(trace)
+    }
+
+    fn decided(&self) -> Result<(), Hidden> {
+        let hides = self.snapshot.modelled.as_ref().is_some_and(Modelled::hides_steps);
+        if hides { Err(Hidden::Values) } else { Ok(()) }
     }
 
     /// That a program does not train is shown by iterations, of which all is seen, without a backward pass.

@@ -106,6 +106,8 @@ pub enum Hidden {
     FirstIteration,
     /// The program trains, and no step of an optimizer is seen.
     Steps,
+    /// Without a GPU: whether the program steps, for which values are missing.
+    Values,
     /// How much memory the device has.
     Capacity,
     /// Whether what grows goes on growing, or fills up to a bound.
@@ -129,6 +131,9 @@ impl Hidden {
             Hidden::Beginning => "the recording lost its beginning",
             Hidden::FirstIteration => "the recording begins after the first iteration",
             Hidden::Steps => "the program runs backward passes, and no step of an optimizer was recorded",
+            Hidden::Values => {
+                "without a GPU the program decided by values that nothing computed, and took no step of its optimizer"
+            }
             Hidden::Capacity => "the memory of the device is not known",
             Hidden::Bound => "too few iterations to tell growth from something that fills up and stops",
         }
@@ -148,6 +153,7 @@ impl Hidden {
             Hidden::Beginning => "raise max_entries",
             Hidden::FirstIteration => "record from the first iteration",
             Hidden::Steps => "step with a torch.optim.Optimizer",
+            Hidden::Values => "have it step without a GPU, too, or record with one",
             Hidden::Capacity => "name it with --device-memory",
             Hidden::Bound => "record more iterations",
         }

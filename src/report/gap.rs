@@ -32,9 +32,10 @@ fn model_words(model: &Modelled, detail: Detail) -> String {
         [] => String::new(),
         places => format!(", and the program decided by some of them at {}", some(places, detail)),
     };
+    let steps = if model.hides_steps() { ", and took no step of its optimizer" } else { "" };
     let eager =
         if model.runs_eagerly { "; what it compiles (torch.compile) ran operator by operator" } else { "" };
-    format!("{model}, values that large kernels compute are not known{branches}{sizes}{eager}")
+    format!("{model}, values that large kernels compute are not known{branches}{steps}{sizes}{eager}")
 }
 
 /// So many iterations are needed to tell what happens in each of them from what happened once.
@@ -145,6 +146,9 @@ mod tests {
         assert!(words.contains("decided by some of them at train.py:1, train.py:2, "), "{words}");
         assert!(words.ends_with("train.py:5, 2 more"), "{words}");
         assert!(!model_words(&Modelled::default(), Detail::Normal).contains("decided"));
+        modelled.never_steps = true;
+        let words = model_words(&modelled, Detail::Normal);
+        assert!(words.ends_with("2 more, and took no step of its optimizer"), "{words}");
     }
 
     #[test]

@@ -49,6 +49,9 @@ pub struct Modelled {
     /// Whether the program asked for compiled code (`torch.compile`), and ran its operators one by one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub runs_eagerly: bool,
+    /// Whether the program made an optimizer, and none has been asked to step.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub never_steps: bool,
 }
 
 impl Modelled {
@@ -75,6 +78,12 @@ impl Modelled {
     /// The memory of each device.
     pub const fn memory(&self) -> Bytes {
         Bytes(self.bytes)
+    }
+
+    /// Whether it may be for want of values that the program never updated what it trains: it decided by some that nobody computed, and an optimizer
+    /// that it made was left alone. On a GPU it may hold gradients and states of which nothing is seen here.
+    pub fn hides_steps(&self) -> bool {
+        self.never_steps && !self.branches.is_empty()
     }
 
     /// The text of the key.
@@ -104,6 +113,9 @@ mod tests {
         assert!(
             Modelled::read(&eager).is_some_and(|modelled| modelled.runs_eagerly && modelled.text() == eager)
         );
+        let idle = text.replace("\"refused\":[]", "\"refused\":[],\"never_steps\":true");
+        let read = Modelled::read(&idle).unwrap();
+        assert_eq!((read.text(), read.hides_steps(), modelled.hides_steps()), (idle, true, false));
         for other in [
             text.replace("\"version\":2", "\"version\":1"),
             text.replace("cusolver", "cu\\u001b solver"),

@@ -297,6 +297,33 @@ fn every_format_says_what_was_modelled() {
     assert!(lines.contains(&"1 error, 1 note, but modelled without a GPU"), "{}", stdout(&output));
 }
 
+/// `tests/no_gpu/hesitates.py`: it trains where its loss is high, which nothing computed, and what is left looks like a model that only evaluates.
+#[test]
+fn a_program_that_left_its_steps_out_for_want_of_values_has_no_verdict() {
+    let path = "tests/data/hesitates.pickle.zst";
+    for strict in [&[][..], &["--strict"]] {
+        let output = memlint(&[&["check", path, "--isolated"], strict].concat());
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        let words: Vec<&str> = stdout(&output).split_whitespace().collect();
+        let words = words.join(" ");
+        assert!(words.contains("file1.py:23, and took no step of its optimizer"), "{words}");
+        assert!(words.contains("confidence low") && !words.contains("passed"), "{words}");
+    }
+}
+
+/// What the missing steps would hold comes on top: it cannot bring a peak below a limit that it passes, and may bring one above.
+#[test]
+fn a_limit_is_judged_without_steps_only_where_it_is_passed_already() {
+    let place = folder("record-hesitates");
+    let path = root().join("tests/data/hesitates.pickle.zst");
+    for (limit, status) in [("1MiB", 1), ("1GiB", 2)] {
+        let budget = format!("[budget.peak]\nmetric = \"peak-requested\"\nlimit = \"{limit}\"\n");
+        fs::write(place.join("memlint.toml"), budget).unwrap();
+        let output = memlint_in(&place, &["check", path.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(status), "{limit}: {}", stdout(&output));
+    }
+}
+
 #[test]
 #[ignore = "needs Python: .ci/run runs it"]
 fn a_python_program_is_recorded() {

@@ -77,3 +77,31 @@ torch.distributions.Dirichlet(torch.ones(64, 1024, device=device)).entropy()
 for rows in (4, 1 << 18):
     spread = torch.distributions.Normal(unknown(rows, 8), torch.nn.functional.softplus(unknown(rows, 8)) + 1e-3)
     assert spread.sample().shape == (rows, 8)
+
+# Masks of any size, made of whole numbers, select what they select.
+rows = torch.arange(3000, device=device)
+assert (rows.unsqueeze(0) == rows.unsqueeze(1)).nonzero().shape == (3000, 2)
+
+# Which of many unknown values is the largest is left to chance: not always the same one, and of one row different ones.
+assert len(unknown(64, 1000).argmax(dim=1).unique()) > 8
+experts = unknown(64, 1000).topk(2, dim=1).indices
+assert experts.max() < 1000
+assert (experts[:, 0] != experts[:, 1]).all()
+
+# L-BFGS is on its way: of three evaluations a step two iterations come, and each but the very
+# first is remembered, whatever the tolerances, and also below a default device.
+for device_by_default in (None, "cuda"):
+    torch.set_default_device(device_by_default)
+    weight = torch.nn.Parameter(torch.randn(512, 512, device=device))
+    descent = torch.optim.LBFGS([weight], max_iter=3, history_size=40, tolerance_grad=0, tolerance_change=0)
+
+    def closure(weight: torch.Tensor = weight, descent: torch.optim.LBFGS = descent) -> torch.Tensor:
+        descent.zero_grad()
+        loss = (weight @ weight).square().mean()
+        loss.backward()
+        return loss
+
+    for _ in range(3):
+        descent.step(closure)
+    assert len(descent.state[weight]["old_dirs"]) == 5
+torch.set_default_device(None)

@@ -66,7 +66,7 @@ class Known:
                 return
             if not file.startswith(FOLDER):
                 frames.append((file, frame.f_lineno))
-                if LIBRARIES not in file:
+                if LIBRARIES not in file and not _returns(file, frame.f_lineno):
                     break
             frame = frame.f_back
         if len(self._reads) < MOST_READS:
@@ -104,9 +104,27 @@ def _tree(file: str) -> Optional[ast.Module]:
 
 def _branch(file: str, line: int) -> Optional[Branch]:
     """The statement that decides by what was read at a line: there itself, or in the same function by the name it was given."""
+    nodes, named = _function(file, line)
+    for node in nodes:
+        if not isinstance(node, (ast.If, ast.While, ast.IfExp)) or _is_check(node):
+            continue
+        if _is_at(node.test, line) or _names(node.test) & named:
+            return Branch(file, node.lineno, node.end_lineno or node.lineno)
+    return None
+
+
+@functools.lru_cache(maxsize=None)
+def _returns(file: str, line: int) -> bool:
+    """Whether a function returns what was read at a line: then it is its caller that decides."""
+    nodes, named = _function(file, line)
+    return any(isinstance(node, ast.Return) and (_is_at(node, line) or _names(node) & named) for node in nodes)
+
+
+def _function(file: str, line: int) -> tuple[list[Any], set[str]]:
+    """What there is in the function around a line, and the names that the line gives; in the whole file, if there is none."""
     tree = _tree(file)
     if tree is None:
-        return None
+        return [], set()
     functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
     around: list[Any] = [node for node in functions if _is_at(node, line)]
     nodes = list(ast.walk(around[-1] if around else tree))
@@ -114,12 +132,7 @@ def _branch(file: str, line: int) -> Optional[Branch]:
     for node in nodes:
         if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr)) and _is_at(node, line):
             named |= _names(node)
-    for node in nodes:
-        if not isinstance(node, (ast.If, ast.While, ast.IfExp)) or _is_check(node):
-            continue
-        if _is_at(node.test, line) or _names(node.test) & named:
-            return Branch(file, node.lineno, node.end_lineno or node.lineno)
-    return None
+    return nodes, named
 
 
 def _names(node: Any) -> set[str]:

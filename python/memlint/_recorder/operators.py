@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Optional
 
 import torch
 
@@ -111,6 +111,10 @@ ONCE |= {
 }
 #: What holds of values that are unknown.
 HOLDS = {"all": True, "_is_all_true": True, "any": False, "_is_any_true": False}
+#: Operators that say which of several values it is, and where among their arguments the dimension stands.
+CHOOSES = {"argmax": 1, "argmin": 1, "max": 1, "min": 1, "topk": 2, "sort": 1, "argsort": 1}
+#: Of these, those that go along the last dimension where none is named; the others through all that there is.
+ALONG_LAST = {"topk", "sort", "argsort"}
 
 
 class Function:
@@ -137,6 +141,20 @@ class Function:
     @functools.cached_property
     def looks_once(self) -> bool:
         return bool(self.name in ONCE or torch.Tag.pointwise in self.overload.tags)
+
+
+def chosen_among(name: str, args: Any, kwargs: Any, results: list[Any]) -> tuple[Any, int, Optional[int]]:
+    """The result in which an operator says what it chose, among how many, and along which dimension, where that is not all."""
+    is_alone = name.startswith("arg")
+    if not is_alone and len(results) != 2:
+        # The largest value alone, or the larger of two.
+        return None, 0, None
+    place = CHOOSES[name]
+    dimension = args[place] if len(args) > place and type(args[place]) is int else kwargs.get("dim")
+    if dimension is None and name in ALONG_LAST:
+        dimension = -1
+    count = args[0].numel() if dimension is None or not args[0].dim() else args[0].size(dimension)
+    return results[0 if is_alone else 1], count, dimension
 
 
 def _types(schema: Any) -> Iterator[str]:

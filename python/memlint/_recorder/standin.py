@@ -26,8 +26,8 @@ ROOM = 1 << 20
 
 _core: Optional[ctypes.CDLL] = None
 _model: dict[str, int] = {}
-#: What the marker says of the program beside: `runs_eagerly`, from where it asks for compiled code on.
-_noted: dict[str, bool] = {}
+#: What the program has asked for: that code be `compiled`, that an optimizer make a `step`.
+_asked: set[str] = set()
 
 
 def load(torch: str, order: Order, ledger: Ledger) -> None:
@@ -93,6 +93,7 @@ def mark(torch: Any) -> None:
 
     memory._snapshot = _snapshot
     _hear_of_compiling(torch)
+    _hear_of_steps()
     # To the end of the process.
     Values(known).begin()
 
@@ -103,15 +104,37 @@ def _hear_of_compiling(torch: Any) -> None:
 
     @functools.wraps(compiles)
     def _compile(*args: Any, **kwargs: Any) -> Any:
-        _noted["runs_eagerly"] = True
+        _asked.add("compiled")
         return compiles(*args, **kwargs)
 
     torch.compile = _compile
 
 
+def _hear_of_steps() -> None:
+    """Notes whether the program asks an optimizer to step."""
+    from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+    def before_step(*_: Any) -> None:
+        _asked.add("step")
+
+    register_optimizer_step_pre_hook(before_step)
+
+
+def _has_idle_optimizer() -> bool:
+    """Whether the program made an optimizer and asked none to step."""
+    from torch.optim import Optimizer
+
+    kinds = [Optimizer]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    # PyTorch puts a function of its own around the step of a class when one of it is made.
+    return "step" not in _asked and any(hasattr(kind.step, "hooked") for kind in kinds)
+
+
 def _marker(core: ctypes.CDLL, branches: list[dict[str, Any]]) -> str:
     """What a snapshot says of the GPU that was not there (`src/snapshot/modelled.rs`)."""
-    told: dict[str, Any] = {"version": 2, **_model, "branches": branches, **_noted}
+    told: dict[str, Any] = {"version": 2, **_model, "branches": branches}
+    told.update(runs_eagerly="compiled" in _asked, never_steps=_has_idle_optimizer())
     told.update(sizes_not_known=_called(core, "sizes"), refused=_called(core, "refused"))
     return json.dumps(told)
 

@@ -7,7 +7,8 @@ by PyTorch's CUDA operators all the same: only results are filled in, and sizes 
 from the CPU.
 
 What is asked of unknown values holds: `all` is true and `any` is false, solvers succeed, so that a program's checks pass, and
-its loops end. A single number is as good as zero but not zero, for a program takes its logarithm.
+its loops end. Which of them is the largest is left to chance. A single number is as good as zero but not zero, for a program
+takes its logarithm.
 
 PyTorch calls this as the kernels of a dispatch key that nothing else uses, above autograd and all the others. A
 `TorchDispatchMode` would be simpler and change the program: formulas of backward passes choose other operators where one is
@@ -30,15 +31,18 @@ from torch import Tensor, nn
 from torch.cuda import is_current_stream_capturing
 from torch.utils._pytree import tree_flatten, tree_map
 
+from .descent import COMPARES, Descent, is_asked
 from .known import Known, address_of
 from .operators import (
     CHECKS_SOLVER,
+    CHOOSES,
     COPIES,
     HOLDS,
     OVERWRITES,
     READS,
     SIZED,
     Function,
+    chosen_among,
     has_kernel,
     has_tensors,
     is_passed_over,
@@ -48,8 +52,10 @@ from .operators import (
 #: do so rarely. Where each element is looked at once, also others are read as far as whole ones.
 MOST_WHOLE = 1 << 22
 MOST_OTHERS = 1 << 14
-#: Bytes of larger results that are computed all the same, as long as everything that they are made from is known and each
-#: element is looked at once: masks and labels are made of whole values and of others alike. What is written takes memory.
+#: Work and bytes for larger results, in all. They are computed as long as both last, everything that they are made from is known,
+#: and each element is looked at once: masks and labels are made of whole values, of any size, and of others alike. An element is
+#: a nanosecond, and what is written takes memory.
+MOST_WORK = 1 << 34
 MOST_WRITTEN = 2 << 30
 #: Bytes of a copy to the device that is made (`standin/copy.rs`).
 MOST_TO_DEVICE = 16 << 20
@@ -59,6 +65,8 @@ KEY = "TESTING_ONLY_GenericMode"
 #: What an unknown number is where a script may read it: as good as zero, but with a logarithm and a reciprocal. A type in which
 #: it would be zero has the next one.
 JUST_ABOVE_ZERO = (1e-30, 1e-7)
+#: The steps by which what is chosen by chance goes through a prime.
+SPREAD, PRIME = 1_103_515_245, (1 << 31) - 1
 #: Kinds of tensors whose memory is theirs alone.
 PLAIN = (Tensor, nn.Parameter)
 
@@ -67,11 +75,18 @@ def _tensors(values: Any) -> list[Any]:
     return [value for value in tree_flatten(values)[0] if isinstance(value, Tensor)]
 
 
-def _is_small(tensor: Any, most_others: int = MOST_OTHERS) -> bool:
+def _is_plain(tensor: Any) -> bool:
     # Inside `torch.func` a tensor stands for another one, and has no memory of its own.
-    is_plain = type(tensor) in PLAIN and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
-    is_other = tensor.dtype.is_floating_point or tensor.dtype.is_complex
-    return is_plain and tensor.numel() <= (most_others if is_other else MOST_WHOLE)
+    return type(tensor) in PLAIN and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+
+
+def _is_other(tensor: Any) -> bool:
+    """Whether values are neither whole numbers nor true or false."""
+    return bool(tensor.dtype.is_floating_point or tensor.dtype.is_complex)
+
+
+def _is_small(tensor: Any, most_others: int = MOST_OTHERS) -> bool:
+    return _is_plain(tensor) and tensor.numel() <= (most_others if _is_other(tensor) else MOST_WHOLE)
 
 
 def _view(tensor: Any) -> Any:
@@ -102,7 +117,11 @@ class Values:
         self._kernels: list[Any] = []
         #: Where random numbers on the device have got to.
         self._random: Any = None
+        self._worked = 0
         self._written = 0
+        self._descent = Descent()
+        #: How many choices were left to chance.
+        self._chosen = 0
 
     def begin(self) -> None:
         """Has PyTorch call this for every operator of this thread, and of the backward passes that it begins."""
@@ -157,35 +176,66 @@ class Values:
         is_known = self._known.are(given[1:] if name in OVERWRITES else given)
         if not is_known and name in READS:
             self._known.read()
+            if given[0].is_floating_point() and is_asked():
+                return self._descent.loss()
         result = function.overload(*args, **kwargs)
         results = _tensors(result) or _tensors([args[place] for place in function.written if place < len(args)])
         if any(tensor.is_cuda for tensor in results):
-            is_small = all(map(_is_small, results)) or (is_known and self._is_worth_it(function, results))
+            is_worth_it = is_known and self._is_worth_it(function, given, results)
+            is_small = is_worth_it or all(map(_is_small, results))
             with torch.no_grad():
-                made = self._made(function, args, kwargs, results) if is_small else []
+                made = self._made(function, args, kwargs, results, is_worth_it) if is_small else []
                 for tensor, value in zip(results, made or [None] * len(results)):
                     # Of several results some may be small, which are not left as they are found.
                     if tensor.is_cuda and (is_small or _is_small(tensor)):
                         _put(tensor, value, given, is_known and bool(made))
+                if not is_known and name in CHOOSES:
+                    self._spread(name, args, kwargs, results)
             is_known = is_known and (bool(made) or _is_moved(name, given, results))
         elif not is_known and name in COPIES and _is_small(results[0]):
             self._known.read()
         if name in HOLDS and not is_known and _is_small(results[0]):
             _view(results[0]).fill_(HOLDS[name])
+        if not is_known and name in COMPARES and results[0].numel() == 1 and is_asked():
+            _view(results[0]).fill_(Descent.holds(name, args[1]))
         self._known.note(results, is_known)
         return result
 
-    def _is_worth_it(self, function: Function, results: list[Any]) -> bool:
-        """Whether results are computed although they are not small."""
-        if not function.looks_once or function.is_random or not all(_is_small(one, MOST_WHOLE) for one in results):
-            return False
-        self._written += sum(one.numel() * one.element_size() for one in results)
-        return self._written <= MOST_WRITTEN
+    def _spread(self, name: str, args: Any, kwargs: Any, results: list[Any]) -> None:
+        """Which of several unknown values an operator chose: another one each time, as by chance, so that experts, codes and
+        neighbours are all chosen, as on a GPU. Several of one row are different ones."""
+        chosen, count, dimension = chosen_among(name, args, kwargs, results)
+        if chosen is None or not count or not chosen.numel() or not (chosen.is_cuda and _is_small(chosen)):
+            return
+        view = _view(chosen)
+        is_several = dimension is not None and 0 < view.dim() == args[0].dim()
+        rows = view.movedim(dimension, -1) if is_several else view.unsqueeze(-1)
+        count_of_rows = rows.numel() // rows.shape[-1]
+        first = torch.arange(self._chosen, self._chosen + count_of_rows, device="cpu")
+        self._chosen = (self._chosen + count_of_rows) % PRIME
+        first.mul_(SPREAD).remainder_(PRIME).remainder_(count)
+        places = first.unsqueeze(1) + torch.arange(rows.shape[-1], device="cpu")
+        rows.copy_(places.remainder_(count).view(rows.shape))
 
-    def _made(self, function: Function, args: Any, kwargs: Any, results: list[Any]) -> list[Any]:
+    def _is_worth_it(self, function: Function, given: list[Any], results: list[Any]) -> bool:
+        """Whether results are computed although they are not small."""
+        if not function.looks_once or function.is_random or not all(map(_is_plain, (*given, *results))):
+            return False
+        # What is large and not whole is a model's, and used up by kernels that are not carried out.
+        if not all(_is_small(one, MOST_WHOLE) or not _is_other(one) for one in (*given, *results)):
+            return False
+        work = sum(one.numel() for one in (*given, *results))
+        written = sum(one.numel() * one.element_size() for one in results)
+        if self._worked + work > MOST_WORK or self._written + written > MOST_WRITTEN:
+            return False
+        self._worked += work
+        self._written += written
+        return True
+
+    def _made(self, function: Function, args: Any, kwargs: Any, results: list[Any], is_worth_it: bool) -> list[Any]:
         """What results hold, if it is little work to compute it."""
         most = MOST_WHOLE if function.looks_once else MOST_OTHERS
-        if not all(_is_small(one, most) for one in _tensors((args, kwargs))):
+        if not is_worth_it and not all(_is_small(one, most) for one in _tensors((args, kwargs))):
             return []
         try:
             return _tensors(self._computed(function, args, kwargs)) or results

@@ -1,0 +1,2 @@
+# Takes no path, and writes beside itself.
+exec python3 train.py
