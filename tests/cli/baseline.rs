@@ -234,7 +234,7 @@ fn grows_by_more_than_is_known(folder: &Path, snapshot: &str) {
     assert_eq!(run(&["--update-baseline"]).0, 0);
     let text = fs::read_to_string(folder.join("b.json")).unwrap();
     let written: Value = serde_json::from_str(&text).unwrap();
-    let bytes = written["entries"][0]["measure"]["bytes_at_once"].as_u64().expect("a number");
+    let bytes = written["entries"][0]["measure"]["bytes_at_once"].as_u64().unwrap();
     assert_eq!(run(&["--baseline-tolerance", "0%"]).0, 0);
     measured(folder, Some(bytes / 2));
     let (code, _, report) = run(&[]);
