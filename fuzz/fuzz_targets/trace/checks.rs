@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use memlint::edit::{anonymize, slice};
-use memlint::engine::{Device, Input, Report, check};
+use memlint::engine::{Closer, Device, Input, Report, check};
 use memlint::pickle::PickleLimits;
 use memlint::report::{Detail, Format, Look, json, stats};
 use memlint::snapshot::{Event, Snapshot};
@@ -71,11 +71,11 @@ pub(crate) fn judged(snapshot: Snapshot) -> (Report, Vec<u8>) {
     }
     let mut out = Vec::new();
     let looks = [Look::PLAIN, Look { width: 30, unicode: true, color: true, detail: Detail::Verbose }];
-    let proofs: Vec<_> = input.devices.iter().map(|device| device.proof(&input.snapshot)).collect();
+    let closer = Closer::all(&input);
     for look in &looks {
-        out.extend(stats::render(&input.recording(), &proofs, &files, look).into_bytes());
+        out.extend(stats::render(&input.recording(), &closer, &files, look).into_bytes());
     }
-    json::stats(&input, &proofs, &files, true, &mut out).expect("memory takes everything");
+    json::stats(&input, &closer, &files, true, &mut out).expect("memory takes everything");
     let peaks: Vec<(Bytes, Bytes)> = input
         .devices
         .iter()
