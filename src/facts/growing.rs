@@ -11,6 +11,7 @@
 //! What a backward pass behind the loop lets go of was kept for it. What is given back elsewhere in exchange is no growth: a rolling buffer that is recorded half way gives back a block from
 //! before the recording with each that it takes, and weights that are converted layer by layer go as their successors come.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
@@ -22,7 +23,7 @@ use crate::program::Phase;
 use crate::role::Role;
 use crate::threshold::Threshold;
 use crate::timeline::Allocation;
-use crate::unit::{AllocationId, Bytes, Confidence, FrameId, StackId};
+use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, StackId};
 
 /// How many tensors of state an optimizer keeps for a parameter at most: Adam with `amsgrad` keeps three
 /// (`torch/optim/adam.py`).
@@ -65,17 +66,32 @@ struct LineHoldings {
 
 /// The lines that grow from iteration to iteration, what is fastest first.
 ///
-/// Where nothing trains, the last iteration may be the one that lets go of what all of them collected (a metric that is computed with the last batch): if nothing grows
-/// to the end, what comes before it is judged.
+/// Where nothing trains, the last iteration may be the one that lets go of what all of them collected (a metric that is computed with the last batch): of lines that do
+/// not grow to the end, what comes before it is judged, if most of it goes then.
 pub(super) fn growing(facts: &Facts) -> Vec<Growing> {
-    let found = growing_through(facts, facts.turns());
-    let trains = || facts.program.phases.contains(&Phase::Backward);
-    match facts.program.iterations.split_last() {
-        Some((_, before)) if found.is_empty() && !trains() => {
-            growing_through(facts, &Turns::of_iterations(before))
-        }
-        _ => found,
+    let mut found = growing_through(facts, facts.turns());
+    let trains = facts.program.phases.contains(&Phase::Backward);
+    if let Some((last, before)) = facts.program.iterations.split_last().filter(|_| !trains) {
+        let sites: Vec<FrameId> = found.iter().map(|one| one.site).collect();
+        let mut earlier = growing_through(facts, &Turns::of_iterations(before));
+        earlier.retain(|one| !sites.contains(&one.site) && go_from(facts, &one.stays, last.start));
+        found.append(&mut earlier);
+        found.sort_by(fastest_first);
     }
+    found
+}
+
+fn fastest_first(one: &Growing, other: &Growing) -> Ordering {
+    other.growth.slope.total_cmp(&one.growth.slope).then(one.site.cmp(&other.site))
+}
+
+/// Whether most of it goes from an event on.
+fn go_from(facts: &Facts, stays: &[AllocationId], from: EventIndex) -> bool {
+    let goes = |id: &AllocationId| {
+        facts.timeline.allocation(*id).and_then(Allocation::given_back).is_some_and(|at| at >= from)
+    };
+    let gone: Vec<AllocationId> = stays.iter().copied().filter(goes).collect();
+    facts.bytes(&gone).times(2) > facts.bytes(stays)
 }
 
 /// The lines that grow over some turns.
@@ -115,7 +131,7 @@ fn growing_through(facts: &Facts, turns: &Turns) -> Vec<Growing> {
     let mut found = judged
         .pooled(|pool| scattered(facts, &held, pool).filter(|one| !parameters.bound(facts, &one.stays)));
     found.retain_mut(|one| leave_workspaces_out(facts, one));
-    found.sort_by(|a, b| b.growth.slope.total_cmp(&a.growth.slope).then(a.site.cmp(&b.site)));
+    found.sort_by(fastest_first);
     found
 }
 
