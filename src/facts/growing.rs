@@ -74,7 +74,8 @@ pub(super) fn growing(facts: &Facts) -> Vec<Growing> {
     if let Some((last, before)) = facts.program.iterations.split_last().filter(|_| !trains) {
         let sites: Vec<FrameId> = found.iter().map(|one| one.site).collect();
         let mut earlier = growing_through(facts, &Turns::of_iterations(before));
-        earlier.retain(|one| !sites.contains(&one.site) && go_from(facts, &one.stays, last.start));
+        earlier
+            .retain(|one| !sites.contains(&one.site) && most_goes(facts, &one.stays, |at| at >= last.start));
         found.append(&mut earlier);
         found.sort_by(fastest_first);
     }
@@ -85,10 +86,10 @@ fn fastest_first(one: &Growing, other: &Growing) -> Ordering {
     other.growth.slope.total_cmp(&one.growth.slope).then(one.site.cmp(&other.site))
 }
 
-/// Whether most of it goes from an event on.
-fn go_from(facts: &Facts, stays: &[AllocationId], from: EventIndex) -> bool {
+/// Whether most of it goes at events of a kind.
+fn most_goes(facts: &Facts, stays: &[AllocationId], is_meant: impl Fn(EventIndex) -> bool) -> bool {
     let goes = |id: &AllocationId| {
-        facts.timeline.allocation(*id).and_then(Allocation::given_back).is_some_and(|at| at >= from)
+        facts.timeline.allocation(*id).and_then(Allocation::given_back).is_some_and(&is_meant)
     };
     let gone: Vec<AllocationId> = stays.iter().copied().filter(goes).collect();
     facts.bytes(&gone).times(2) > facts.bytes(stays)
@@ -137,12 +138,7 @@ fn growing_through(facts: &Facts, turns: &Turns) -> Vec<Growing> {
 
 /// Whether a backward pass behind the loop lets go of most of it: a loop over layers or samples collects what one pass saves.
 fn is_for_backward(facts: &Facts, stays: &[AllocationId]) -> bool {
-    let released = stays.iter().copied().filter(|id| {
-        let freed = facts.timeline.allocation(*id).and_then(Allocation::given_back);
-        freed.is_some_and(|event| facts.phase(event) == Phase::Backward)
-    });
-    let released: Vec<AllocationId> = released.collect();
-    facts.bytes(&released).times(2) > facts.bytes(stays)
+    most_goes(facts, stays, |at| facts.phase(at) == Phase::Backward)
 }
 
 /// A library makes its workspace once for each stream, at whatever line calls it first, and keeps it: mending the leak of that line does not
