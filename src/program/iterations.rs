@@ -125,8 +125,15 @@ fn even(loops: &Loops, marks: &Marks, bounds: &[Edge], events: usize) -> Option<
     let mut levels: Vec<(usize, u32, bool)> = bounds.iter().map(level).collect();
     levels.sort_unstable();
     levels.dedup();
-    let all = part(tile(loops, bounds, main_node(loops, bounds)?, events), marks);
-    if !marks.has_optimizer() || is_even(&all, marks) {
+    let main = main_node(loops, bounds)?;
+    let all = part(tile(loops, bounds, main, events), marks);
+    if !marks.has_optimizer() {
+        return Some(all);
+    }
+    if let Some(cut) = without_strays(loops, marks, (bounds, main), events) {
+        return Some(cut);
+    }
+    if is_even(&all, marks) {
         return Some(all);
     }
     let outer = levels.iter().rev().skip(1).take(MOST_LEVELS).find_map(|&most| {
@@ -135,6 +142,29 @@ fn even(loops: &Loops, marks: &Marks, bounds: &[Edge], events: usize) -> Option<
         (cut.starts.len() >= 2 && is_even(&cut, marks) && holds_most(&cut, marks)).then_some(cut)
     });
     outer.or_else(|| Some(at_joints(all, bounds, loops, marks)))
+}
+
+/// The turns of the main loop alone, where a loop inside it shows in few of them, and all hold as many steps without it: a loop over optimizers leaves its mark where
+/// they make their state, and hardly a trace in the turns after.
+fn without_strays(
+    loops: &Loops,
+    marks: &Marks,
+    (bounds, main): (&[Edge], u32),
+    events: usize,
+) -> Option<Cut> {
+    let own: Vec<Edge> = bounds.iter().filter(|edge| edge.node == main).copied().collect();
+    let (depth, turns) = (own.first()?.depth, tile(loops, &own, main, events));
+    let is_stray = |edge: &&Edge| edge.depth > depth && turns.find(edge.event).is_some();
+    let strays = bounds.iter().filter(is_stray).count();
+    if strays == 0 || strays * 2 >= own.len() {
+        return None;
+    }
+    let kept: Vec<Edge> = bounds.iter().filter(|edge| !is_stray(edge)).copied().collect();
+    let cut = tile(loops, &kept, main, events);
+    let counts = steps_in(&cut, marks);
+    let (first, others) = counts.split_first()?;
+    let inner = others.split_last().map_or(&[][..], |(_, inner)| inner);
+    (*first > 0 && inner.iter().all(|count| count == first)).then_some(cut)
 }
 
 /// Whether nine tenths of the steps lie in iterations. A loop over stages of the training is not the loop of the program where others follow it.

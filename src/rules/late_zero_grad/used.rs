@@ -7,6 +7,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::facts::Facts;
+use crate::program::Step;
 use crate::snapshot::Action;
 use crate::threshold::Threshold;
 use crate::unit::{Bytes, Index};
@@ -31,19 +32,19 @@ pub(super) struct GradientSet {
 
 /// What each step makes, and which sets some step shows.
 pub(super) struct Makers {
-    made: Vec<GradientSizes>,
+    /// `None` for a step that runs already when the recording begins: what it made before is not seen.
+    made: Vec<Option<GradientSizes>>,
     shown: FxHashMap<Vec<(Bytes, usize)>, bool>,
 }
 
 impl Makers {
     pub(super) fn of(facts: &Facts) -> Makers {
-        let made = |start: usize, end: usize| {
-            let events = facts.trace.events.iter().take(end).skip(start);
-            count(events.filter(|event| event.action == Action::Alloc).map(|event| event.size))
+        let made = |step: &Step| {
+            let start = Some(step.start.position()).filter(|start| *start > 0)?;
+            let events = facts.trace.events.iter().take(step.end.position()).skip(start);
+            Some(count(events.filter(|event| event.action == Action::Alloc).map(|event| event.size)))
         };
-        let steps = facts.updates().iter();
-        let made = steps.map(|step| made(step.start.position(), step.end.position())).collect();
-        Makers { made, shown: FxHashMap::default() }
+        Makers { made: facts.updates().iter().map(made).collect(), shown: FxHashMap::default() }
     }
 
     /// The step among those that ended in a set's lifetime that used it last, the last of all where nothing tells. `None` for a set that is
@@ -55,9 +56,11 @@ impl Makers {
             return Some(last);
         }
         let first = set.first.unwrap_or(0);
-        let updates = |at: &usize| self.made.get(*at).is_some_and(|made| covers(made, &wanted));
+        let may_update = |at: &usize| {
+            self.made.get(*at).is_some_and(|made| made.as_ref().is_none_or(|made| covers(made, &wanted)))
+        };
         let unseen = Some(last).filter(|_| set.first.is_some() || !set.is_cleared);
-        (first..=last).rev().find(updates).or(unseen)
+        (first..=last).rev().find(may_update).or(unseen)
     }
 
     /// Whether any step shows by what it makes that it updates a set.
@@ -65,7 +68,7 @@ impl Makers {
         let mut key: Vec<(Bytes, usize)> = wanted.iter().map(|(bytes, number)| (*bytes, *number)).collect();
         key.sort_unstable();
         let made = &self.made;
-        *self.shown.entry(key).or_insert_with(|| made.iter().any(|made| covers(made, wanted)))
+        *self.shown.entry(key).or_insert_with(|| made.iter().flatten().any(|made| covers(made, wanted)))
     }
 }
 
