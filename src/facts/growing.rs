@@ -86,13 +86,13 @@ fn fastest_first(one: &Growing, other: &Growing) -> Ordering {
     other.growth.slope.total_cmp(&one.growth.slope).then(one.site.cmp(&other.site))
 }
 
-/// Whether most of it goes at events of a kind.
-fn most_goes(facts: &Facts, stays: &[AllocationId], is_meant: impl Fn(EventIndex) -> bool) -> bool {
+/// Whether most of some allocations' bytes go at events of a kind.
+pub(super) fn most_goes(facts: &Facts, ids: &[AllocationId], is_meant: impl Fn(EventIndex) -> bool) -> bool {
     let goes = |id: &AllocationId| {
         facts.timeline.allocation(*id).and_then(Allocation::given_back).is_some_and(&is_meant)
     };
-    let gone: Vec<AllocationId> = stays.iter().copied().filter(goes).collect();
-    facts.bytes(&gone).times(2) > facts.bytes(stays)
+    let gone: Vec<AllocationId> = ids.iter().copied().filter(goes).collect();
+    facts.bytes(&gone).times(2) > facts.bytes(ids)
 }
 
 /// The lines that grow over some turns.

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use super::growing::most_goes;
 use crate::facts::Facts;
 use crate::frames::MemorySign;
 use crate::role::Role;
@@ -128,12 +129,7 @@ fn replaced_by(facts: &Facts, earlier: &[AllocationId], tensors: &[AllocationId]
     }) else {
         return false;
     };
-    let goes = |id: &AllocationId| {
-        let freed = facts.timeline.allocation(*id).and_then(Allocation::given_back);
-        freed.is_some_and(|freed| began < freed && freed < step.end)
-    };
-    let gone: Vec<AllocationId> = earlier.iter().copied().filter(goes).collect();
-    facts.bytes(&gone).times(2) > facts.bytes(earlier)
+    most_goes(facts, earlier, |at| began < at && at < step.end)
 }
 
 /// The parameters by birth.

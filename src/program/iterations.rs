@@ -10,6 +10,8 @@
 //!   ones before the first step, an incomplete last one.
 //! - Two optimizers in one iteration (GANs) need no rule: no edge lies between their steps. Where one of them has a loop of its
 //!   own, that loop's iterations hold unequal numbers of steps, and the loop around it is taken.
+//! - A loop inside the main one that shows in few of its turns (over optimizers, which leave a mark where they make their state) parts none, where all
+//!   turns hold as many steps without it.
 //! - Passes without a step, regularly many for each one with, are micro-batches of gradient accumulation if gradients are not
 //!   cleared more often than steps run; then an iteration is the optimizer's period. A step that `GradScaler` skips is
 //!   followed by its `zero_grad` all the same, which tells the two apart.
@@ -126,14 +128,13 @@ fn even(loops: &Loops, marks: &Marks, bounds: &[Edge], events: usize) -> Option<
     levels.sort_unstable();
     levels.dedup();
     let main = main_node(loops, bounds)?;
-    let all = part(tile(loops, bounds, main, events), marks);
-    if !marks.has_optimizer() {
-        return Some(all);
-    }
-    if let Some(cut) = without_strays(loops, marks, (bounds, main), events) {
+    if marks.has_optimizer()
+        && let Some(cut) = without_strays(loops, marks, (bounds, main), events)
+    {
         return Some(cut);
     }
-    if is_even(&all, marks) {
+    let all = part(tile(loops, bounds, main, events), marks);
+    if !marks.has_optimizer() || is_even(&all, marks) {
         return Some(all);
     }
     let outer = levels.iter().rev().skip(1).take(MOST_LEVELS).find_map(|&most| {
@@ -162,9 +163,10 @@ fn without_strays(
     let kept: Vec<Edge> = bounds.iter().filter(|edge| !is_stray(edge)).copied().collect();
     let cut = tile(loops, &kept, main, events);
     let counts = steps_in(&cut, marks);
-    let (first, others) = counts.split_first()?;
-    let inner = others.split_last().map_or(&[][..], |(_, inner)| inner);
-    (*first > 0 && inner.iter().all(|count| count == first)).then_some(cut)
+    // The last may be cut short.
+    let (_, whole) = counts.split_last()?;
+    let usual = *whole.first()?;
+    (usual > 0 && whole.iter().all(|count| *count == usual)).then_some(cut)
 }
 
 /// Whether nine tenths of the steps lie in iterations. A loop over stages of the training is not the loop of the program where others follow it.

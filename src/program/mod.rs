@@ -46,7 +46,7 @@ use serde::{Deserialize, Serialize};
 
 pub use turns::LoopRun;
 
-use crate::frames::{Frames, Owner};
+use crate::frames::Frames;
 use crate::snapshot::{Action, Event, Snapshot};
 use crate::timeline::Timeline;
 use crate::unit::{Confidence, DeviceIndex, EventIndex, FrameId, Index, IterationIndex, Micros};
@@ -348,7 +348,7 @@ fn by_loops(sought: &IterationSearch) -> Option<(Cut, FoundBy)> {
 fn place(frames: &Frames, loops: &loops::Loops, cut: &Cut) -> (Option<Loop>, Option<Loop>) {
     let Some(header) = cut.header else { return (None, None) };
     let own = Loop { frame: header.frame, line: frames.line(header.frame), last_line: header.last_line };
-    if frames.owner(header.frame) == Owner::User {
+    if frames.is_own(header.frame) {
         return (Some(own), None);
     }
     let caller = loops.nodes.get(header.node as usize).and_then(|node| node.caller);

@@ -255,7 +255,7 @@ impl StackWalker<'_> {
         if node == next {
             let outer = self.found.nodes.get(above as usize).copied();
             let recursive = self.live.iter().any(|call| call.function == function);
-            let users = caller.filter(|&one| self.frames.owner(one) == Owner::User);
+            let users = caller.filter(|&one| self.frames.is_own(one));
             self.found.nodes.push(CallNode {
                 depth: outer.map_or(0, |one| one.depth + 1),
                 owner: self.frames.owner(frame),

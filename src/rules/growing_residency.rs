@@ -6,7 +6,6 @@ use super::claim::{Anchor, Claim, Mending, Telling, Worth, related};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, Growing};
 use crate::finding::{Finding, Hidden, Measure, Quantity, Related, Severity};
-use crate::frames::Owner;
 use crate::lives::Changes;
 use crate::unit::{AllocationId, Bytes, Confidence, FrameId, count};
 
@@ -75,9 +74,9 @@ fn statement(facts: &Facts, growing: &Growing) -> FrameId {
     let stack = first.and_then(|event| facts.seen_stack(event));
     let body = facts.program.main_loop.and_then(|main| facts.frames.function(main.frame));
     // A library's loop runs all that is the user's under one statement.
-    let is_own = |frame: FrameId| facts.frames.owner(frame) == Owner::User;
-    let in_body =
-        |frame: &&FrameId| body.is_some() && is_own(**frame) && facts.frames.function(**frame) == body;
+    let in_body = |frame: &&FrameId| {
+        body.is_some() && facts.frames.is_own(**frame) && facts.frames.function(**frame) == body
+    };
     let found = stack.and_then(|stack| facts.frames.python(stack).iter().find(in_body).copied());
     found.unwrap_or(growing.site)
 }
