@@ -63,3 +63,27 @@ fn what_a_loop_held_goes_behind_its_last_iteration() {
         assert_eq!(found, Some(end), "{left} tensors that the loop held");
     }
 }
+
+#[test]
+fn a_loop_over_optimizers_that_shows_where_they_make_their_state_parts_no_turn() {
+    let mut tape = Tape::default();
+    let mut begins = Vec::new();
+    for turn in 0..8 {
+        begins.push(tape.recorder.events.len());
+        tape.alloc("main:3 fit:42");
+        tape.alloc("main:3 fit:45 @module forward:5");
+        tape.alloc("main:3 fit:47 @backward");
+        tape.alloc("");
+        for _ in 0..2 {
+            tape.annotate("Optimizer.step#Adam.step", true);
+            if turn == 0 {
+                tape.alloc("main:3 fit:50 @hook @adam");
+            }
+            tape.annotate("Optimizer.step#Adam.step", false);
+            tape.free("main:3 fit:51 @zero");
+        }
+        tape.free("main:3");
+    }
+    let program = tape.program();
+    assert_eq!((starts(&program), program.steps.len()), (begins, 16));
+}
