@@ -36,7 +36,7 @@ pub(super) fn evaluation(case: &Case<'_>) -> Result<Draft, Reason> {
             title: "evaluate without autograd".to_owned(),
             applicability: Applicability::Unsafe,
             saves: Saves::All,
-            why: "somebody asked for gradients here, although nothing in the file uses them",
+            why: "somebody asked for gradients here, although nothing in the file uses them".into(),
             edits: vec![edit],
         });
     }
@@ -50,7 +50,7 @@ pub(super) fn evaluation(case: &Case<'_>) -> Result<Draft, Reason> {
         title: format!("run `{}` without autograd", function.name),
         applicability: Applicability::Safe,
         saves: Saves::All,
-        why: SAFE,
+        why: SAFE.into(),
         edits: vec![decorate(case, function, &format!("@{torch}.no_grad()"))?],
     })
 }
@@ -158,7 +158,7 @@ fn statement(case: &Case<'_>) -> Result<Draft, Reason> {
         title: format!("compute `{}` without autograd", names.join("`, `")),
         applicability: Applicability::Safe,
         saves: Saves::All,
-        why: SAFE,
+        why: SAFE.into(),
         edits: case.script.wrap(statement, &format!("with {torch}.no_grad():"))?,
     })
 }

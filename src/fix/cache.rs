@@ -22,7 +22,7 @@ pub(super) fn leave_alone(case: &Case<'_>) -> Result<Draft, Reason> {
         title: "take `empty_cache()` out of the loop".to_owned(),
         applicability: Applicability::Safe,
         saves: Saves::All,
-        why: "it changes no value: what is cached serves the next turn",
+        why: "it changes no value: what is cached serves the next turn".into(),
         edits: vec![case.script.remove(gone.statement(), gone.block.len() == 1)?],
     })
 }

@@ -41,7 +41,7 @@ pub(super) fn graphs(case: &Case<'_>) -> Result<Draft, Reason> {
         ),
         applicability: Applicability::Safe,
         saves: Saves::All,
-        why: "nothing in the file differentiates what is kept",
+        why: "nothing in the file differentiates what is kept".into(),
         edits,
     })
 }
@@ -95,7 +95,7 @@ pub(super) fn tensors(case: &Case<'_>) -> Result<Draft, Reason> {
         title: "keep the values in host memory: `.detach().cpu()`".to_owned(),
         applicability: Applicability::Unsafe,
         saves: Saves::All,
-        why: "what is kept lies on the CPU then: whatever works with it has to expect that, and each copy waits for the device",
+        why: "what is kept lies on the CPU then: whatever works with it has to expect that, and each copy waits for the device".into(),
         edits,
     })
 }

@@ -101,7 +101,7 @@ fn drop_in(
         title: format!("give `{}` up behind the last use", listed.join("`, `")),
         applicability: Applicability::Safe,
         saves: Saves::All,
-        why: "nothing reads the names again before they are bound anew",
+        why: "nothing reads the names again before they are bound anew".into(),
         edits: vec![case.script.insert_after(last, &[line])?],
     })
 }

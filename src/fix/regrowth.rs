@@ -136,7 +136,7 @@ fn set_rate(case: &Case<'_>, first: &Making<'_>, again: &Making<'_>) -> Result<D
         title: format!("set the rate of `{}` instead of making it anew", again.target),
         applicability: Applicability::Unsafe,
         saves: Saves::All,
-        why: WHY,
+        why: WHY.into(),
         edits: vec![Edit::new(super::script::range(statement), text)],
     })
 }
@@ -186,7 +186,7 @@ fn move_out(case: &Case<'_>, one: &Making<'_>) -> Result<Draft, Reason> {
         title: format!("make `{}` once, before the loop", one.target),
         applicability: Applicability::Unsafe,
         saves: Saves::All,
-        why: WHY,
+        why: WHY.into(),
         edits: vec![case.script.insert_before(around.statement(), &[words.to_owned()])?, gone],
     })
 }

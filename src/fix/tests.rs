@@ -1,5 +1,6 @@
 //! Programs that look alike: one is edited, the other is not.
 
+mod clearing;
 mod keeping;
 mod uncertain;
 

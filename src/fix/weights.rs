@@ -60,7 +60,7 @@ fn loaded(case: &Case<'_>, call: &ExprCall) -> Result<Draft, Reason> {
         title: format!("load `{name}` into host memory"),
         applicability: Applicability::Safe,
         saves: Saves::All,
-        why: "it is only copied into a model from there, and entries that are no weights are the same",
+        why: "it is only copied into a model from there, and entries that are no weights are the same".into(),
         edits: vec![edit],
     })
 }
@@ -146,7 +146,7 @@ fn copied(case: &Case<'_>, call: &ExprCall) -> Result<Draft, Reason> {
         title: "keep the copy in host memory".to_owned(),
         applicability: Applicability::Unsafe,
         saves: Saves::All,
-        why: "the copy lies on the CPU then: load it into a model on the device before it computes",
+        why: "the copy lies on the CPU then: load it into a model on the device before it computes".into(),
         edits: vec![edit],
     })
 }
