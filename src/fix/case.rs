@@ -49,9 +49,8 @@ pub(super) fn seen(finding: &Finding, sources: &SourceMap) -> Result<Spot, Reaso
         return Err(changed.words(&location.file));
     }
     let name = shown_name(&location.file);
-    sources
-        .find(location)
-        .ok_or_else(|| format!("{name} is not here, or is no UTF-8: name its folder with --source-root"))
+    let not_here = || format!("{name} is not here: name its folder with --source-root");
+    sources.find(location).ok_or_else(|| sources.unopened(&location.file).unwrap_or_else(not_here))
 }
 
 impl<'a> Case<'a> {
