@@ -70,7 +70,8 @@ pub(super) fn missing(case: &Case<'_>) -> Result<Draft, Reason> {
         let lines: Vec<String> = own.iter().map(|one| clear(one)).collect();
         edits.push(case.script.insert_after(last.step.statement(), &lines)?);
     }
-    let others = other_loops(case, block, &own);
+    let mut others = other_loops(case, block, &own);
+    others.retain(|other| !edits.contains(other));
     let (title, why) = told(&own, last.is_some(), !others.is_empty());
     edits.extend(others);
     Ok(Draft { title, applicability: Applicability::Unsafe, saves: Saves::All, why: why.into(), edits })

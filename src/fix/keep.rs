@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use ruff_python_ast::Expr;
 use ruff_python_ast::visitor::{self, Visitor};
-use ruff_text_size::Ranged;
+use ruff_text_size::{Ranged, TextRange};
 
 use super::bounded::bounded;
 use super::case::Case;
@@ -81,6 +81,7 @@ pub(super) fn tensors(case: &Case<'_>) -> Result<Draft, Reason> {
     if edits.is_empty() {
         return Err("what is kept is no plain value".to_owned());
     }
+    let moved: Vec<TextRange> = keepers.iter().map(|keeper| keeper.value.range()).collect();
     // The name alone would hold the last one on the device through the next turn.
     for keeper in &keepers {
         let value = match keeper.value {
@@ -88,7 +89,7 @@ pub(super) fn tensors(case: &Case<'_>) -> Result<Draft, Reason> {
             value => value,
         };
         if let Expr::Name(of) = value {
-            edits.extend(also_drop(case, &keeper.place, &[&of.id]));
+            edits.extend(also_drop(case, &keeper.place, &[&of.id], &moved));
         }
     }
     Ok(Draft {

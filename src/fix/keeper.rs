@@ -235,7 +235,8 @@ fn only_function<'a>(case: &Case<'a>, name: &str) -> Option<&'a StmtFunctionDef>
     named.next().filter(|_| named.next().is_none())
 }
 
-fn functions<'a>(case: &Case<'a>) -> Vec<&'a StmtFunctionDef> {
+/// All functions of the file.
+pub(super) fn functions<'a>(case: &Case<'a>) -> Vec<&'a StmtFunctionDef> {
     let steps = tree::all_statements(case.script.body).into_iter();
     let function = |step: Statement<'a>| match step.statement() {
         Stmt::FunctionDef(of) => Some(of),

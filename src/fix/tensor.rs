@@ -87,9 +87,9 @@ pub(super) fn is_tensor(
 }
 
 /// Whether a call is of PyTorch, or asks something that is a tensor for another.
-fn comes_to_a_tensor(call: &ExprCall) -> bool {
+pub(super) fn comes_to_a_tensor(call: &ExprCall) -> bool {
     let path = dotted(&call.func).unwrap_or_default();
-    is_torchs(&path) || method(call).is_some_and(|(_, name)| TENSORS.contains(&name))
+    makes_tensors(&path) || method(call).is_some_and(|(_, name)| TENSORS.contains(&name))
 }
 
 /// What a name is bound to: `onehot = F.one_hot(index).float()`.
@@ -187,15 +187,16 @@ const TENSORS: [&str; 46] = [
     "view",
 ];
 
-fn is_torchs(path: &str) -> bool {
+/// Whether this is a function of PyTorch, by its path.
+pub(super) fn makes_tensors(path: &str) -> bool {
     ["torch.", "F.", "nn.functional."].iter().any(|from| path.starts_with(from))
 }
 
 /// Whether something works with tensors: a function of PyTorch, or a loss.
-fn takes_tensors(call: &ExprCall) -> bool {
+pub(super) fn takes_tensors(call: &ExprCall) -> bool {
     let path = dotted(&call.func).unwrap_or_default();
     let last = path.rsplit('.').next().unwrap_or_default().to_lowercase();
-    is_torchs(&path) || last.contains("loss") || last.contains("criterion")
+    makes_tensors(&path) || last.contains("loss") || last.contains("criterion")
 }
 
 /// Looks for what no tensor has, and for what tensors alone have.

@@ -1,6 +1,7 @@
 //! Programs that look alike: one is edited, the other is not.
 
 mod clearing;
+mod dropping;
 mod keeping;
 mod uncertain;
 

@@ -127,7 +127,7 @@ fn a_name_that_is_read_later_is_not_given_up() {
         "        show(*(out[i] for i in range(3)))\n",
         "        a, b = (out[i] for i in range(2))\n",
     ] {
-        assert!(edited(rule, &text(body)).unwrap().contains("        del out\n"), "{body}");
+        assert!(edited(rule, &text(body)).unwrap().contains("        del out"), "{body}");
     }
     let global = text("        show(out)\n").replace("    for", "    global out\n    for");
     assert!(refused(rule, &global).contains("the code around its function"));
