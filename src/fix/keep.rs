@@ -6,11 +6,14 @@ use ruff_python_ast::Expr;
 use ruff_python_ast::visitor::{self, Visitor};
 use ruff_text_size::{Ranged, TextRange};
 
+use super::autograd::seen;
 use super::bounded::bounded;
 use super::case::Case;
+use super::flow::Variable;
 use super::keeper::{Keeper, keepers};
 use super::optimizer::backwards;
 use super::overlap::also_drop;
+use super::residence::torn_apart;
 use super::script::{Edit, Reason};
 use super::tensor::{Kept, is_tensor, mentions};
 use super::tree::{self, dotted, method};
@@ -21,7 +24,9 @@ use crate::rules::SURPLUS;
 pub(super) fn graphs(case: &Case<'_>) -> Result<Draft, Reason> {
     let mut edits = Vec::new();
     let mut suffixes = BTreeSet::new();
-    for keeper in &keepers(case, Kept::Graph)? {
+    let keepers = keepers(case, Kept::Graph)?;
+    let holders: Vec<Variable> = keepers.iter().filter_map(|keeper| keeper.variable(case).ok()).collect();
+    for keeper in &keepers {
         let Keeper { place, value, derived, .. } = keeper;
         keeper.is_for_good(case)?;
         if keeper.sums {
@@ -34,14 +39,15 @@ pub(super) fn graphs(case: &Case<'_>) -> Result<Draft, Reason> {
         suffixes.insert(suffix);
         edits.extend(without(case, value, (derived, Kept::Graph), suffix));
     }
+    let (applicability, why) = seen(case, &holders, (Vec::new(), true))?;
     Ok(Draft {
         title: format!(
             "keep values without their graph: `{}`",
             suffixes.into_iter().collect::<Vec<_>>().join("`, `")
         ),
-        applicability: Applicability::Safe,
+        applicability,
         saves: Saves::All,
-        why: "nothing in the file differentiates what is kept".into(),
+        why,
         edits,
     })
 }
@@ -80,6 +86,10 @@ pub(super) fn tensors(case: &Case<'_>) -> Result<Draft, Reason> {
     }
     if edits.is_empty() {
         return Err("what is kept is no plain value".to_owned());
+    }
+    if let Some(torn) = torn_apart(case, &keepers) {
+        let torn = torn.lines().next().unwrap_or_default();
+        return Err(format!("`{torn}` computes with what is kept and with what stays on the device"));
     }
     let moved: Vec<TextRange> = keepers.iter().map(|keeper| keeper.value.range()).collect();
     // The name alone would hold the last one on the device through the next turn.

@@ -17,6 +17,7 @@ mod optimizer;
 mod overlap;
 mod patch;
 mod regrowth;
+mod residence;
 mod script;
 mod tensor;
 #[cfg(test)]

@@ -138,7 +138,7 @@ fn makes_one_each(case: &Case<'_>) -> bool {
 }
 
 /// What tensors have, as far as programs ask for it of outputs and losses.
-const TENSORS: [&str; 46] = [
+pub(super) const TENSORS: [&str; 46] = [
     "argmax",
     "argmin",
     "backward",

@@ -3,6 +3,7 @@
 mod clearing;
 mod dropping;
 mod keeping;
+mod leaving;
 mod uncertain;
 
 use std::rc::Rc;

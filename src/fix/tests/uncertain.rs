@@ -2,20 +2,25 @@
 
 use std::rc::Rc;
 
-use super::super::{Applicability, mend_at};
+use super::super::{Applicability, Fix, mend_at};
 use super::{edited, finding, new_lines, refused};
 use crate::source::{SourceFile, SourceMap, Spot};
 use crate::unit::Bytes;
 
-fn applicability(rule: &'static str, text: &str) -> Applicability {
+pub(super) fn fix(rule: &'static str, text: &str) -> Fix {
     let (finding, line) = finding(rule, text);
     let file = Rc::new(SourceFile::new("train.py".to_owned(), text.to_owned()));
     let spot = Spot { file, line, sure: true };
-    mend_at(&finding, Some(Bytes(100)), &spot, &SourceMap::default()).unwrap().applicability
+    mend_at(&finding, Some(Bytes(100)), &spot, &SourceMap::default())
+        .unwrap_or_else(|why| panic!("{why}\n{text}"))
+}
+
+fn applicability(rule: &'static str, text: &str) -> Applicability {
+    fix(rule, text).applicability
 }
 
 /// A program that evaluates, and then something else.
-fn evaluating(body: &str, rest: &str) -> String {
+pub(super) fn evaluating(body: &str, rest: &str) -> String {
     format!(
         "import torch\ndef evaluate(model, rows=None):\n    model.eval()\n    out = model(1)  #!\n{body}{rest}"
     )
