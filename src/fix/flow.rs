@@ -8,6 +8,7 @@
 mod others;
 mod scopes;
 mod walk;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 

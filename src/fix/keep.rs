@@ -39,7 +39,12 @@ pub(super) fn graphs(case: &Case<'_>) -> Result<Draft, Reason> {
         suffixes.insert(suffix);
         edits.extend(without(case, value, (derived, Kept::Graph), suffix));
     }
-    let (applicability, why) = seen(case, &holders, (Vec::new(), true))?;
+    let (applicability, why) = match seen(case, &holders, (Vec::new(), true))? {
+        (Applicability::Safe, _) => {
+            (Applicability::Safe, "nothing in the file differentiates what is kept".into())
+        }
+        judged => judged,
+    };
     Ok(Draft {
         title: format!(
             "keep values without their graph: `{}`",

@@ -4,6 +4,9 @@
 //! which PyTorch refuses. Always: only what the file shows to be on the device counts as that: what the tensors are made of, what is made
 //! there by name, and what comes of these.
 
+mod place;
+
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use ruff_python_ast::visitor::{self, Visitor};
@@ -15,11 +18,6 @@ use super::flow::Variable;
 use super::keeper::{Keeper, functions};
 use super::tree::{self, Names, callee, given, method};
 
-/// What has no place: numbers, texts, shapes.
-const NOWHERE: [&str; 17] = [
-    "bool", "device", "dim", "dtype", "float", "format", "int", "item", "len", "ndim", "numel", "print",
-    "range", "shape", "size", "str", "tolist",
-];
 /// Calls that put their operands beside each other and compute nothing.
 const GATHERING: [&str; 24] = [
     "add",
@@ -73,6 +71,7 @@ pub(super) fn torn_apart(case: &Case<'_>, keepers: &[Keeper<'_>]) -> Option<Stri
         host: keepers.iter().filter_map(|keeper| keeper.variable(case).ok()).collect(),
         device: BTreeSet::new(),
         function: None,
+        drawn: RefCell::default(),
         judges: false,
         torn: None,
     };
@@ -97,6 +96,8 @@ struct Residence<'c, 'a> {
     host: BTreeSet<Variable>,
     device: BTreeSet<Variable>,
     function: Option<&'a StmtFunctionDef>,
+    /// Names of the comprehensions around, which are no one else's.
+    drawn: RefCell<Vec<(String, Place)>>,
     /// Whether all is known, and computations are looked at.
     judges: bool,
     torn: Option<String>,
@@ -117,9 +118,14 @@ impl<'a> Residence<'_, 'a> {
         self.function = None;
     }
 
-    /// What a name of the function around stands for; nothing for modules and what Python has.
+    /// What a name of the function around stands for; nothing for modules, what Python has, and an object that holds much.
     fn key(&self, name: &str) -> Option<Variable> {
-        self.case.flow.known(self.function, name)
+        self.case.flow.known(self.function, name).filter(|_| name != "self" && name != "cls")
+    }
+
+    fn named(&self, name: &str) -> Place {
+        let drawn = self.drawn.borrow().iter().rev().find(|(own, _)| own == name).map(|(_, place)| *place);
+        drawn.unwrap_or_else(|| self.of(self.key(name).as_ref()))
     }
 
     fn of(&self, key: Option<&Variable>) -> Place {
@@ -129,82 +135,6 @@ impl<'a> Residence<'_, 'a> {
 
     fn all<'e>(&self, expressions: impl IntoIterator<Item = &'e Expr>) -> Place {
         expressions.into_iter().fold(Place::default(), |place, one| place.and(self.place(one)))
-    }
-
-    /// Where the parts of a value lie.
-    fn place(&self, expression: &Expr) -> Place {
-        if self.moved.iter().any(|one| one.contains_range(expression.range())) {
-            return Place::HOST;
-        }
-        match expression {
-            Expr::Name(of) => self.of(self.key(&of.id).as_ref()),
-            Expr::Attribute(of) if NOWHERE.contains(&of.attr.as_str()) => Place::default(),
-            Expr::Attribute(of) => {
-                self.of(Some(&Variable::Attribute(of.attr.to_string()))).and(self.place(&of.value))
-            }
-            Expr::Subscript(of) => self.place(&of.value),
-            Expr::Starred(of) => self.place(&of.value),
-            Expr::Await(of) => self.place(&of.value),
-            Expr::Named(of) => self.place(&of.value),
-            Expr::UnaryOp(of) => self.place(&of.operand),
-            Expr::BinOp(of) => self.all([&*of.left, &*of.right]),
-            Expr::BoolOp(of) => self.all(&of.values),
-            Expr::Compare(of) => self.all(std::iter::once(&*of.left).chain(&of.comparators)),
-            Expr::If(of) => self.all([&*of.body, &*of.orelse]),
-            Expr::Tuple(of) => self.all(&of.elts),
-            Expr::List(of) => self.all(&of.elts),
-            Expr::Set(of) => self.all(&of.elts),
-            Expr::Dict(of) => self.all(of.items.iter().map(|one| &one.value)),
-            Expr::ListComp(of) => self.place(&of.elt),
-            Expr::SetComp(of) => self.place(&of.elt),
-            Expr::Generator(of) => self.place(&of.elt),
-            Expr::DictComp(of) => self.place(&of.value),
-            Expr::Call(of) => self.called(of),
-            _ => Place::default(),
-        }
-    }
-
-    fn called(&self, call: &ExprCall) -> Place {
-        let name = callee(call).unwrap_or_default();
-        if NOWHERE.contains(&name) && !(name == "float" && method(call).is_some()) {
-            return Place::default();
-        }
-        let on = method(call).map_or_else(Place::default, |(on, _)| self.place(on));
-        match name {
-            "cpu" | "numpy" => return Place::HOST,
-            "cuda" => return Place::DEVICE,
-            "to" => return call.arguments.args.first().and_then(|to| self.moved_to(to)).unwrap_or(on),
-            _ => {}
-        }
-        if let Some(device) = call.arguments.find_keyword("device") {
-            return self.moved_to(&device.value).unwrap_or(Place::DEVICE);
-        }
-        if self.functions.iter().any(|of| of.name == *name) {
-            return self.of(Some(&Variable::Returned(name.to_owned())));
-        }
-        let named = call.arguments.keywords.iter().map(|one| &one.value);
-        on.and(self.all(call.arguments.args.iter().chain(named)))
-    }
-
-    /// The memory that a device names; nothing where it may be a number's kind: `x.to(torch.float16)`.
-    fn moved_to(&self, device: &Expr) -> Option<Place> {
-        match device {
-            Expr::StringLiteral(text) if text.value.to_str().starts_with("cpu") => Some(Place::HOST),
-            Expr::StringLiteral(_) => Some(Place::DEVICE),
-            // Where another tensor lies.
-            Expr::Attribute(of) if of.attr == *"device" => {
-                Some(if self.place(&of.value).host { Place::HOST } else { Place::DEVICE })
-            }
-            other => {
-                let words = self.case.script.words(other).to_lowercase();
-                let says = |word: &str| words.contains(word);
-                if says("cpu") {
-                    Some(Place::HOST)
-                } else {
-                    (says("dev") || says("cuda") || says("gpu") || says("rank")).then_some(Place::DEVICE)
-                }
-            }
-        }
     }
 
     fn put(&mut self, key: Option<Variable>, place: Place) {
@@ -217,28 +147,57 @@ impl<'a> Residence<'_, 'a> {
         }
     }
 
-    /// A value gets to a target: part by part where both are written out.
-    fn bind(&mut self, target: &'a Expr, value: &'a Expr) {
+    /// Where the parts of a target lie when a value gets to it: part by part where both are written out.
+    fn spread<'e>(&self, target: &'e Expr, value: &Expr) -> Vec<(&'e Expr, Place)> {
         let targets = match target {
             Expr::Tuple(of) => &of.elts[..],
             Expr::List(of) => &of.elts,
-            _ => return self.bind_to(target, self.place(value)),
+            _ => return vec![(target, self.place(value))],
         };
-        match value {
-            Expr::Tuple(of) if of.elts.len() == targets.len() => {
-                targets.iter().zip(&of.elts).for_each(|(target, value)| self.bind(target, value));
-            }
-            Expr::Call(call) if callee(call) == Some("zip") && call.arguments.args.len() == targets.len() => {
-                targets.iter().zip(&call.arguments.args).for_each(|(target, value)| self.bind(target, value));
-            }
+        let parts = match value {
+            Expr::Tuple(of) => &of.elts[..],
+            Expr::Call(call) if callee(call) == Some("zip") => &call.arguments.args,
             Expr::Call(call) if callee(call) == Some("enumerate") && targets.len() == 2 => {
-                call.arguments.args.iter().take(1).for_each(|value| self.bind(&targets[1], value));
+                let counted = call.arguments.args.first();
+                return counted.map(|value| self.spread(&targets[1], value)).unwrap_or_default();
             }
-            _ => {
-                let place = self.place(value);
-                targets.iter().for_each(|target| self.bind_to(target, place));
+            _ => &[],
+        };
+        if parts.len() == targets.len() {
+            return targets
+                .iter()
+                .zip(parts)
+                .flat_map(|(target, value)| self.spread(target, value))
+                .collect();
+        }
+        let place = self.place(value);
+        targets.iter().map(|target| (target, place)).collect()
+    }
+
+    fn bind(&mut self, target: &'a Expr, value: &'a Expr) {
+        for (target, place) in self.spread(target, value) {
+            self.bind_to(target, place);
+        }
+    }
+
+    /// Takes up the names of a comprehension; what is longer than before goes with it.
+    fn draw(&self, generators: &[Comprehension]) -> usize {
+        let before = self.drawn.borrow().len();
+        for one in generators {
+            for (target, place) in self.spread(&one.target, &one.iter) {
+                let names =
+                    Names::in_expression(target).bound.into_iter().map(|name| (name.to_owned(), place));
+                self.drawn.borrow_mut().extend(names);
             }
         }
+        before
+    }
+
+    fn put_together(&self, each: &Expr, generators: &[Comprehension]) -> Place {
+        let before = self.draw(generators);
+        let place = self.place(each);
+        self.drawn.borrow_mut().truncate(before);
+        place
     }
 
     fn bind_to(&mut self, target: &Expr, place: Place) {
@@ -322,7 +281,10 @@ impl<'a> Visitor<'a> for Residence<'_, 'a> {
             Stmt::AnnAssign(of) => of.value.iter().for_each(|value| self.bind(&of.target, value)),
             Stmt::AugAssign(of) => {
                 self.judge(statement, [&*of.target, &*of.value]);
-                self.bind(&of.target, &of.value);
+                // A tensor stays where it is; a number becomes one.
+                if self.place(&of.target) == Place::default() {
+                    self.bind(&of.target, &of.value);
+                }
             }
             Stmt::For(of) => {
                 self.bind(&of.target, &of.iter);
@@ -347,11 +309,19 @@ impl<'a> Visitor<'a> for Residence<'_, 'a> {
             Expr::Named(of) => self.bind(&of.target, &of.value),
             _ => {}
         }
+        let before = self.draw(generators(expression));
         visitor::walk_expr(self, expression);
+        self.drawn.borrow_mut().truncate(before);
     }
+}
 
-    fn visit_comprehension(&mut self, of: &'a Comprehension) {
-        self.bind(&of.target, &of.iter);
-        visitor::walk_comprehension(self, of);
+/// What a comprehension draws from.
+fn generators(expression: &Expr) -> &[Comprehension] {
+    match expression {
+        Expr::ListComp(of) => &of.generators,
+        Expr::SetComp(of) => &of.generators,
+        Expr::Generator(of) => &of.generators,
+        Expr::DictComp(of) => &of.generators,
+        _ => &[],
     }
 }

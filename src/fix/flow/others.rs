@@ -9,155 +9,12 @@ use ruff_python_ast::visitor::{self, Visitor};
 use ruff_python_ast::{Expr, ExprCall, Stmt};
 
 use super::walk::Walk;
+use super::words::{
+    ASKING, BUILTINS, CONTAINERS, HANDED_IN, LIBRARIES, MODULES, NO_MAKERS, OF_TENSORS, SHOWING,
+};
 use super::{Flow, Variable, is_cut};
 use crate::fix::tensor::{TENSORS, makes_tensors};
 use crate::fix::tree::{self, callee, dotted, method};
-
-/// Libraries that differentiate nothing unasked, by the first part of a module's name.
-const LIBRARIES: [&str; 30] = [
-    "PIL",
-    "collections",
-    "contextlib",
-    "copy",
-    "csv",
-    "cv2",
-    "einops",
-    "functools",
-    "gc",
-    "itertools",
-    "json",
-    "logging",
-    "math",
-    "matplotlib",
-    "numpy",
-    "os",
-    "pandas",
-    "pickle",
-    "pprint",
-    "random",
-    "scipy",
-    "sklearn",
-    "statistics",
-    "sys",
-    "time",
-    "torch",
-    "torchmetrics",
-    "torchvision",
-    "tqdm",
-    "wandb",
-];
-/// Functions of Python that differentiate nothing.
-const BUILTINS: [&str; 34] = [
-    "abs",
-    "all",
-    "any",
-    "bool",
-    "dict",
-    "enumerate",
-    "filter",
-    "float",
-    "format",
-    "frozenset",
-    "getattr",
-    "hasattr",
-    "id",
-    "int",
-    "isinstance",
-    "iter",
-    "len",
-    "list",
-    "map",
-    "max",
-    "min",
-    "next",
-    "print",
-    "range",
-    "repr",
-    "reversed",
-    "round",
-    "set",
-    "setattr",
-    "sorted",
-    "str",
-    "sum",
-    "tuple",
-    "zip",
-];
-/// Parts of names of functions that compute or show something, whatever file they stand in.
-const SHOWING: [&str; 12] =
-    ["acc", "add_", "criterion", "dump", "gather", "info", "log", "loss", "metric", "plot", "print", "save"];
-/// Methods of containers.
-const CONTAINERS: [&str; 16] = [
-    "append",
-    "appendleft",
-    "clear",
-    "count",
-    "extend",
-    "format",
-    "get",
-    "index",
-    "insert",
-    "items",
-    "join",
-    "pop",
-    "push",
-    "put",
-    "setdefault",
-    "update",
-];
-/// Parts of names of modules: to be run is all that they are for.
-const MODULES: [&str; 20] = [
-    "backbone",
-    "block",
-    "critic",
-    "decode",
-    "discriminator",
-    "embed",
-    "encode",
-    "generat",
-    "head",
-    "layer",
-    "meter",
-    "model",
-    "module",
-    "net",
-    "pipe",
-    "predict",
-    "student",
-    "teacher",
-    "unet",
-    "vae",
-];
-/// Parts of names of functions that are handed in.
-const HANDED_IN: [&str; 7] = ["callback", "closure", "fn", "func", "handler", "hook", "step"];
-/// What is asked of a tensor that has a graph, or may have one.
-const ASKING: [&str; 6] =
-    ["grad_fn", "is_leaf", "register_hook", "requires_grad", "retain_grad", "retains_grad"];
-/// Functions, by parts of their names, whose results come from no parameter.
-const NO_MAKERS: [&str; 22] = [
-    "arange",
-    "batch",
-    "data",
-    "device",
-    "empty",
-    "enumerate",
-    "eye",
-    "format",
-    "full",
-    "iter",
-    "join",
-    "linspace",
-    "load",
-    "next",
-    "ones",
-    "open",
-    "perf_counter",
-    "rand",
-    "range",
-    "tensor",
-    "time",
-    "zeros",
-];
 
 /// What leaves a file.
 #[derive(Debug, Default)]
@@ -341,7 +198,11 @@ impl<'a> Walk<'a> {
                 if let Some(known) = library(root) {
                     return !known;
                 }
-                let is_known = TENSORS.contains(&name) || CONTAINERS.contains(&name) || is_cut(call);
+                let is_known = TENSORS.contains(&name)
+                    || OF_TENSORS.contains(&name)
+                    || name.ends_with('_')
+                    || CONTAINERS.contains(&name)
+                    || is_cut(call);
                 let is_modules =
                     is_word(&MODULES, name) || is_word(&MODULES, path.rsplit('.').next().unwrap_or_default());
                 let is_object = self.attributes.contains(name) && !is_word(&HANDED_IN, name);
