@@ -14,6 +14,21 @@ use super::{Applicability, Draft, Saves};
 
 pub(super) const SAFE: &str = "nothing in the file differentiates what it computes";
 
+/// Functions that train, or differentiate.
+const STEPS: [&str; 11] = [
+    "grad",
+    "hessian",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "jvp",
+    "requires_grad_",
+    "set_grad_enabled",
+    "step",
+    "vjp",
+    "zero_grad",
+];
+
 /// Runs a pass without autograd: all of its function, or the one statement.
 pub(super) fn unused(case: &Case<'_>) -> Result<Draft, Reason> {
     evaluation(case).or_else(|_| statement(case))
@@ -44,6 +59,10 @@ pub(super) fn evaluation(case: &Case<'_>) -> Result<Draft, Reason> {
             why: "somebody asked for gradients here, although nothing in the file uses them".into(),
             edits: vec![edit],
         });
+    }
+    let decorators = function.decorator_list.iter().map(|one| case.script.words(one)).collect::<Vec<_>>();
+    if decorators.iter().any(|one| one.contains("jit") || one.contains("script")) {
+        return Err(format!("`{}` is compiled as it stands, decorators and all", function.name));
     }
     if function.is_async || tree::suspends(&function.body) {
         return Err(format!(
@@ -118,8 +137,7 @@ fn called<'a>(case: &Case<'a>, code: impl Iterator<Item = &'a Stmt>) -> Option<V
         let own = functions.get(name).filter(|_| !switches);
         let says_so =
             ["train", "fit", "learn", "backward", "optimize"].iter().any(|word| name.contains(word));
-        let is_step = ["step", "zero_grad", "requires_grad_", "grad", "set_grad_enabled"].contains(&name);
-        if is_step || own.is_none() && says_so && !switches {
+        if STEPS.contains(&name) || own.is_none() && says_so && !switches {
             return None;
         }
         if !switches && known.insert(name) {

@@ -3,7 +3,7 @@
 use ruff_python_ast::{Expr, Stmt};
 use ruff_text_size::Ranged;
 
-use super::case::{Case, looks_at_gradients};
+use super::case::{Case, looks_at_gradients, sets_gradients};
 use super::optimizer::{OptimizerStep, all_cleared, backwards, steps};
 use super::script::{Edit, Reason};
 use super::tree::{self, Names, Nesting, Statement, call_of, callee, method};
@@ -29,6 +29,9 @@ pub(super) fn missing(case: &Case<'_>) -> Result<Draft, Reason> {
     let block = block.unwrap_or_else(|| case.place.scope());
     if looks_at_gradients(block) {
         return Err("the loop looks at `.grad` itself".to_owned());
+    }
+    if sets_gradients(case.script.body) {
+        return Err("the program sets `.grad` itself".to_owned());
     }
     let all = steps(case, block);
     let passes = backwards(block);
@@ -198,7 +201,9 @@ fn step_after<'a>(case: &Case<'a>, cleared: &str) -> Result<Statement<'a>, Reaso
     if backwards(case.script.body).len() != 1 {
         return Err("several backward passes of the file may add to these gradients".to_owned());
     }
-    if all_cleared(case)?.len() != 1 {
+    let clearings =
+        tree::calls(case.script.body).into_iter().filter(|call| callee(call) == Some("zero_grad"));
+    if clearings.count() != 1 {
         return Err("gradients are cleared at several places".to_owned());
     }
     if looks_at_gradients(case.script.body) {

@@ -15,10 +15,13 @@ use super::optimizer::backwards;
 use super::overlap::also_drop;
 use super::residence::torn_apart;
 use super::script::{Edit, Reason};
-use super::tensor::{Kept, is_tensor, mentions};
+use super::tensor::{Kept, is_summand, is_tensor, mentions};
 use super::tree::{self, dotted, method};
 use super::{Applicability, Draft, Saves};
 use crate::rules::SURPLUS;
+
+const KEPT: &str = "nothing in the file differentiates what is kept";
+const NUMBER: &str = "nothing in the file differentiates the sum, which is only shown; as a number of Python it is rounded less";
 
 /// Keeps values without their graph.
 pub(super) fn graphs(case: &Case<'_>) -> Result<Draft, Reason> {
@@ -31,6 +34,7 @@ pub(super) fn graphs(case: &Case<'_>) -> Result<Draft, Reason> {
         keeper.is_for_good(case)?;
         if keeper.sums {
             is_sum(case, keeper.container)?;
+            is_summand(case, value)?;
         }
         if !keeper.sums || keeper.by_helper.is_some() {
             is_tensor(case, place, value, derived, Kept::Graph)?;
@@ -40,9 +44,8 @@ pub(super) fn graphs(case: &Case<'_>) -> Result<Draft, Reason> {
         edits.extend(without(case, value, (derived, Kept::Graph), suffix));
     }
     let (applicability, why) = match seen(case, &holders, (Vec::new(), true))? {
-        (Applicability::Safe, _) => {
-            (Applicability::Safe, "nothing in the file differentiates what is kept".into())
-        }
+        (Applicability::Safe, _) if suffixes.contains(".item()") => (Applicability::Safe, NUMBER.into()),
+        (Applicability::Safe, _) => (Applicability::Safe, KEPT.into()),
         judged => judged,
     };
     Ok(Draft {
@@ -180,7 +183,10 @@ fn is_shown_only(keeper: &Keeper<'_>) -> bool {
         && shows.times == tree::reads(scope, &sum.id)
 }
 
-/// Counts how often a name is read only to be shown.
+/// Functions that take a number where they take a tensor of one value, and show the same of it.
+const SHOWING: [&str; 6] = ["abs", "float", "format", "int", "print", "round"];
+
+/// Counts how often a name is read only to be shown, by itself or in arithmetic: nothing is asked of it that a number does not have.
 struct Shows<'n> {
     name: &'n str,
     times: usize,
@@ -192,11 +198,14 @@ impl<'a> Visitor<'a> for Shows<'_> {
         let before = self.showing;
         match expression {
             Expr::FString(_) => self.showing = true,
-            Expr::Call(call) => self.showing |= tree::callee(call) == Some("print"),
+            Expr::Call(call) if matches!(&*call.func, Expr::Name(of) if SHOWING.contains(&of.id.as_str())) => {
+                self.showing |= tree::callee(call) == Some("print");
+            }
             Expr::Name(of) if of.ctx.is_load() && of.id == self.name => {
                 self.times += usize::from(self.showing);
             }
-            _ => {}
+            Expr::BinOp(_) | Expr::UnaryOp(_) | Expr::Tuple(_) | Expr::Name(_) => {}
+            _ => self.showing = false,
         }
         visitor::walk_expr(self, expression);
         self.showing = before;

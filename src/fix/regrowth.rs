@@ -155,6 +155,9 @@ fn move_out(case: &Case<'_>, one: &Making<'_>) -> Result<Draft, Reason> {
     if let Stmt::For(of) = around.statement() {
         bound.extend(Names::in_expression(&of.target).bound);
     }
+    if Names::of([statement]).attributes.contains("requires_grad") {
+        return Err("which parameters it gets may change from turn to turn".to_owned());
+    }
     let rate = rate(case, one).filter(|rate| !rate.contains('\n'));
     let keywords = one.call.arguments.keywords.iter().map(|keyword| &keyword.value);
     for argument in one.call.arguments.args.iter().chain(keywords) {

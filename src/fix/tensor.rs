@@ -79,11 +79,40 @@ pub(super) fn is_tensor(
         }
         Expr::Attribute(of) => ["loss", "logits"].contains(&of.attr.as_str()),
         Expr::Call(call) => comes_to_a_tensor(call),
-        Expr::BinOp(_) | Expr::UnaryOp(_) => true,
+        Expr::BinOp(_) | Expr::UnaryOp(_) => !chooses(value),
         _ => false,
     };
     let words = case.script.words(value);
     if is_one { Ok(()) } else { Err(format!("`{words}` may be something else than a tensor")) }
+}
+
+/// Makes sure that what is added to a sum is a tensor, where a part of it is one: neither a number of Python in some turns, nor one that a
+/// function makes of it.
+pub(super) fn is_summand(case: &Case<'_>, value: &Expr) -> Result<(), Reason> {
+    let is_one = match value {
+        Expr::Name(_) | Expr::Attribute(_) | Expr::Subscript(_) => true,
+        Expr::BinOp(_) | Expr::UnaryOp(_) => !chooses(value),
+        Expr::Call(call) => comes_to_a_tensor(call) || takes_tensors(call),
+        _ => false,
+    };
+    let words = case.script.words(value);
+    if is_one { Ok(()) } else { Err(format!("`{words}` may be something else than a tensor")) }
+}
+
+/// Whether an expression has a choice in it: `loss if good else 0`.
+fn chooses(value: &Expr) -> bool {
+    let mut choices = Choices(false);
+    choices.visit_expr(value);
+    choices.0
+}
+
+struct Choices(bool);
+
+impl<'a> Visitor<'a> for Choices {
+    fn visit_expr(&mut self, expression: &'a Expr) {
+        self.0 |= matches!(expression, Expr::If(_) | Expr::BoolOp(_));
+        visitor::walk_expr(self, expression);
+    }
 }
 
 /// Whether a call is of PyTorch, or asks something that is a tensor for another.

@@ -3,6 +3,7 @@
 mod clearing;
 mod dropping;
 mod keeping;
+mod layout;
 mod leaving;
 mod uncertain;
 

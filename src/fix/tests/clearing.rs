@@ -58,3 +58,18 @@ fn the_title_names_every_optimizer_that_is_cleared() {
     );
     assert_eq!(two.title, "call `opt.zero_grad()` after the step, and once more at the end of the turn");
 }
+
+#[test]
+fn what_a_helper_is_given_to_clear_is_cleared() {
+    let text = |helper: &str, call: &str| {
+        format!(
+            "opt = torch.optim.SGD(m.parameters())\nother = torch.optim.SGD(n.parameters())\n{helper}for x in xs:\n    m(x).backward()  #!\n    opt.step()\n    {call}\n"
+        )
+    };
+    let clear = "def clear(o):\n    o.zero_grad()\n";
+    assert!(refused(RULE, &text(clear, "clear(opt)")).contains("is there already"));
+    assert!(refused(RULE, &text(clear, "clear(*all)")).contains("which optimizers `o.zero_grad()` clears"));
+    assert_eq!(new_lines(RULE, &text(clear, "clear(other)")), ["    opt.zero_grad(set_to_none=True)"]);
+    let set = "def clear(ps):\n    for p in ps:\n        p.grad = None\n";
+    assert!(refused(RULE, &text(set, "clear(m.parameters())")).contains("sets `.grad` itself"));
+}

@@ -186,3 +186,11 @@ fn a_byte_order_mark_stays_in_front() {
     let after = edited("activations-without-backward", text).unwrap();
     assert!(after.starts_with("\u{feff}@torch.no_grad()\ndef f"), "{after:?}");
 }
+
+#[test]
+fn what_is_cached_counts_where_that_is_measured() {
+    let text = |rest: &str| format!("for i in xs:\n    work(i)\n    torch.cuda.empty_cache()  #!\n{rest}");
+    assert_eq!(applicability("allocator-thrash", &text("print(1)\n")), Applicability::Safe);
+    let measured = text("print(torch.cuda.memory_reserved())\n");
+    assert_eq!(applicability("allocator-thrash", &measured), Applicability::Unsafe);
+}
