@@ -52,7 +52,7 @@ pub(super) fn missing(case: &Case<'_>) -> Result<Draft, Reason> {
     let known = all_cleared(case)?;
     // Of several optimizers that take the same pass, those that are cleared leave nothing behind.
     let forgotten = |one: &&OptimizerStep<'_>| !known.contains(&one.optimizer);
-    if own.iter().any(|one| forgotten(one)) {
+    if own.iter().any(forgotten) {
         own.retain(forgotten);
     }
     for one in &own {

@@ -161,7 +161,9 @@ impl<'a> Visitor<'a> for Clearings<'a> {
             Expr::Generator(of) => &of.generators,
             _ => &[],
         };
-        generators.iter().for_each(|one| self.draw(&one.target, &one.iter));
+        for one in generators {
+            self.draw(&one.target, &one.iter);
+        }
         if let Expr::Call(call) = expression
             && let Some((on, "zero_grad")) = method(call)
         {

@@ -78,6 +78,10 @@ impl Kept<'_, '_> {
         self.found.get_or_insert_with(|| format!("`{words}` keeps it, too"));
     }
 
+    fn drawn(&mut self) {
+        self.found.get_or_insert_with(|| "whoever draws from the generator has it, too".to_owned());
+    }
+
     /// A place that is bound to a value: an attribute of an object, a place in a container.
     fn stored(&mut self, target: &Expr, value: &Expr) {
         match target {
@@ -149,6 +153,11 @@ impl Kept<'_, '_> {
     }
 }
 
+/// Whether a value is put together on the spot: `[out]`, no name and no call.
+fn is_written_out(value: &Expr) -> bool {
+    !matches!(value, Expr::Name(_) | Expr::Call(_) | Expr::Subscript(_) | Expr::Attribute(_))
+}
+
 impl<'a> Visitor<'a> for Kept<'_, '_> {
     fn visit_stmt(&mut self, statement: &'a Stmt) {
         match statement {
@@ -156,15 +165,8 @@ impl<'a> Visitor<'a> for Kept<'_, '_> {
             Stmt::Assign(of) => of.targets.iter().for_each(|target| self.stored(target, &of.value)),
             Stmt::AnnAssign(of) => of.value.iter().for_each(|value| self.stored(&of.target, value)),
             // `rows += [out]`: a tensor would be added to.
-            Stmt::AugAssign(of)
-                if !matches!(
-                    &*of.value,
-                    Expr::Name(_) | Expr::Call(_) | Expr::Subscript(_) | Expr::Attribute(_)
-                ) =>
-            {
-                if self.has(&of.value, false) {
-                    self.note(&of.target);
-                }
+            Stmt::AugAssign(of) if is_written_out(&of.value) && self.has(&of.value, false) => {
+                self.note(&of.target);
             }
             Stmt::Match(of) if self.has(&of.subject, false) => {
                 self.found.get_or_insert_with(|| "a `match` takes it apart".to_owned());
@@ -195,12 +197,8 @@ impl<'a> Visitor<'a> for Kept<'_, '_> {
                     self.note(&call.func);
                 }
             }
-            Expr::Yield(of) => {
-                if of.value.as_deref().is_some_and(|value| self.has(value, true)) {
-                    self.found
-                        .get_or_insert_with(|| "whoever draws from the generator has it, too".to_owned());
-                }
-            }
+            Expr::Yield(of) if of.value.as_deref().is_some_and(|value| self.has(value, true)) => self.drawn(),
+            Expr::YieldFrom(of) if self.has(&of.value, true) => self.drawn(),
             _ => {}
         }
         visitor::walk_expr(self, expression);

@@ -133,7 +133,7 @@ impl Sharing<'_> {
         names
     }
 
-    fn called<'e>(self, call: &'e ExprCall) -> BTreeSet<&'e str> {
+    fn called(self, call: &ExprCall) -> BTreeSet<&str> {
         let name = callee(call).unwrap_or_default();
         let given = call.arguments.args.iter().chain(call.arguments.keywords.iter().map(|one| &one.value));
         let is_view = VIEWS.contains(&name) || self.wide && MAYBE_SAME.contains(&name);

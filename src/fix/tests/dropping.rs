@@ -95,6 +95,7 @@ fn what_is_kept_elsewhere_is_not_freed_by_giving_up_the_name() {
         "        setattr(self, 'last', out)\n",
         "        yield out\n",
         "        yield x, out[0]\n",
+        "        yield from out\n",
         "        pool.submit(work, out)\n",
         "        jobs.put((x, out))\n",
         "        run(partial(work, out))\n",
