@@ -1,5 +1,6 @@
 //! Passes whose graph nothing uses.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ruff_python_ast::{Expr, ExprCall, Stmt, StmtFunctionDef};
@@ -11,7 +12,22 @@ use super::script::{Edit, Reason, range};
 use super::tree::{self, bound_names, callee, dotted, method};
 use super::{Applicability, Draft, Saves};
 
-const SAFE: &str = "nothing in the file differentiates what it computes";
+pub(super) const SAFE: &str = "nothing in the file differentiates what it computes";
+
+/// Functions that train, or differentiate.
+const STEPS: [&str; 11] = [
+    "grad",
+    "hessian",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "jvp",
+    "requires_grad_",
+    "set_grad_enabled",
+    "step",
+    "vjp",
+    "zero_grad",
+];
 
 /// Runs a pass without autograd: all of its function, or the one statement.
 pub(super) fn unused(case: &Case<'_>) -> Result<Draft, Reason> {
@@ -31,14 +47,22 @@ pub(super) fn evaluation(case: &Case<'_>) -> Result<Draft, Reason> {
     if keeps_for_backward(case, function.body.iter(), Some(function)) {
         return Err(format!("what `{}` keeps may be differentiated", function.name));
     }
+    let called = called(case, function.body.iter()).unwrap_or_default();
+    let all: Vec<usize> = called.iter().chain([&function]).map(|of| of.range.start().to_usize()).collect();
+    let made = case.flow.made_in(all.iter().copied());
+    let (applicability, why) = seen(case, &made, (all, false))?;
     if let Some(edit) = enabled(case, torch) {
         return Ok(Draft {
             title: "evaluate without autograd".to_owned(),
             applicability: Applicability::Unsafe,
             saves: Saves::All,
-            why: "somebody asked for gradients here, although nothing in the file uses them",
+            why: "somebody asked for gradients here, although nothing in the file uses them".into(),
             edits: vec![edit],
         });
+    }
+    let decorators = function.decorator_list.iter().map(|one| case.script.words(one)).collect::<Vec<_>>();
+    if decorators.iter().any(|one| one.contains("jit") || one.contains("script")) {
+        return Err(format!("`{}` is compiled as it stands, decorators and all", function.name));
     }
     if function.is_async || tree::suspends(&function.body) {
         return Err(format!(
@@ -48,10 +72,26 @@ pub(super) fn evaluation(case: &Case<'_>) -> Result<Draft, Reason> {
     }
     Ok(Draft {
         title: format!("run `{}` without autograd", function.name),
-        applicability: Applicability::Safe,
+        applicability,
         saves: Saves::All,
-        why: SAFE,
+        why,
         edits: vec![decorate(case, function, &format!("@{torch}.no_grad()"))?],
+    })
+}
+
+/// Whether the file shows all that becomes of some values; where another file may get them, how. No edit where something asks whether
+/// they have a graph: in the functions that begin at these places (`within`), or anywhere later.
+pub(super) fn seen(
+    case: &Case<'_>,
+    values: &[Variable],
+    (within, already): (Vec<usize>, bool),
+) -> Result<(Applicability, Cow<'static, str>), Reason> {
+    if let Some(by) = case.flow.asked(values.iter().cloned(), within) {
+        return Err(format!("`{by}` is asked of what would have no graph any more"));
+    }
+    Ok(match case.flow.leaves_file(values, already) {
+        Some(how) => (Applicability::Unsafe, format!("another file may differentiate it: {how}").into()),
+        None => (Applicability::Safe, SAFE.into()),
     })
 }
 
@@ -97,8 +137,7 @@ fn called<'a>(case: &Case<'a>, code: impl Iterator<Item = &'a Stmt>) -> Option<V
         let own = functions.get(name).filter(|_| !switches);
         let says_so =
             ["train", "fit", "learn", "backward", "optimize"].iter().any(|word| name.contains(word));
-        let is_step = ["step", "zero_grad", "requires_grad_", "grad", "set_grad_enabled"].contains(&name);
-        if is_step || own.is_none() && says_so && !switches {
+        if STEPS.contains(&name) || own.is_none() && says_so && !switches {
             return None;
         }
         if !switches && known.insert(name) {
@@ -149,16 +188,23 @@ fn statement(case: &Case<'_>) -> Result<Draft, Reason> {
     if trains(case, std::iter::once(statement)) || tree::suspends([statement]) {
         return Err(uses());
     }
-    let keys = names.iter().map(|name| case.key(&case.place, name));
+    let keys: Vec<Variable> = names.iter().map(|name| case.key(&case.place, name)).collect();
     let is_kept = keeps_for_backward(case, std::iter::once(statement), None);
-    if is_kept || case.flow.reaches_backward(keys) {
+    if is_kept || case.flow.reaches_backward(keys.iter().cloned()) {
         return Err(uses());
     }
+    let called: Vec<usize> = called(case, std::iter::once(statement))
+        .into_iter()
+        .flatten()
+        .map(|of| of.range.start().to_usize())
+        .collect();
+    let values: Vec<Variable> = keys.into_iter().chain(case.flow.made_in(called.iter().copied())).collect();
+    let (applicability, why) = seen(case, &values, (called, false))?;
     Ok(Draft {
         title: format!("compute `{}` without autograd", names.join("`, `")),
-        applicability: Applicability::Safe,
+        applicability,
         saves: Saves::All,
-        why: SAFE,
+        why,
         edits: case.script.wrap(statement, &format!("with {torch}.no_grad():"))?,
     })
 }

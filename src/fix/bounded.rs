@@ -38,7 +38,7 @@ pub(super) fn bounded(case: &Case<'_>, keepers: &[Keeper<'_>]) -> Option<Draft> 
         ),
         applicability: Applicability::Unsafe,
         saves: Saves::Part,
-        why: "the oldest entry goes when it is full: the program then works with fewer of them, and the larger it is, the less is saved",
+        why: "the oldest entry goes when it is full: the program then works with fewer of them, and the larger it is, the less is saved".into(),
         edits,
     })
 }

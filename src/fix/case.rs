@@ -1,10 +1,11 @@
 //! A finding beside its program: what every kind of edit asks of both.
 
+use ruff_python_ast::visitor::{self, Visitor};
 use ruff_python_ast::{Expr, Stmt, StmtFunctionDef};
 
 use super::flow::{Flow, Variable};
 use super::script::{EditedFile, Reason};
-use super::tree::{self, Names, Nesting};
+use super::tree::{self, Nesting};
 use crate::finding::{Finding, Location, Quantity};
 use crate::source::{SourceMap, Spot};
 use crate::unit::{Bytes, shown_name};
@@ -49,9 +50,8 @@ pub(super) fn seen(finding: &Finding, sources: &SourceMap) -> Result<Spot, Reaso
         return Err(changed.words(&location.file));
     }
     let name = shown_name(&location.file);
-    sources
-        .find(location)
-        .ok_or_else(|| format!("{name} is not here, or is no UTF-8: name its folder with --source-root"))
+    let not_here = || format!("{name} is not here: name its folder with --source-root");
+    sources.find(location).ok_or_else(|| sources.unopened(&location.file).unwrap_or_else(not_here))
 }
 
 impl<'a> Case<'a> {
@@ -131,7 +131,36 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Whether some code takes `.grad` of anything.
+/// Whether some code takes `.grad` of anything, or `getattr(p, "grad")`.
 pub(super) fn looks_at_gradients<'a>(statements: impl IntoIterator<Item = &'a Stmt>) -> bool {
-    Names::of(statements).attributes.contains("grad")
+    let mut gradients = Gradients::default();
+    statements.into_iter().for_each(|one| gradients.visit_stmt(one));
+    gradients.looked_at
+}
+
+/// Whether some code puts something into `.grad` of anything.
+pub(super) fn sets_gradients(statements: &[Stmt]) -> bool {
+    let mut gradients = Gradients::default();
+    gradients.visit_body(statements);
+    gradients.set
+}
+
+#[derive(Default)]
+struct Gradients {
+    looked_at: bool,
+    set: bool,
+}
+
+impl<'a> Visitor<'a> for Gradients {
+    fn visit_expr(&mut self, expression: &'a Expr) {
+        match expression {
+            Expr::Attribute(of) if of.attr == *"grad" => {
+                self.looked_at = true;
+                self.set |= !of.ctx.is_load();
+            }
+            Expr::StringLiteral(of) => self.looked_at |= of.value.to_str() == "grad",
+            _ => {}
+        }
+        visitor::walk_expr(self, expression);
+    }
 }

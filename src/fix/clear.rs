@@ -3,8 +3,8 @@
 use ruff_python_ast::{Expr, Stmt};
 use ruff_text_size::Ranged;
 
-use super::case::{Case, looks_at_gradients};
-use super::optimizer::{OptimizerStep, backwards, clearings, steps};
+use super::case::{Case, looks_at_gradients, sets_gradients};
+use super::optimizer::{OptimizerStep, all_cleared, backwards, steps};
 use super::script::{Edit, Reason};
 use super::tree::{self, Names, Nesting, Statement, call_of, callee, method};
 use super::widen::widened;
@@ -30,6 +30,9 @@ pub(super) fn missing(case: &Case<'_>) -> Result<Draft, Reason> {
     if looks_at_gradients(block) {
         return Err("the loop looks at `.grad` itself".to_owned());
     }
+    if sets_gradients(case.script.body) {
+        return Err("the program sets `.grad` itself".to_owned());
+    }
     let all = steps(case, block);
     let passes = backwards(block);
     let next = passes.iter().map(Ranged::start).filter(|at| *at > backward.start()).min();
@@ -37,7 +40,7 @@ pub(super) fn missing(case: &Case<'_>) -> Result<Draft, Reason> {
         let at = one.step.statement().start();
         at > backward.end() && next.is_none_or(|next| at < next)
     };
-    let own: Vec<&OptimizerStep<'_>> = all.iter().filter(belongs).collect();
+    let mut own: Vec<&OptimizerStep<'_>> = all.iter().filter(belongs).collect();
     if own.is_empty() {
         return Err("no plain `optimizer.step()` follows the backward pass in its loop".to_owned());
     }
@@ -46,10 +49,15 @@ pub(super) fn missing(case: &Case<'_>) -> Result<Draft, Reason> {
     {
         return Ok(draft);
     }
-    for one in &own {
-        unclear(case, &one.optimizer, &all)?;
+    let known = all_cleared(case)?;
+    // Of several optimizers that take the same pass, those that are cleared leave nothing behind.
+    let forgotten = |one: &&OptimizerStep<'_>| !known.contains(&one.optimizer);
+    if own.iter().any(forgotten) {
+        own.retain(forgotten);
     }
-    let clear = |one: &OptimizerStep<'_>| format!("{}.zero_grad(set_to_none=True)", one.optimizer);
+    for one in &own {
+        unclear(case, &one.optimizer, &all, &known)?;
+    }
     let mut edits = Vec::new();
     for one in &own {
         edits.push(case.script.insert_after(one.step.statement(), &[clear(one)])?);
@@ -65,14 +73,39 @@ pub(super) fn missing(case: &Case<'_>) -> Result<Draft, Reason> {
         let lines: Vec<String> = own.iter().map(|one| clear(one)).collect();
         edits.push(case.script.insert_after(last.step.statement(), &lines)?);
     }
-    edits.extend(other_loops(case, block, &own));
-    Ok(Draft {
-        title: format!("call `{}.zero_grad()` after the step", own[0].optimizer),
-        applicability: Applicability::Unsafe,
-        saves: Saves::All,
-        why: "every step then uses the gradients of its own batches alone, and training takes another course",
-        edits,
-    })
+    let mut others = other_loops(case, block, &own);
+    others.retain(|other| !edits.contains(other));
+    let (title, why) = told(&own, last.is_some(), !others.is_empty());
+    edits.extend(others);
+    Ok(Draft { title, applicability: Applicability::Unsafe, saves: Saves::All, why: why.into(), edits })
+}
+
+fn clear(one: &OptimizerStep<'_>) -> String {
+    format!("{}.zero_grad(set_to_none=True)", one.optimizer)
+}
+
+/// What is put where, and what comes of it: of each optimizer that is cleared by its name.
+fn told(own: &[&OptimizerStep<'_>], at_the_end: bool, in_others: bool) -> (String, String) {
+    let mut names: Vec<&str> = Vec::new();
+    for one in own {
+        if !names.contains(&one.optimizer.as_str()) {
+            names.push(&one.optimizer);
+        }
+    }
+    let calls = names.iter().map(|name| format!("`{name}.zero_grad()`")).collect::<Vec<_>>().join(" and ");
+    let behind = match own {
+        [_] if in_others => "the step, in each loop that has one",
+        [_] => "the step",
+        _ => "their steps",
+    };
+    let again = if at_the_end { ", and once more at the end of the turn" } else { "" };
+    let steps = format!("every step of `{}`", names.join("` and `"));
+    (
+        format!("call {calls} after {behind}{again}"),
+        format!(
+            "{steps} then uses the gradients of its own batches alone, and training takes another course"
+        ),
+    )
 }
 
 /// The same behind the steps of the same optimizer in the other loops of the function, where each has one backward pass: who forgets it
@@ -87,7 +120,7 @@ fn other_loops(case: &Case<'_>, block: &[Stmt], own: &[&OptimizerStep<'_>]) -> V
         [step] if step.optimizer == one.optimizer => Some(step.step),
         _ => None,
     };
-    let clear = [format!("{}.zero_grad(set_to_none=True)", one.optimizer)];
+    let clear = [clear(one)];
     others
         .filter_map(alike)
         .filter_map(|step| case.script.insert_after(step.statement(), &clear).ok())
@@ -95,15 +128,20 @@ fn other_loops(case: &Case<'_>, block: &[Stmt], own: &[&OptimizerStep<'_>]) -> V
 }
 
 /// Makes sure that nothing clears an optimizer's gradients.
-fn unclear(case: &Case<'_>, optimizer: &str, all: &[OptimizerStep<'_>]) -> Result<(), Reason> {
+fn unclear(
+    case: &Case<'_>,
+    optimizer: &str,
+    all: &[OptimizerStep<'_>],
+    known: &[String],
+) -> Result<(), Reason> {
     let made: Vec<&Expr> = case.assigned(optimizer);
     let names = |value: &&Expr| {
         let names = Names::in_expression(value);
         names.read.iter().chain(&names.attributes).map(ToString::to_string).collect::<Vec<_>>()
     };
     let of: Vec<String> = made.iter().flat_map(names).collect();
-    for cleared in clearings(case.script.body) {
-        let is_other = all.iter().any(|one| one.optimizer == cleared) && cleared != optimizer;
+    for cleared in known {
+        let is_other = all.iter().any(|one| one.optimizer == *cleared) && cleared != optimizer;
         let last = cleared.rsplit('.').next().unwrap_or_default().to_owned();
         let is_apart = !of.is_empty() && cleared != optimizer && !of.contains(&last);
         if !is_other && !is_apart {
@@ -143,7 +181,7 @@ pub(super) fn late(case: &Case<'_>) -> Result<Draft, Reason> {
         title: format!("move `{words}` behind the step"),
         applicability: if is_watched { Applicability::Unsafe } else { Applicability::Safe },
         saves: Saves::All,
-        why: if is_watched { WATCHED } else { UNSEEN },
+        why: if is_watched { WATCHED } else { UNSEEN }.into(),
         edits,
     })
 }
@@ -163,7 +201,9 @@ fn step_after<'a>(case: &Case<'a>, cleared: &str) -> Result<Statement<'a>, Reaso
     if backwards(case.script.body).len() != 1 {
         return Err("several backward passes of the file may add to these gradients".to_owned());
     }
-    if clearings(case.script.body).len() != 1 {
+    let clearings =
+        tree::calls(case.script.body).into_iter().filter(|call| callee(call) == Some("zero_grad"));
+    if clearings.count() != 1 {
         return Err("gradients are cleared at several places".to_owned());
     }
     if looks_at_gradients(case.script.body) {

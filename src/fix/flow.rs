@@ -5,13 +5,16 @@
 //! handed on without being called may be called by anybody, who may differentiate what it returns. Always: too
 //! much reaches a backward pass rather than too little, so that nothing is cut off that training needs.
 
+mod others;
 mod scopes;
 mod walk;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use ruff_python_ast::{ExprCall, Stmt, StmtFunctionDef};
 
+use self::others::Leaving;
 use self::scopes::Scope;
 use self::walk::Walk;
 use super::tree::{callee, method};
@@ -47,6 +50,10 @@ pub(super) struct Flow {
     scopes: Vec<Scope>,
     /// What a function (by where it begins) puts somewhere where it is found when the call is over.
     kept: BTreeMap<usize, BTreeSet<Variable>>,
+    /// What functions (by where they begin) are called.
+    names_of_functions: BTreeMap<usize, String>,
+    /// What gets to other files.
+    leaving: Leaving,
 }
 
 impl Flow {
@@ -56,9 +63,14 @@ impl Flow {
 
     /// The name as a function (by where it begins) knows it, or the file.
     pub(super) fn key(&self, function: Option<&StmtFunctionDef>, name: &str) -> Variable {
+        self.known(function, name).unwrap_or_else(|| Variable::Local(0, name.to_owned()))
+    }
+
+    /// The same; nothing for a name that the file does not bind.
+    pub(super) fn known(&self, function: Option<&StmtFunctionDef>, name: &str) -> Option<Variable> {
         let inside = function.and_then(|of| self.functions.get(&of.range.start().to_usize()));
-        let scope = self.scope(inside.map_or(&[0], Vec::as_slice), name).unwrap_or(0);
-        Variable::Local(scope, name.to_owned())
+        let scope = self.scope(inside.map_or(&[0], Vec::as_slice), name)?;
+        Some(Variable::Local(scope, name.to_owned()))
     }
 
     /// The innermost of some scopes that binds a name; none does for modules and what Python has.

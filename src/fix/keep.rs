@@ -4,28 +4,37 @@ use std::collections::BTreeSet;
 
 use ruff_python_ast::Expr;
 use ruff_python_ast::visitor::{self, Visitor};
-use ruff_text_size::Ranged;
+use ruff_text_size::{Ranged, TextRange};
 
+use super::autograd::seen;
 use super::bounded::bounded;
 use super::case::Case;
+use super::flow::Variable;
 use super::keeper::{Keeper, keepers};
 use super::optimizer::backwards;
 use super::overlap::also_drop;
+use super::residence::torn_apart;
 use super::script::{Edit, Reason};
-use super::tensor::{Kept, is_tensor, mentions};
+use super::tensor::{Kept, is_summand, is_tensor, mentions};
 use super::tree::{self, dotted, method};
 use super::{Applicability, Draft, Saves};
 use crate::rules::SURPLUS;
+
+const KEPT: &str = "nothing in the file differentiates what is kept";
+const NUMBER: &str = "nothing in the file differentiates the sum, which is only shown; as a number of Python it is rounded less";
 
 /// Keeps values without their graph.
 pub(super) fn graphs(case: &Case<'_>) -> Result<Draft, Reason> {
     let mut edits = Vec::new();
     let mut suffixes = BTreeSet::new();
-    for keeper in &keepers(case, Kept::Graph)? {
+    let keepers = keepers(case, Kept::Graph)?;
+    let holders: Vec<Variable> = keepers.iter().filter_map(|keeper| keeper.variable(case).ok()).collect();
+    for keeper in &keepers {
         let Keeper { place, value, derived, .. } = keeper;
         keeper.is_for_good(case)?;
         if keeper.sums {
             is_sum(case, keeper.container)?;
+            is_summand(case, value)?;
         }
         if !keeper.sums || keeper.by_helper.is_some() {
             is_tensor(case, place, value, derived, Kept::Graph)?;
@@ -34,14 +43,19 @@ pub(super) fn graphs(case: &Case<'_>) -> Result<Draft, Reason> {
         suffixes.insert(suffix);
         edits.extend(without(case, value, (derived, Kept::Graph), suffix));
     }
+    let (applicability, why) = match seen(case, &holders, (Vec::new(), true))? {
+        (Applicability::Safe, _) if suffixes.contains(".item()") => (Applicability::Safe, NUMBER.into()),
+        (Applicability::Safe, _) => (Applicability::Safe, KEPT.into()),
+        judged => judged,
+    };
     Ok(Draft {
         title: format!(
             "keep values without their graph: `{}`",
             suffixes.into_iter().collect::<Vec<_>>().join("`, `")
         ),
-        applicability: Applicability::Safe,
+        applicability,
         saves: Saves::All,
-        why: "nothing in the file differentiates what is kept",
+        why,
         edits,
     })
 }
@@ -81,6 +95,11 @@ pub(super) fn tensors(case: &Case<'_>) -> Result<Draft, Reason> {
     if edits.is_empty() {
         return Err("what is kept is no plain value".to_owned());
     }
+    if let Some(torn) = torn_apart(case, &keepers) {
+        let torn = torn.lines().next().unwrap_or_default();
+        return Err(format!("`{torn}` computes with what is kept and with what stays on the device"));
+    }
+    let moved: Vec<TextRange> = keepers.iter().map(|keeper| keeper.value.range()).collect();
     // The name alone would hold the last one on the device through the next turn.
     for keeper in &keepers {
         let value = match keeper.value {
@@ -88,14 +107,14 @@ pub(super) fn tensors(case: &Case<'_>) -> Result<Draft, Reason> {
             value => value,
         };
         if let Expr::Name(of) = value {
-            edits.extend(also_drop(case, &keeper.place, &[&of.id]));
+            edits.extend(also_drop(case, &keeper.place, &[&of.id], &moved));
         }
     }
     Ok(Draft {
         title: "keep the values in host memory: `.detach().cpu()`".to_owned(),
         applicability: Applicability::Unsafe,
         saves: Saves::All,
-        why: "what is kept lies on the CPU then: whatever works with it has to expect that, and each copy waits for the device",
+        why: "what is kept lies on the CPU then: whatever works with it has to expect that, and each copy waits for the device".into(),
         edits,
     })
 }
@@ -164,7 +183,10 @@ fn is_shown_only(keeper: &Keeper<'_>) -> bool {
         && shows.times == tree::reads(scope, &sum.id)
 }
 
-/// Counts how often a name is read only to be shown.
+/// Functions that take a number where they take a tensor of one value, and show the same of it.
+const SHOWING: [&str; 6] = ["abs", "float", "format", "int", "print", "round"];
+
+/// Counts how often a name is read only to be shown, by itself or in arithmetic: nothing is asked of it that a number does not have.
 struct Shows<'n> {
     name: &'n str,
     times: usize,
@@ -176,11 +198,14 @@ impl<'a> Visitor<'a> for Shows<'_> {
         let before = self.showing;
         match expression {
             Expr::FString(_) => self.showing = true,
-            Expr::Call(call) => self.showing |= tree::callee(call) == Some("print"),
+            Expr::Call(call) if matches!(&*call.func, Expr::Name(of) if SHOWING.contains(&of.id.as_str())) => {
+                self.showing |= tree::callee(call) == Some("print");
+            }
             Expr::Name(of) if of.ctx.is_load() && of.id == self.name => {
                 self.times += usize::from(self.showing);
             }
-            _ => {}
+            Expr::BinOp(_) | Expr::UnaryOp(_) | Expr::Tuple(_) | Expr::Name(_) => {}
+            _ => self.showing = false,
         }
         visitor::walk_expr(self, expression);
         self.showing = before;

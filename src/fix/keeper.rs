@@ -59,16 +59,20 @@ impl<'a> Keeper<'a> {
 
     /// Makes sure that nothing differentiates what is kept.
     pub(super) fn is_for_good(&self, case: &Case<'_>) -> Result<(), Reason> {
-        let key = match root(self.container) {
-            Some(Expr::Name(of)) => case.key(&self.place, &of.id),
-            Some(Expr::Attribute(of)) => Variable::Attribute(of.attr.to_string()),
-            _ => return Err("what keeps the value has no plain name".to_owned()),
-        };
-        if case.flow.reaches_backward([key]) {
+        if case.flow.reaches_backward([self.variable(case)?]) {
             let words = case.script.words(self.container);
             return Err(format!("what `{words}` holds may be differentiated later"));
         }
         Ok(())
+    }
+
+    /// What the flow of the file knows the container as.
+    pub(super) fn variable(&self, case: &Case<'_>) -> Result<Variable, Reason> {
+        match root(self.container) {
+            Some(Expr::Name(of)) => Ok(case.key(&self.place, &of.id)),
+            Some(Expr::Attribute(of)) => Ok(Variable::Attribute(of.attr.to_string())),
+            _ => Err("what keeps the value has no plain name".to_owned()),
+        }
     }
 
     /// Whether values stand in it under keys, as in a dictionary: `cache[key] = x`.
@@ -235,7 +239,8 @@ fn only_function<'a>(case: &Case<'a>, name: &str) -> Option<&'a StmtFunctionDef>
     named.next().filter(|_| named.next().is_none())
 }
 
-fn functions<'a>(case: &Case<'a>) -> Vec<&'a StmtFunctionDef> {
+/// All functions of the file.
+pub(super) fn functions<'a>(case: &Case<'a>) -> Vec<&'a StmtFunctionDef> {
     let steps = tree::all_statements(case.script.body).into_iter();
     let function = |step: Statement<'a>| match step.statement() {
         Stmt::FunctionDef(of) => Some(of),

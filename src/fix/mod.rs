@@ -17,6 +17,7 @@ mod optimizer;
 mod overlap;
 mod patch;
 mod regrowth;
+mod residence;
 mod script;
 mod tensor;
 #[cfg(test)]
@@ -25,6 +26,8 @@ mod tree;
 mod watch;
 mod weights;
 mod widen;
+
+use std::borrow::Cow;
 
 pub use holder::tell_holders;
 pub use patch::{Patch, Patched};
@@ -152,7 +155,7 @@ fn mend_at(finding: &Finding, whole: Option<Bytes>, spot: &Spot, sources: &Sourc
     let fix = Fix {
         title: draft.title,
         applicability: draft.applicability,
-        why: draft.why.to_owned(),
+        why: draft.why.into_owned(),
         saves: draft.saves,
         file: spot.file.name().to_owned(),
         edits,
@@ -166,6 +169,6 @@ struct Draft {
     title: String,
     applicability: Applicability,
     saves: Saves,
-    why: &'static str,
+    why: Cow<'static, str>,
     edits: Vec<Edit>,
 }

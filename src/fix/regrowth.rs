@@ -136,7 +136,7 @@ fn set_rate(case: &Case<'_>, first: &Making<'_>, again: &Making<'_>) -> Result<D
         title: format!("set the rate of `{}` instead of making it anew", again.target),
         applicability: Applicability::Unsafe,
         saves: Saves::All,
-        why: WHY,
+        why: WHY.into(),
         edits: vec![Edit::new(super::script::range(statement), text)],
     })
 }
@@ -154,6 +154,9 @@ fn move_out(case: &Case<'_>, one: &Making<'_>) -> Result<Draft, Reason> {
     let mut bound = Names::of(body.iter().filter(|other| *other != statement)).bound;
     if let Stmt::For(of) = around.statement() {
         bound.extend(Names::in_expression(&of.target).bound);
+    }
+    if Names::of([statement]).attributes.contains("requires_grad") {
+        return Err("which parameters it gets may change from turn to turn".to_owned());
     }
     let rate = rate(case, one).filter(|rate| !rate.contains('\n'));
     let keywords = one.call.arguments.keywords.iter().map(|keyword| &keyword.value);
@@ -186,7 +189,7 @@ fn move_out(case: &Case<'_>, one: &Making<'_>) -> Result<Draft, Reason> {
         title: format!("make `{}` once, before the loop", one.target),
         applicability: Applicability::Unsafe,
         saves: Saves::All,
-        why: WHY,
+        why: WHY.into(),
         edits: vec![case.script.insert_before(around.statement(), &[words.to_owned()])?, gone],
     })
 }

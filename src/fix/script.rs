@@ -170,8 +170,12 @@ impl<'a> EditedFile<'a> {
         let mut edits = vec![Edit::new(lines.start..lines.start, format!("{indent}{header}{break_}{level}"))];
         let mut next = self.line_end(lines.start);
         while next < lines.end {
-            edits.push(Edit::new(next..next, level.clone()));
-            next = self.line_end(next);
+            let end = self.line_end(next);
+            // An empty line stays empty.
+            if !self.text().get(next..end).unwrap_or_default().trim().is_empty() {
+                edits.push(Edit::new(next..next, level.clone()));
+            }
+            next = end;
         }
         Ok(edits)
     }

@@ -79,17 +79,46 @@ pub(super) fn is_tensor(
         }
         Expr::Attribute(of) => ["loss", "logits"].contains(&of.attr.as_str()),
         Expr::Call(call) => comes_to_a_tensor(call),
-        Expr::BinOp(_) | Expr::UnaryOp(_) => true,
+        Expr::BinOp(_) | Expr::UnaryOp(_) => !chooses(value),
         _ => false,
     };
     let words = case.script.words(value);
     if is_one { Ok(()) } else { Err(format!("`{words}` may be something else than a tensor")) }
 }
 
+/// Makes sure that what is added to a sum is a tensor, where a part of it is one: neither a number of Python in some turns, nor one that a
+/// function makes of it.
+pub(super) fn is_summand(case: &Case<'_>, value: &Expr) -> Result<(), Reason> {
+    let is_one = match value {
+        Expr::Name(_) | Expr::Attribute(_) | Expr::Subscript(_) => true,
+        Expr::BinOp(_) | Expr::UnaryOp(_) => !chooses(value),
+        Expr::Call(call) => comes_to_a_tensor(call) || takes_tensors(call),
+        _ => false,
+    };
+    let words = case.script.words(value);
+    if is_one { Ok(()) } else { Err(format!("`{words}` may be something else than a tensor")) }
+}
+
+/// Whether an expression has a choice in it: `loss if good else 0`.
+fn chooses(value: &Expr) -> bool {
+    let mut choices = Choices(false);
+    choices.visit_expr(value);
+    choices.0
+}
+
+struct Choices(bool);
+
+impl<'a> Visitor<'a> for Choices {
+    fn visit_expr(&mut self, expression: &'a Expr) {
+        self.0 |= matches!(expression, Expr::If(_) | Expr::BoolOp(_));
+        visitor::walk_expr(self, expression);
+    }
+}
+
 /// Whether a call is of PyTorch, or asks something that is a tensor for another.
-fn comes_to_a_tensor(call: &ExprCall) -> bool {
+pub(super) fn comes_to_a_tensor(call: &ExprCall) -> bool {
     let path = dotted(&call.func).unwrap_or_default();
-    is_torchs(&path) || method(call).is_some_and(|(_, name)| TENSORS.contains(&name))
+    makes_tensors(&path) || method(call).is_some_and(|(_, name)| TENSORS.contains(&name))
 }
 
 /// What a name is bound to: `onehot = F.one_hot(index).float()`.
@@ -138,7 +167,7 @@ fn makes_one_each(case: &Case<'_>) -> bool {
 }
 
 /// What tensors have, as far as programs ask for it of outputs and losses.
-const TENSORS: [&str; 46] = [
+pub(super) const TENSORS: [&str; 46] = [
     "argmax",
     "argmin",
     "backward",
@@ -187,15 +216,16 @@ const TENSORS: [&str; 46] = [
     "view",
 ];
 
-fn is_torchs(path: &str) -> bool {
+/// Whether this is a function of PyTorch, by its path.
+pub(super) fn makes_tensors(path: &str) -> bool {
     ["torch.", "F.", "nn.functional."].iter().any(|from| path.starts_with(from))
 }
 
 /// Whether something works with tensors: a function of PyTorch, or a loss.
-fn takes_tensors(call: &ExprCall) -> bool {
+pub(super) fn takes_tensors(call: &ExprCall) -> bool {
     let path = dotted(&call.func).unwrap_or_default();
     let last = path.rsplit('.').next().unwrap_or_default().to_lowercase();
-    is_torchs(&path) || last.contains("loss") || last.contains("criterion")
+    makes_tensors(&path) || last.contains("loss") || last.contains("criterion")
 }
 
 /// Looks for what no tensor has, and for what tensors alone have.

@@ -1,6 +1,10 @@
 //! Programs that look alike: one is edited, the other is not.
 
+mod clearing;
+mod dropping;
 mod keeping;
+mod layout;
+mod leaving;
 mod uncertain;
 
 use std::rc::Rc;

@@ -282,7 +282,8 @@ pub(super) fn bound_names(statement: &Stmt) -> Option<Vec<&str>> {
     let name = |target: &'_ Expr| matches!(target, Expr::Name(_));
     let targets = match statement {
         Stmt::Assign(of) => &of.targets[..],
-        Stmt::AnnAssign(of) => std::slice::from_ref(&*of.target),
+        // Without a value it binds nothing.
+        Stmt::AnnAssign(of) if of.value.is_some() => std::slice::from_ref(&*of.target),
         _ => return None,
     };
     let [target] = targets else { return None };

@@ -37,6 +37,9 @@ fn loaded(case: &Case<'_>, call: &ExprCall) -> Result<Draft, Reason> {
     if tree::is_anothers(case.place.scope(), name) {
         return Err(format!("`{name}` is a name of the code around its function, which may read it"));
     }
+    if call.arguments.keywords.iter().any(|one| one.arg.is_none()) {
+        return Err("what stands behind `**` may say where it is loaded to".to_owned());
+    }
     if let Some(other) = other_use(case, name) {
         return Err(format!("line {other} uses what is loaded otherwise than to load it into a model"));
     }
@@ -60,7 +63,7 @@ fn loaded(case: &Case<'_>, call: &ExprCall) -> Result<Draft, Reason> {
         title: format!("load `{name}` into host memory"),
         applicability: Applicability::Safe,
         saves: Saves::All,
-        why: "it is only copied into a model from there, and entries that are no weights are the same",
+        why: "it is only copied into a model from there, and entries that are no weights are the same".into(),
         edits: vec![edit],
     })
 }
@@ -99,7 +102,12 @@ impl<'a> ruff_python_ast::visitor::Visitor<'a> for Uses<'_> {
             Expr::Name(of) if of.ctx.is_load() && of.id == self.name => {
                 self.all.push(of.range.start().to_usize());
             }
-            Expr::Call(call) if callee(call) == Some("load_state_dict") => {
+            // With `assign=True` the model has what was loaded, wherever that lies.
+            Expr::Call(call)
+                if callee(call) == Some("load_state_dict")
+                    && call.arguments.find_keyword("assign").is_none()
+                    && call.arguments.args.len() < 3 =>
+            {
                 let given = call.arguments.args.first().and_then(|one| self.is_it(one));
                 self.good.extend(given);
             }
@@ -146,7 +154,7 @@ fn copied(case: &Case<'_>, call: &ExprCall) -> Result<Draft, Reason> {
         title: "keep the copy in host memory".to_owned(),
         applicability: Applicability::Unsafe,
         saves: Saves::All,
-        why: "the copy lies on the CPU then: load it into a model on the device before it computes",
+        why: "the copy lies on the CPU then: load it into a model on the device before it computes".into(),
         edits: vec![edit],
     })
 }

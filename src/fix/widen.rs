@@ -27,7 +27,7 @@ pub(super) fn widened(case: &Case<'_>, block: &[Stmt], optimizer: &str) -> Optio
         title: format!("clear the gradients of all of `{model}`"),
         applicability: Applicability::Unsafe,
         saves: Saves::All,
-        why: "the step uses the same gradients as before, but whatever looks at the others finds none",
+        why: "the step uses the same gradients as before, but whatever looks at the others finds none".into(),
         edits: vec![Edit::new(range(clearing), model)],
     })
 }

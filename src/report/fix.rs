@@ -14,7 +14,9 @@ use crate::unit::{shown_line, shown_name};
 pub fn difference(files: &[Patched]) -> String {
     let one = |file: &Patched| {
         let name = file.name.trim_start_matches('/').replace('\\', "/");
-        let name = name.strip_prefix("./").unwrap_or(&name).to_owned();
+        let name = name.strip_prefix("./").unwrap_or(&name);
+        // As git does: a name with blanks ends where a tab stands.
+        let name = if name.contains(' ') { format!("{name}\t") } else { name.to_owned() };
         let lines = TextDiff::from_lines(&file.before, &file.after);
         let mut lines = lines.unified_diff();
         lines.context_radius(3).header(&format!("a/{name}"), &format!("b/{name}")).to_string()

@@ -14,6 +14,7 @@ use super::search::{self, Candidate, PathMap, SourceSearch};
 use super::{Checkout, SourceFile};
 use crate::engine::{RecordedFile, Recording};
 use crate::finding::{Location, Seek};
+use crate::unit::shown_name;
 
 /// Where sources are looked for, and what is known of those that were recorded.
 #[derive(Debug, Default)]
@@ -168,6 +169,12 @@ impl SourceMap {
     /// Files that were not opened, because they lie outside of the folders that were named, or of the working copy.
     pub fn outside(&self) -> Vec<PathBuf> {
         self.search.outside()
+    }
+
+    /// What the file of a recorded path is, where one is there and is not taken for a program: "train.py is no UTF-8: ...".
+    pub fn unopened(&self, recorded: &str) -> Option<String> {
+        let (shown, why) = self.search.unopened(recorded)?;
+        Some(format!("{} {why}", shown_name(&shown.display().to_string())))
     }
 
     fn candidates<'a>(&'a self, recorded: &'a str) -> impl Iterator<Item = Candidate> + 'a {

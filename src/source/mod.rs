@@ -14,6 +14,7 @@ mod fit;
 mod folders;
 mod ignore;
 mod map;
+mod open;
 mod outline;
 mod search;
 mod settle;

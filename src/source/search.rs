@@ -13,11 +13,10 @@ use std::rc::Rc;
 use super::bounds::{Bounds, Leads};
 use super::checkout::plain;
 use super::folders::Folders;
+use super::open::{Unopened, may_be_source, open};
 use super::{Checkout, SourceFile};
 use crate::finding::Seek;
 
-/// Files larger than this are not read: no program that a person wrote is.
-const MOST_BYTES: u64 = 4 << 20;
 /// At most so many Python files of a folder are read in search of a call.
 const MOST_FILES: usize = 500;
 
@@ -259,6 +258,21 @@ impl SourceSearch {
         self.outside.borrow().iter().cloned().collect()
     }
 
+    /// What the likeliest file for a recorded path is, where one is there and is not taken for a program.
+    pub(super) fn unopened(&self, recorded: &str) -> Option<(PathBuf, Unopened)> {
+        let trials = self.trials(recorded, &parts(recorded)).into_iter();
+        trials.filter(|trial| may_be_source(&trial.shown)).find_map(|trial| {
+            let why = match self.bounds.follow(&self.folders, &trial.folder, &trial.ending) {
+                Leads::Inside(real) if self.bounds.contain(&trial.folder) => {
+                    open(&trial.shown, &real).err()?
+                }
+                Leads::Outside(target) => Unopened::LinkOutside(target),
+                Leads::Inside(_) | Leads::Nowhere => return None,
+            };
+            Some((trial.shown, why))
+        })
+    }
+
     fn trials(&self, recorded: &str, parts: &[&str]) -> Vec<TriedPath> {
         if parts.is_empty() {
             return Vec::new();
@@ -314,7 +328,8 @@ impl SourceSearch {
         if let Some(known) = self.files.borrow().get(shown) {
             return known.clone();
         }
-        let file = read(shown, real).map(Rc::new);
+        let file = Some(shown).filter(|shown| may_be_source(shown)).and_then(|shown| open(shown, real).ok());
+        let file = file.map(Rc::new);
         self.files.borrow_mut().insert(shown.to_owned(), file.clone());
         file
     }
@@ -331,23 +346,6 @@ pub(super) fn parts(recorded: &str) -> Vec<&str> {
 fn agreeing(real: &Path, recorded: &[&str]) -> usize {
     let here: Vec<&str> = real.iter().filter_map(|part| part.to_str()).collect();
     here.iter().rev().zip(recorded.iter().rev()).take_while(|(one, other)| one == other).count()
-}
-
-fn may_be_source(path: &Path) -> bool {
-    path.extension().is_some_and(|ending| ending == "py")
-}
-
-/// A Python file's text; `None` where there is none, or none that a person wrote.
-fn read(shown: &Path, real: &Path) -> Option<SourceFile> {
-    if !may_be_source(shown) {
-        return None;
-    }
-    let metadata = fs::symlink_metadata(real).ok()?;
-    if !metadata.is_file() || metadata.len() > MOST_BYTES {
-        return None;
-    }
-    let text = String::from_utf8(fs::read(real).ok()?).ok()?;
-    Some(SourceFile::new(shown.display().to_string(), text))
 }
 
 #[cfg(test)]

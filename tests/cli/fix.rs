@@ -97,7 +97,48 @@ fn what_cannot_be_edited_is_refused() {
     fs::write(place.join("train.py"), [before.as_bytes(), b"# caf\xe9\n"].concat()).unwrap();
     let output = fix(&place, &[]);
     assert_eq!((output.status.code(), stdout(&output)), (Some(0), ""));
-    assert!(stderr(&output).contains("is no UTF-8"), "{}", stderr(&output));
+    let said = stderr(&output);
+    assert!(said.contains("train.py is no UTF-8: line ") && said.contains("byte 0xe9"), "{said}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_out_of_the_folder_is_called_one() {
+    let (place, other) = (program("fix-link", "seed-leak-list"), folder("fix-link-outside"));
+    fs::rename(place.join("train.py"), other.join("train.py")).unwrap();
+    std::os::unix::fs::symlink(other.join("train.py"), place.join("train.py")).unwrap();
+    let output = fix(&place, &[]);
+    assert_eq!((output.status.code(), stdout(&output)), (Some(0), ""));
+    let said = stderr(&output);
+    assert!(said.contains("train.py is a link out of the folders that are searched, to "), "{said}");
+}
+
+#[test]
+fn the_difference_is_named_from_the_current_folder() {
+    let place = program("fix-named", "seed-leak-list");
+    let below = place.join("my job");
+    fs::create_dir(&below).unwrap();
+    fs::rename(place.join("train.py"), below.join("train.py")).unwrap();
+    let (below, name) = (fs::canonicalize(&below).unwrap(), "my job/train.py\t");
+    for (root, here, name) in
+        [(&below, &place, name), (&below, &below, "train.py"), (&place.join("my job"), &place, name)]
+    {
+        let snapshot = place.join("memory.pickle.zst");
+        let options = ["fix", "--isolated", "--unsafe", "--source-root"];
+        let output =
+            memlint_in(here, &[&options[..], &[root.to_str().unwrap(), snapshot.to_str().unwrap()]].concat());
+        assert!(
+            stdout(&output).starts_with(&format!("--- a/{name}\n+++ b/{name}\n")),
+            "{}{}",
+            stdout(&output),
+            stderr(&output)
+        );
+        let mut git = Command::new("git");
+        let mut apply =
+            git.args(["apply", "--check"]).current_dir(here).stdin(Stdio::piped()).spawn().unwrap();
+        std::io::Write::write_all(&mut apply.stdin.take().unwrap(), &output.stdout).unwrap();
+        assert!(apply.wait().unwrap().success());
+    }
 }
 
 #[test]

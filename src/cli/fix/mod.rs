@@ -7,7 +7,9 @@ mod lead;
 mod verify;
 mod write;
 
-use std::path::Path;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ArgMatches;
@@ -18,7 +20,7 @@ use super::drawing::Pictures;
 use super::error::CliError;
 use super::{print, terminal};
 use crate::engine::{Report, Why};
-use crate::fix::{self, Patch};
+use crate::fix::{self, Patch, Patched};
 use crate::report::fix as report;
 use crate::rules::metas;
 use crate::source::SourceMap;
@@ -52,7 +54,8 @@ pub(super) fn run(arguments: &Fix, matches: &ArgMatches, color: Color) -> Result
             terminal::say(&format!("{}: written", crate::unit::shown_name(&file.name)));
         }
     } else {
-        print(|out| out.write_all(report::difference(&changed).as_bytes()))?;
+        let difference = report::difference(&named_from_here(&changed));
+        print(|out| out.write_all(difference.as_bytes()))?;
     }
     unread(&found)
 }
@@ -72,11 +75,18 @@ fn say(patch: &Patch, found: &Report, sources: &SourceMap) {
     }
 }
 
-/// A path of the working copy, as seen from a copy of the current folder.
-fn below(name: &str) -> Option<&Path> {
-    let path = Path::new(name);
-    let plain = path
-        .components()
-        .all(|part| matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir));
-    plain.then_some(path)
+/// A file's real path as seen from the current folder (a real path): what `git apply` and `patch -p1` start from, and where it lies in a
+/// copy. `None` where it lies elsewhere, or a link leads out.
+fn below(here: &Path, name: &str) -> Option<PathBuf> {
+    fs::canonicalize(name).ok()?.strip_prefix(here).ok().map(Path::to_owned)
+}
+
+/// The same changes, each file named from the current folder where it lies below that, whatever way led to it.
+fn named_from_here(changed: &[Patched]) -> Vec<Patched> {
+    let here = env::current_dir().and_then(fs::canonicalize).ok();
+    let name = |file: &Patched| below(here.as_deref()?, &file.name)?.to_str().map(str::to_owned);
+    changed
+        .iter()
+        .map(|file| Patched { name: name(file).unwrap_or_else(|| file.name.clone()), ..file.clone() })
+        .collect()
 }

@@ -170,7 +170,7 @@ impl Rerun<'_> {
         let _ = fs::remove_dir_all(&copied);
         copy::copy(&self.here, &copied).map_err(|error| CliError::Uncopied { error })?;
         for file in changed {
-            let Some(path) = below(&file.name).map(|path| copied.join(path)) else {
+            let Some(path) = below(&self.here, &file.name).map(|path| copied.join(path)) else {
                 return Ok(Err(format!("{} lies outside of the current folder", shown_name(&file.name))));
             };
             fs::write(&path, &file.after).map_err(|error| failed(&path, error))?;

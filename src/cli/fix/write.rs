@@ -21,8 +21,16 @@ pub(super) fn replace_all(files: &[Patched]) -> Result<(), CliError> {
     for file in files {
         ready.push((file, prepared(file).map_err(|error| failed(file, error))?));
     }
+    let mut done: Vec<(&Patched, PathBuf)> = Vec::new();
     for (file, (whole, path)) in ready {
-        whole.persist(&path).map_err(|error| failed(file, error.error))?;
+        if let Err(error) = whole.persist(&path) {
+            // All of the edits or none: a program of which half was mended is nobody's.
+            for (file, path) in done {
+                let _ = fs::write(path, &file.before);
+            }
+            return Err(failed(file, error.error));
+        }
+        done.push((file, path));
     }
     Ok(())
 }
@@ -43,4 +51,30 @@ fn prepared(file: &Patched) -> io::Result<(NamedTempFile, PathBuf)> {
     whole.as_file().set_permissions(about.permissions())?;
     whole.as_file().sync_all()?;
     Ok((whole, path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_one_file_cannot_be_written_none_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let patched = |name: &str| {
+            let path = folder.path().join(name);
+            fs::write(&path, "old\n").unwrap();
+            let name = path.display().to_string();
+            Patched { name, before: "old\n".to_owned(), after: "new\n".to_owned() }
+        };
+        let files = [patched("a.py"), patched("b.py")];
+        let mut permissions = fs::metadata(&files[1].name).unwrap().permissions();
+        permissions.set_readonly(true);
+        fs::set_permissions(&files[1].name, permissions).unwrap();
+        let error = replace_all(&files).unwrap_err().to_string();
+        assert!(error.contains("b.py` cannot be written: it is read-only"), "{error}");
+        assert_eq!(fs::read_to_string(&files[0].name).unwrap(), "old\n");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left beside them");
+        replace_all(&files[..1]).unwrap();
+        assert_eq!(fs::read_to_string(&files[0].name).unwrap(), "new\n");
+    }
 }

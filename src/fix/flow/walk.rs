@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use ruff_python_ast::visitor::{self, Visitor};
 use ruff_python_ast::{Comprehension, Expr, ExprCall, Stmt, StmtFunctionDef};
 
+use super::others::{Leaving, bound_attributes};
 use super::scopes::{Functions, Scope};
 use super::{Flow, Variable, is_cut};
 use crate::fix::tree::{Names, call_of, callee, dotted, given, method};
@@ -25,24 +26,34 @@ const OPTIONS: [&str; 7] = ["args", "cfg", "config", "flags", "hparams", "opt", 
 const CALLING: [&str; 7] = ["sorted", "sort", "min", "max", "map", "filter", "reduce"];
 
 pub(super) struct Walk<'a> {
-    flow: Flow,
+    pub(super) flow: Flow,
     /// The scopes around, outermost first.
-    inside: Vec<usize>,
-    functions: Functions<'a>,
+    pub(super) inside: Vec<usize>,
+    pub(super) functions: Functions<'a>,
+    /// The attributes that the file binds.
+    pub(super) attributes: BTreeSet<&'a str>,
     /// The function around.
     function: Option<&'a str>,
 }
 
 impl<'a> Walk<'a> {
     pub(super) fn over(body: &'a [Stmt]) -> Flow {
-        let flow = Flow { scopes: vec![Scope::of_file(body)], ..Flow::default() };
-        let mut walk = Walk { flow, inside: vec![0], functions: Functions::of(body), function: None };
+        let (functions, attributes) = (Functions::of(body), bound_attributes(body));
+        let names_of_functions =
+            functions.all.iter().map(|of| (of.range.start().to_usize(), of.name.to_string())).collect();
+        let flow = Flow {
+            scopes: vec![Scope::of_file(body)],
+            leaving: Leaving::of(body),
+            names_of_functions,
+            ..Flow::default()
+        };
+        let mut walk = Walk { flow, inside: vec![0], functions, attributes, function: None };
         walk.visit_body(body);
         walk.flow
     }
 
     /// What a name stands for here.
-    fn name(&self, name: &str) -> Option<Variable> {
+    pub(super) fn name(&self, name: &str) -> Option<Variable> {
         Some(Variable::Local(self.flow.scope(&self.inside, name)?, name.to_owned()))
     }
 
@@ -53,7 +64,7 @@ impl<'a> Walk<'a> {
     }
 
     /// What an expression's value may come from.
-    fn mentions(&self, expression: &Expr) -> BTreeSet<Variable> {
+    pub(super) fn mentions(&self, expression: &Expr) -> BTreeSet<Variable> {
         let mut mentions = Mentions { walk: self, keys: BTreeSet::new() };
         mentions.visit_expr(expression);
         mentions.keys
@@ -79,8 +90,15 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// A value gets to what an expression names.
+    fn bind(&mut self, value: &'a Expr, target: &'a Expr) {
+        let to = self.targets(target);
+        self.note_made(value, &to);
+        self.link(self.mentions(value), to);
+    }
+
     fn assign(&mut self, value: &'a Expr, target: &'a Expr) {
-        self.link(self.mentions(value), self.targets(target));
+        self.bind(value, target);
         self.keep(value, target, false);
     }
 
@@ -119,6 +137,7 @@ impl<'a> Walk<'a> {
             }
             _ => return,
         };
+        self.note_made(value, &BTreeSet::from([key.clone()]));
         // A name of a function is gone with its call.
         for (depth, number) in self.inside.iter().enumerate().skip(1) {
             let own = self.inside.get(depth..).unwrap_or_default();
@@ -168,6 +187,8 @@ impl<'a> Walk<'a> {
         for of in own {
             self.hand_over(of, call, &given);
         }
+        // What is called is no function that is handed on.
+        self.note_call(call, &given);
     }
 
     /// What a function of the file is given, and what it puts into it.
@@ -222,7 +243,9 @@ impl<'a> Walk<'a> {
         if HANDED_ON.contains(&name) || name.contains("closure") {
             self.flow.sinks.extend(given.iter().cloned());
         }
-        self.link(given, BTreeSet::from([Variable::Returned(name.to_owned())]));
+        let returned = BTreeSet::from([Variable::Returned(name.to_owned())]);
+        self.note_made(value, &returned);
+        self.link(given, returned);
     }
 
     /// A function that is named without being called: whoever gets it may differentiate what it returns.
@@ -256,11 +279,10 @@ impl<'a> Visitor<'a> for Walk<'a> {
                     self.assign(value, &of.target);
                 }
             }
-            Stmt::For(of) => self.link(self.mentions(&of.iter), self.targets(&of.target)),
+            Stmt::For(of) => self.bind(&of.iter, &of.target),
             Stmt::With(of) => {
                 for item in &of.items {
-                    let to = item.optional_vars.as_ref().map(|to| self.targets(to)).unwrap_or_default();
-                    self.link(self.mentions(&item.context_expr), to);
+                    item.optional_vars.iter().for_each(|to| self.bind(&item.context_expr, to));
                 }
             }
             Stmt::Return(of) => {
@@ -282,22 +304,19 @@ impl<'a> Visitor<'a> for Walk<'a> {
         match expression {
             Expr::Call(call) => {
                 self.call(call);
-                // What is called is no function that is handed on.
-                match &*call.func {
-                    Expr::Name(_) => {}
-                    Expr::Attribute(of) => self.visit_expr(&of.value),
-                    other => self.visit_expr(other),
-                }
                 return self.visit_arguments(&call.arguments);
             }
-            Expr::Named(of) => self.link(self.mentions(&of.value), self.targets(&of.target)),
+            Expr::Named(of) => self.bind(&of.value, &of.target),
             Expr::Yield(of) => {
                 if let Some(value) = &of.value {
                     self.hand_out(value);
                 }
             }
             Expr::YieldFrom(of) => self.hand_out(&of.value),
-            other => self.refer(other),
+            other => {
+                self.note_seen(other);
+                self.refer(other);
+            }
         }
         visitor::walk_expr(self, expression);
     }

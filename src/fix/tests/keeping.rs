@@ -103,3 +103,45 @@ fn what_may_be_a_list_of_tensors_is_left_alone() {
         assert!(edited("growing-residency", &one_a_line).is_ok(), "{use_}");
     }
 }
+
+#[test]
+fn what_is_computed_with_beside_tensors_of_the_device_stays_there() {
+    let meter = |compute: &str| {
+        format!(
+            "class Meter:\n    def update(self, preds, target, k):\n        self.all.append((preds - target).abs().flatten())  #!\n        self.beside.append(target.clone())\n        self.host.append(target.cpu())\n        self.k = k\n    def compute(self):\n        device = self.k\n        r = torch.cat(self.all)\n{compute}"
+        )
+    };
+    for compute in [
+        "        d = torch.cat([x[::3] for x in self.beside])\n        return (r / d).median()\n",
+        "        return sum(a / b for a, b in zip(self.all, self.beside))\n",
+        "        for a, b in zip(self.all, self.beside):\n            a += b\n",
+        "        return r > torch.zeros(3, device='cuda')\n",
+        "        edges = torch.linspace(0, 1, 5, device=self.beside[0].device)\n        return torch.bucketize(r, edges)\n",
+        "        count = torch.zeros(9, device=device)\n        count.index_add_(0, r, r)\n",
+        "        return torch.cat([r, self.beside[0]])\n",
+        "        return ratio(r, self.beside[0])\ndef ratio(a, b):\n    return a / b\n",
+        "        if (top := r.max()) > self.beside[0]:\n            pass\n",
+        "        return r[self.beside[0]]\n",
+    ] {
+        let why = refused("growing-residency", &meter(compute));
+        assert!(why.contains("what stays on the device"), "{compute}{why}");
+    }
+    for compute in [
+        "        return r.mean() / len(self.beside)\n",
+        "        return r / torch.cat(self.host)\n",
+        "        return r.to(self.beside[0].device) / self.beside[0]\n",
+        "        return r.cuda() > torch.zeros(3, device='cuda')\n",
+        "        return r > torch.zeros(3, device=r.device)\n",
+        "        print(r.max().item() > self.beside[0].mean().item(), r, self.beside)\n",
+        "        return Result(r, self.beside)\n",
+    ] {
+        let lines = new_lines("growing-residency", &meter(compute));
+        assert_eq!(
+            lines,
+            ["        self.all.append((preds - target).abs().flatten().detach().cpu())  #!"],
+            "{compute}"
+        );
+    }
+    let lists = "def run():\n    ps, ys = [], []\n    for x, y in loader:\n        p = model(x)  #!\n        ps.append(p)\n        ys.append(y)\n    return (torch.cat(ps) == torch.cat(ys)).float().mean()\nrun()  #^\n";
+    assert!(refused("growing-residency", lists).contains("`torch.cat(ps) == torch.cat(ys)`"));
+}

@@ -2,20 +2,25 @@
 
 use std::rc::Rc;
 
-use super::super::{Applicability, mend_at};
+use super::super::{Applicability, Fix, mend_at};
 use super::{edited, finding, new_lines, refused};
 use crate::source::{SourceFile, SourceMap, Spot};
 use crate::unit::Bytes;
 
-fn applicability(rule: &'static str, text: &str) -> Applicability {
+pub(super) fn fix(rule: &'static str, text: &str) -> Fix {
     let (finding, line) = finding(rule, text);
     let file = Rc::new(SourceFile::new("train.py".to_owned(), text.to_owned()));
     let spot = Spot { file, line, sure: true };
-    mend_at(&finding, Some(Bytes(100)), &spot, &SourceMap::default()).unwrap().applicability
+    mend_at(&finding, Some(Bytes(100)), &spot, &SourceMap::default())
+        .unwrap_or_else(|why| panic!("{why}\n{text}"))
+}
+
+fn applicability(rule: &'static str, text: &str) -> Applicability {
+    fix(rule, text).applicability
 }
 
 /// A program that evaluates, and then something else.
-fn evaluating(body: &str, rest: &str) -> String {
+pub(super) fn evaluating(body: &str, rest: &str) -> String {
     format!(
         "import torch\ndef evaluate(model, rows=None):\n    model.eval()\n    out = model(1)  #!\n{body}{rest}"
     )
@@ -127,7 +132,7 @@ fn a_name_that_is_read_later_is_not_given_up() {
         "        show(*(out[i] for i in range(3)))\n",
         "        a, b = (out[i] for i in range(2))\n",
     ] {
-        assert!(edited(rule, &text(body)).unwrap().contains("        del out\n"), "{body}");
+        assert!(edited(rule, &text(body)).unwrap().contains("        del out"), "{body}");
     }
     let global = text("        show(out)\n").replace("    for", "    global out\n    for");
     assert!(refused(rule, &global).contains("the code around its function"));
@@ -180,4 +185,12 @@ fn a_byte_order_mark_stays_in_front() {
     let text = "\u{feff}def f(model):\n    model.eval()\n    out = model(1)  #!\nimport torch\n";
     let after = edited("activations-without-backward", text).unwrap();
     assert!(after.starts_with("\u{feff}@torch.no_grad()\ndef f"), "{after:?}");
+}
+
+#[test]
+fn what_is_cached_counts_where_that_is_measured() {
+    let text = |rest: &str| format!("for i in xs:\n    work(i)\n    torch.cuda.empty_cache()  #!\n{rest}");
+    assert_eq!(applicability("allocator-thrash", &text("print(1)\n")), Applicability::Safe);
+    let measured = text("print(torch.cuda.memory_reserved())\n");
+    assert_eq!(applicability("allocator-thrash", &measured), Applicability::Unsafe);
 }
