@@ -1,5 +1,6 @@
 //! The view in the terminal: what stands in the cells of a screen after some keys.
 
+use std::fs;
 use std::path::Path;
 
 use memlint::engine::Input;
@@ -92,6 +93,28 @@ fn a_leak_is_seen_from_the_timeline_down_to_its_line() {
     golden("view-account", &after(&mut view, "e", (80, 24)));
     assert_eq!(after(&mut view, " ", (120, 40)), after(&mut view, "", (120, 40)), "any key goes back");
     golden("view-help", &after(&mut view, "?", (80, 24)));
+}
+
+#[test]
+fn the_saving_and_the_peak_are_seen_however_long_paths_are() {
+    let report = report("seed-leak-list");
+    let folder =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join("paths/as/long/as/those/of/homes/on/clusters/are");
+    fs::create_dir_all(&folder).unwrap();
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/seed-leak-list/train.py");
+    fs::copy(program, folder.join("train.py")).unwrap();
+    let sources = SourceMap::new([folder], Vec::new());
+    for look in [&PLAIN, &UNICODE] {
+        let mut view = View::of(&report, &sources, look).unwrap();
+        for _ in 0..2 {
+            let screen = after(&mut view, "f", (80, 24));
+            let lines: Vec<&str> = screen.lines().collect();
+            assert!(lines[1].contains("iterations of train.py:") && lines[1].contains(", peak "), "{screen}");
+            let below = lines[22];
+            assert!(below.contains("train.py:") && below.contains(": peak -"), "{screen}");
+            assert!(below.ends_with(')') || below.ends_with("more"), "the saving in full: {screen}");
+        }
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! nothing: it is put into cells.
 
 mod account;
+mod fitted;
 mod grove;
 mod help;
 mod key;
@@ -217,7 +218,9 @@ impl<'a> View<'a> {
         let write = |screen: &mut Buffer, at: Rect, text: &str, ink: ScreenInk| {
             pen.write(screen, (at.x, at.y), at.width, text, ink);
         };
-        write(screen, title, &format!("{}{of}", strip.name), ScreenInk::Strong);
+        let name = usize::from(title.width).saturating_sub(of.len());
+        let name = fitted::from_the_end(&strip.name, name, pen.dots());
+        write(screen, title, &format!("{name}{of}"), ScreenInk::Strong);
         write(screen, summary, &strip.summary, ScreenInk::Plain);
         DeviceTimeline { strip, pen, area: curve }.draw(screen);
         write(screen, moment, &strip.moment(), ScreenInk::Strong);
@@ -236,7 +239,8 @@ impl<'a> View<'a> {
                 &card.message,
                 ScreenInk::Strong,
             );
-            write(screen, below, &strip.consequence(card), ScreenInk::Plain);
+            let consequence = strip.consequence(card, usize::from(below.width), pen.dots());
+            write(screen, below, &consequence, ScreenInk::Plain);
         } else {
             write(screen, finding, &self.headline, ScreenInk::Strong);
             let more =
