@@ -118,6 +118,20 @@ fn the_saving_and_the_peak_are_seen_however_long_paths_are() {
 }
 
 #[test]
+fn an_empty_moment_says_so_and_the_peak_of_a_device_is_told_in_80_columns() {
+    let report = job("snapshots/ranks/two-devices");
+    let mut view = View::of(&report, &nowhere(), &PLAIN).unwrap();
+    let screen = after(&mut view, "", (80, 24));
+    assert!(
+        screen.lines().nth(1).unwrap().contains("iterations of ") && screen.contains(", peak 785.1 MiB in ")
+    );
+    let empty = after(&mut view, "<".repeat(80).as_str(), (80, 24));
+    assert!(empty.contains("0 B in use") && empty.contains("nothing is in use at this moment"), "{empty}");
+    let wide = after(&mut view, "", (160, 24));
+    assert!(wide.contains("(found by loop and Optimizer.step), peak"), "{wide}");
+}
+
+#[test]
 fn what_is_searched_for_is_opened_and_chosen() {
     let report = report("grow-replay-bug");
     let mut view = View::of(&report, &nowhere(), &PLAIN).unwrap();

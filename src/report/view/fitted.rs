@@ -33,20 +33,24 @@ impl Consequence<'_> {
     /// path.
     pub(super) fn fitted(self, columns: usize, dots: &str) -> String {
         let Consequence { place, line, rule, impact } = self;
-        let saving = impact.split("; ").next().unwrap_or_default();
         let colon = if impact.is_empty() { "" } else { ": " };
-        let rule = format!(" [{rule}]");
-        let shortest = (line, format!("{colon}{saving}"));
-        let ways = [
-            (place, format!("{rule}{colon}{impact}")),
-            (place, format!("{rule}{colon}{saving}")),
-            (line, format!("{rule}{colon}{saving}")),
-        ];
+        let costs = beginnings(impact);
+        let saving = costs.last().copied().unwrap_or_default();
+        let with_rule = |place, cost: &str| (place, format!(" [{rule}]{colon}{cost}"));
+        let ways = costs.iter().map(|cost| with_rule(place, cost)).chain([with_rule(line, saving)]);
         let fits = |(place, end): &(&str, String)| display_width(end) + least(place, dots) <= columns;
-        let (place, end) = ways.into_iter().find(fits).unwrap_or(shortest);
+        let (place, end) = ways.into_iter().find(fits).unwrap_or_else(|| (line, format!("{colon}{saving}")));
         let room = columns.saturating_sub(display_width(&end));
         format!("{}{end}", from_the_end(place, room, dots))
     }
+}
+
+/// A text of clauses with all of them, without the last, and so on down to the first alone.
+fn beginnings(text: &str) -> Vec<&str> {
+    let ends = text.match_indices("; ").map(|(at, _)| at).chain([text.len()]);
+    let mut all: Vec<&str> = ends.filter_map(|end| text.get(..end)).collect();
+    all.reverse();
+    all
 }
 
 /// The columns of a place that begins with its file's own name.
@@ -74,12 +78,13 @@ mod tests {
     fn the_saving_is_the_last_to_go() {
         let line = "/home/somebody/with/a/long/path/to/train.py:34";
         let place = format!("{line} in observe");
-        let impact = "peak -799.4 MiB; more";
+        let impact = "peak -799.4 MiB; more; yet more";
         let of = |columns| {
             Consequence { place: &place, line, rule: "growing-residency", impact }.fitted(columns, "...")
         };
-        assert_eq!(of(100), format!("{place} [growing-residency]: peak -799.4 MiB; more"));
-        assert_eq!(of(80), ".../path/to/train.py:34 in observe [growing-residency]: peak -799.4 MiB; more");
+        assert_eq!(of(110), format!("{place} [growing-residency]: {impact}"));
+        assert_eq!(of(80), format!(".../train.py:34 in observe [growing-residency]: {impact}"));
+        assert_eq!(of(70), ".../train.py:34 in observe [growing-residency]: peak -799.4 MiB; more");
         assert_eq!(of(62), ".../path/to/train.py:34 [growing-residency]: peak -799.4 MiB");
         assert_eq!(of(50), ".../a/long/path/to/train.py:34: peak -799.4 MiB");
         let near = Consequence { place: "train.py:1 in f", line: "train.py:1", rule: "rule", impact: "" };

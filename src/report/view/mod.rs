@@ -21,6 +21,7 @@ use std::cmp::Reverse;
 
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Constraint, Layout, Rect};
+use textwrap::core::display_width;
 
 pub use self::key::{Keystroke, Next};
 use self::pen::{Pen, ScreenInk};
@@ -221,7 +222,9 @@ impl<'a> View<'a> {
         let name = usize::from(title.width).saturating_sub(of.len());
         let name = fitted::from_the_end(&strip.name, name, pen.dots());
         write(screen, title, &format!("{name}{of}"), ScreenInk::Strong);
-        write(screen, summary, &strip.summary, ScreenInk::Plain);
+        let fits = display_width(&strip.summary) <= usize::from(summary.width);
+        let told = if fits { &strip.summary } else { &strip.brief };
+        write(screen, summary, told, ScreenInk::Plain);
         DeviceTimeline { strip, pen, area: curve }.draw(screen);
         write(screen, moment, &strip.moment(), ScreenInk::Strong);
         let (held, guilty) = (strip.held(), strip.guilty_held());

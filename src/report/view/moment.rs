@@ -122,7 +122,8 @@ impl Strip<'_> {
             let _ = write!(text, "; iteration {}", at + 1);
         }
         if phase != Phase::Other {
-            let _ = write!(text, "{} {}", if turn.is_some() { "," } else { ";" }, phase.name());
+            let _ =
+                write!(text, "{} {}", if turn.is_some() { "," } else { ";" }, phase.name().replace('-', " "));
         }
         let _ = write!(text, "; event {} of {}", grouped(moment), grouped(self.picture.events));
         if bins.width > 1 {

@@ -21,6 +21,8 @@ pub(super) struct Strip<'a> {
     pub(super) name: String,
     /// How the iterations were found, and the peak.
     pub(super) summary: String,
+    /// The same for narrow screens: without how they were found.
+    pub(super) brief: String,
     pub(super) picture: &'a Picture,
     /// The findings, in their order.
     pub(super) cards: Vec<Card<'a>>,
@@ -76,8 +78,7 @@ impl<'a> Strip<'a> {
         let own = own_lines(&picture.tree).map(|at| SourceLine::of(at, sources).name().to_owned());
         let own: Vec<String> = own.collect();
         let here = Root::of(own.iter().map(String::as_str));
-        let summary = shown_line(&closing::iterations(recording, device, sources));
-        let summary = within(&here, &within(&root, &summary));
+        let shown = |sentence: String| within(&here, &within(&root, &shown_line(&sentence)));
         let card = |guilty: &'a Guilty| {
             let finding = report.findings.get(report.position_of(guilty, input, device.device)?)?;
             let nowhere = || "no line of its own is known".to_owned();
@@ -101,7 +102,8 @@ impl<'a> Strip<'a> {
         cards.sort_by_key(|card| Reverse(card.severity));
         let mut strip = Strip {
             name: shown_name(&recording.name),
-            summary,
+            summary: shown(closing::iterations(recording, device, sources)),
+            brief: shown(closing::iterations_briefly(recording, device, sources)),
             cards,
             cursor: 0,
             window: Window::whole(picture.bins.len()),
