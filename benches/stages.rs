@@ -82,7 +82,7 @@ fn check(path: &Path, laps: &mut Laps) -> usize {
     let frames = laps.lap("frames", || Frames::of(&snapshot));
     let program = laps.lap("program", || Program::of(&snapshot, &timeline, &frames));
     let roles = laps.lap("roles", || Roles::infer(&snapshot, &timeline, &program, &frames));
-    let profile = laps.lap("profile", || Profile::of((&snapshot, &frames), &timeline, &program, &roles));
+    let profile = laps.lap("profile", || Profile::of(&snapshot, &timeline, &program, &roles));
     let evidence = laps.lap("evidence", || Evidence::of((&snapshot, &frames), &timeline, &program, &roles));
     let device = Device { device, timeline, replay, program, roles, evidence, profile };
     // The requests are played on the model twice: once for each order of free blocks that PyTorch has had.

@@ -43,8 +43,12 @@ export class Axis {
     return Math.max(0, Math.min(this.picture.bins - 1, bin));
   }
 
-  /** Columns of `scale` units each, from a number on: each shows its fullest bin, or, without one of its own, the last. */
-  columns(first: number, count: number, scale: number, total: Float64Array): Columns {
+  /**
+   * At most so many columns of `scale` units each, from a number on, until the axis ends: each shows its fullest bin, or, without one of
+   * its own, the last.
+   */
+  columns(first: number, most: number, scale: number, total: Float64Array): Columns {
+    const count = Math.max(0, Math.min(most, Math.ceil(this.length / scale) - first));
     const bin = new Int32Array(count);
     let from = this.after(first * scale);
     for (let column = 0; column < count; column++) {
@@ -74,6 +78,17 @@ export class Axis {
     }
     return low;
   }
+}
+
+const known = new WeakMap<Picture, Map<AxisKind, Axis>>();
+
+/** The axis of a picture: several ask for it. */
+export function axisOf(kind: AxisKind, picture: Picture): Axis {
+  const axes = known.get(picture) ?? new Map<AxisKind, Axis>();
+  known.set(picture, axes);
+  const axis = axes.get(kind) ?? new Axis(kind, picture);
+  axes.set(kind, axis);
+  return axis;
 }
 
 function fullest(total: Float64Array, from: number, until: number): number {

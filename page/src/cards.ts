@@ -1,7 +1,8 @@
 // The findings, a card each. Choosing one lights up what it is about; a switch shows the timeline without it.
 
-import type { Excerpt, Finding, PageDocument } from "./document";
+import type { Excerpt, Finding, PageDocument, Recording } from "./document";
 import { button, element } from "./element";
+import { DeviceNames } from "./names";
 import { count } from "./text";
 
 /** What the picture that is shown has of a finding. */
@@ -33,8 +34,9 @@ export class Cards {
     private readonly listener: CardListener,
   ) {
     this.root.append(element("h2", "", "Findings"));
+    const where = whereabouts(document.recordings);
     document.findings.forEach((finding, at) => {
-      const card = this.card(finding, at);
+      const card = this.card(finding, at, where(finding));
       this.cards.push(card);
       this.root.append(card);
     });
@@ -78,7 +80,10 @@ export class Cards {
   refresh(): void {
     this.cards.forEach((card, at) => {
       const { about, where, mendable } = this.listener.drawn(at);
-      this.switches[at].disabled = !mendable;
+      const flip = this.switches[at];
+      flip.disabled = !mendable;
+      // What other lifetimes do not mend has no timeline without it.
+      if (flip.parentElement) flip.parentElement.hidden = !mendable;
       const hint = card.querySelector(".lights");
       if (!hint) return;
       if (about > 0) hint.textContent = `lights up ${count(about)} lifetime${about === 1 ? "" : "s"}`;
@@ -87,7 +92,7 @@ export class Cards {
     });
   }
 
-  private card(finding: Finding, at: number): HTMLElement {
+  private card(finding: Finding, at: number, where: string): HTMLElement {
     const head = button("", () => this.choose(this.chosen === at ? null : at), {
       class: "head",
       attributes: { "aria-expanded": "false" },
@@ -95,7 +100,7 @@ export class Cards {
     head.append(
       element("span", "sign", SIGNS[finding.severity]),
       element("span", "message", `${finding.level}: ${finding.message}`),
-      element("span", "rule", finding.rule),
+      element("span", "rule", where === "" ? finding.rule : `${finding.rule}, ${where}`),
     );
     const flip = element("input", { attributes: { type: "checkbox" } });
     flip.addEventListener("change", () => this.choose(at, flip.checked));
@@ -113,6 +118,18 @@ export class Cards {
     );
     return element("article", `card ${finding.severity}${finding.open ? "" : " closed"}`, head, body);
   }
+}
+
+/** Names the timeline of a finding, where there are several. */
+function whereabouts(recordings: Recording[]): (finding: Finding) => string {
+  const names = new DeviceNames(recordings);
+  const count = recordings.reduce((sum, one) => sum + one.devices.length, 0);
+  return ({ recording, device, places }) => {
+    const of = recordings[recording];
+    const at = of?.devices.find((one) => one.device === device) ?? of?.devices[0];
+    if (!at || count < 2) return "";
+    return `${places === "" ? "in" : "worst in"} ${names.of(of, at)}`;
+  };
 }
 
 function facts(finding: Finding): HTMLElement {

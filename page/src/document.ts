@@ -99,7 +99,8 @@ export interface PackedPicture {
   base: string;
   peak: number;
   strings: string[];
-  tree: { callers: number[]; called: number[]; labels: PackedLabel[] };
+  /** `sites`: for each node the node of the line that its lifetimes count for; 0 where there are none. */
+  tree: { callers: number[]; called: number[]; sites: number[]; labels: PackedLabel[] };
   shown: number[];
   reserved: number[];
   times: number[];

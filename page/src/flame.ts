@@ -18,7 +18,7 @@ interface Box {
   parts: Map<string, Box>;
 }
 
-/** Boxes narrower than this share are not drawn, but for a note of how much they are. */
+/** Boxes narrower than this share are not drawn one by one: together they are one. */
 const NARROWEST = 0.002;
 /** Rows at most. */
 const DEEPEST = 28;
@@ -65,7 +65,8 @@ function levels(picture: Picture, node: number, by: By, colour: string): Box[] {
       return box(name, label.file || name, someColour(label.file.length + label.name.length));
     });
   }
-  const own = path.findLast((label) => label.own) ?? path.findLast((label) => label.kind === "line");
+  const site = picture.labelOf(picture.site[node]);
+  const own = site.kind === "line" ? site : undefined;
   const last = path.at(-1);
   const boxes: Box[] = [];
   if (own) boxes.push(box(text.short(own.file), own.file, colour), box(called(own), own.file, colour));
@@ -116,6 +117,19 @@ function placed(
   return way;
 }
 
+/** The parts of a box that is so wide, largest first; those that are too narrow to be seen in one. */
+function withoutNarrow(one: Box, width: number): Box[] {
+  const parts = [...one.parts.values()].sort((a, b) => b.bytes - a.bytes);
+  const wide = parts.filter((part) => (width * part.bytes) / one.bytes >= NARROWEST);
+  const narrow = parts.slice(wide.length);
+  if (narrow.length < 2) return parts;
+  const names = narrow.slice(0, 12).map((part) => part.name);
+  if (narrow.length > names.length) names.push("...");
+  const rest = box(`${text.count(narrow.length)} smaller ones`, names.join("\n"), "#8a8f98");
+  rest.bytes = narrow.reduce((sum, part) => sum + part.bytes, 0);
+  return [...wide, rest];
+}
+
 /** The boxes of a moment; a press on one shows it alone. */
 export class Flame {
   readonly root = element("div", {
@@ -145,7 +159,7 @@ export class Flame {
       drawn.style.setProperty("--colour", one.colour);
       rows[depth].append(drawn);
       let from = left;
-      for (const part of [...one.parts.values()].sort((a, b) => b.bytes - a.bytes)) {
+      for (const part of withoutNarrow(one, width)) {
         const share = (width * part.bytes) / one.bytes;
         if (share >= NARROWEST) place(part, depth + 1, from, share);
         from += share;

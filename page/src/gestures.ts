@@ -33,12 +33,19 @@ export function gestures(canvas: HTMLCanvasElement, moved: Moved): void {
     { passive: false },
   );
   canvas.addEventListener("keydown", (event) => {
-    const act = key(event, moved, canvas.clientWidth);
-    if (!act || event.ctrlKey || event.metaKey || event.altKey) return;
-    event.preventDefault();
-    act();
+    if (follow(event, moved, canvas.clientWidth)) event.preventDefault();
   });
 }
+
+/** Does what a key says; whether it says something. */
+export function follow(event: KeyboardEvent, moved: Moved, width: number): boolean {
+  const act = event.ctrlKey || event.metaKey || event.altKey ? null : key(event, moved, width);
+  act?.();
+  return act !== null;
+}
+
+/** Keys that scroll the page, wherever no timeline has the focus. */
+export const SCROLLS = ["ArrowUp", "ArrowDown", "Home"];
 
 function pointer(canvas: HTMLCanvasElement, moved: Moved): void {
   let pressed: { x: number; last: number; frames: boolean; drags: boolean } | null = null;

@@ -65,11 +65,8 @@ export function drawBehind(frame: Frame): void {
   }
 }
 
-/** The next power of two, halves between: what reads well in binary units. */
-function roundBytes(least: number): number {
-  const power = 2 ** Math.ceil(Math.log2(Math.max(1, least)));
-  return power * 0.75 >= least && power > 4 ? power * 0.75 : power;
-}
+/** The next power of two: what reads well in binary units. */
+const roundBytes = (least: number) => 2 ** Math.ceil(Math.log2(Math.max(1, least)));
 
 /** The line of reserved bytes, the moment, the peak, failures. */
 export function drawUpon(frame: Frame, moment: number): void {

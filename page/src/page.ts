@@ -2,24 +2,27 @@
 
 import type { AxisKind } from "./axis";
 import { Cards, type Drawn } from "./cards";
-import { facts, type Names, stack, title } from "./describe";
+import type { Names } from "./describe";
 import type { PageDocument } from "./document";
 import { button, choice, element } from "./element";
+import { follow, SCROLLS } from "./gestures";
 import { type ColourBy, type Colouring, colouring, phaseColour } from "./palette";
 import { Panels } from "./panels";
 import type { Guilty, Scene } from "./picture";
-import type { Item, Lit } from "./stack";
-import { draw, outliersFirst, type Place, places, Strips } from "./strips";
+import { Plots } from "./plots";
+import type { Shown } from "./shown";
+import type { Lit } from "./stack";
+import { outliersFirst, type Place, places, Strips } from "./strips";
 import * as tables from "./tables";
 import * as text from "./text";
 import { toggle } from "./theme";
-import { Timeline } from "./timeline";
 
 const AXES = [
   ["events", "Events"],
   ["time", "Time"],
   ["iterations", "Iterations"],
 ] as const;
+const SEVERITIES = ["error", "warning", "info"] as const;
 const COLOURS = [
   ["role", "Role"],
   ["site", "Line"],
@@ -39,13 +42,9 @@ export class Page {
   private finding: number | null = null;
   private without = false;
   private scene: Scene | null = null;
-  private readonly timeline: Timeline;
-  private readonly before: Timeline | null = null;
-  private readonly overview = element("canvas", { attributes: { "aria-hidden": "true" } });
-  private readonly window = element("div", "window");
+  private readonly plots: Plots;
   private readonly legend = element("ul", { class: "legend", attributes: { "aria-label": "colours" } });
   private readonly phases = element("ul", { class: "legend", attributes: { "aria-label": "phases" } });
-  private readonly tip = element("div", { class: "tip", attributes: { role: "status" } });
   private readonly about = element("section", {
     class: "about",
     attributes: { "aria-label": "the recording" },
@@ -57,26 +56,18 @@ export class Page {
   constructor(private readonly document: PageDocument) {
     this.names = { roles: document.roles, familiars: document.familiars, phases: document.phases };
     this.all = outliersFirst(places(document.recordings), document.recordings);
-    this.base = places(document.base);
+    this.base = places(document.base, true);
     this.place = this.all[0] ?? null;
     this.axis = this.base.length > 0 ? "iterations" : "events";
-    this.timeline = new Timeline(
-      {
-        point: (item, bin, x, y) => this.point(item, bin, x, y),
-        choose: (item, bin) => this.panels.show(this.place, this.scene, item, bin),
-        view: (from, until) => this.view(from, until),
-      },
-      this.base.length > 0 ? 300 : 420,
+    this.plots = new Plots(this.names, this.base.length > 0, (place, scene, item, bin) =>
+      this.panels.show(place, scene, item, bin),
     );
-    if (this.base.length > 0) {
-      this.before = new Timeline({ point: () => {}, choose: () => {}, view: () => {} }, 240);
-    }
     this.cards = new Cards(document, {
       choose: (finding, without) => this.light(finding, without),
       drawn: (finding) => this.drawn(finding),
     });
-    this.panels = new Panels(this.names, (item) => {
-      this.timeline.select(item);
+    this.panels = new Panels(this.names, (place, item) => {
+      this.plots.select(place, item);
       this.panels.showItem(item);
     });
     const { recordings, groups } = document;
@@ -97,7 +88,9 @@ export class Page {
   }
 
   private header(): HTMLElement {
-    const severity = this.document.findings.find((one) => one.open)?.severity ?? "none";
+    const { findings, notices } = this.document;
+    const said = [...findings.filter((one) => one.open), ...notices].map((one) => one.severity);
+    const severity = SEVERITIES.find((one) => said.includes(one)) ?? "none";
     return element(
       "header",
       severity,
@@ -115,7 +108,7 @@ export class Page {
   private body(): HTMLElement {
     const left = element("div", "left");
     if (this.place) {
-      left.append(this.about, this.controls(), this.plot(), this.legend, this.phases);
+      left.append(this.about, this.controls(), this.plots.root, this.legend, this.phases);
       if (this.document.differences.length > 0) left.append(this.differences());
       if (this.strips) left.append(this.strips.root);
       left.append(this.panels.root);
@@ -157,44 +150,14 @@ export class Page {
         this.refresh();
       }),
       element("label", "", shown, " reserved"),
-      button("Whole", () => this.timeline.reset()),
-      button("Peak", () => this.timeline.goToPeak()),
+      button("Whole", () => this.plots.timeline.reset()),
+      button("Peak", () => this.plots.timeline.goToPeak()),
       element(
         "p",
         "keys",
         "wheel zooms, drag moves, shift+drag frames, a press chooses; keys: arrows, +, -, 0, p, n",
       ),
     );
-  }
-
-  private plot(): HTMLElement {
-    const plot = element(
-      "section",
-      { class: "plot", attributes: { "aria-label": "timeline" } },
-      this.timeline.canvas,
-    );
-    if (this.before) plot.append(element("p", "caption", "The base, to the same scale:"), this.before.canvas);
-    else plot.append(this.whole());
-    plot.append(this.tip);
-    return plot;
-  }
-
-  /** All of it, small; a press brings the place to the middle of what is shown large. */
-  private whole(): HTMLElement {
-    const whole = element("div", "overview", this.overview, this.window);
-    const centre = (event: PointerEvent) => {
-      if (event.buttons === 1) this.timeline.centre(event.offsetX / Math.max(1, this.overview.clientWidth));
-    };
-    whole.addEventListener("pointerdown", centre);
-    whole.addEventListener("pointermove", centre);
-    return whole;
-  }
-
-  private view(from: number, until: number): void {
-    this.before?.follow(this.timeline);
-    this.window.style.left = `${100 * from}%`;
-    this.window.style.width = `${100 * Math.min(1 - from, until - from)}%`;
-    this.window.hidden = until - from > 0.999;
   }
 
   private differences(): HTMLElement {
@@ -239,7 +202,7 @@ export class Page {
     const { place } = this;
     if (guilty.moment === null || !place) return;
     const bin = place.picture.binOf(guilty.moment);
-    this.timeline.goTo(bin);
+    this.plots.timeline.goTo(bin);
     this.panels.show(place, this.scene, null, bin);
     if (this.document.findings[guilty.finding].group === "allocator") this.panels.open("segments");
   }
@@ -281,7 +244,7 @@ export class Page {
     const change = this.without ? this.guilty()?.without : null;
     this.scene = change ? picture.without(change) : picture.scene;
     const colours = colouring(this.colourBy, picture, this.names.roles, this.names.phases);
-    const base = this.base.find((one) => one.rank === place.rank) ?? this.base[0];
+    const base = counterpart(place, this.base);
     const most = Math.max(picture.scene.peak, base?.picture.scene.peak ?? 0);
     const held = (of: Place) => of.picture.reserved.reduce((a, b) => Math.max(a, b), 0);
     const top = base && Math.max(most, this.reserved ? Math.max(held(place), held(base)) : 0);
@@ -291,29 +254,35 @@ export class Page {
       phases: this.names.phases,
       ...(top ? { top } : {}),
     };
-    this.timeline.show({ picture, scene: this.scene, colours, lit: this.lit(), ...common });
-    if (this.before && base) {
-      const scene = base.picture.scene;
-      const of = colouring(this.colourBy, base.picture, this.names.roles, this.names.phases);
-      this.before.show({ picture: base.picture, scene, colours: of, lit: null, ...common });
-    }
-    this.label(place, colours);
+    const shown = { picture, scene: this.scene, colours, lit: this.lit(), ...common };
+    const below = base ? { place: base, shown: this.asRecorded(base, common, colours) } : null;
+    this.plots.show(place, shown, below);
+    this.label(place);
+    this.explain(below ? [shown, below.shown] : [shown]);
     this.small();
+  }
+
+  /** What a timeline shows of a base: all of it, and nothing lit. What is called the same has the same colour. */
+  private asRecorded(
+    { picture }: Place,
+    common: Pick<Shown, "axis" | "reserved" | "phases" | "top">,
+    above: Colouring,
+  ): Shown {
+    const known = new Map(above.names.map((name, at) => [name, above.colours[at]]));
+    const own = colouring(this.colourBy, picture, this.names.roles, this.names.phases);
+    const colours = { ...own, colours: own.names.map((name, at) => known.get(name) ?? own.colours[at]) };
+    return { picture, scene: picture.scene, colours, lit: null, ...common };
   }
 
   /** What is drawn small. */
   private small(): void {
     if (!this.place) return;
-    if (!this.before)
-      draw(this.overview, this.place.picture, this.names, this.place.picture.scene.peak * 1.04, {
-        axis: this.axis,
-        height: 36,
-      });
+    this.plots.small(this.axis);
     this.strips?.show(this.place);
   }
 
-  private label(place: Place, colours: Colouring): void {
-    const { device, picture } = place;
+  private label(place: Place): void {
+    const { device } = place;
     const recording = this.document.recordings[place.recording];
     const gaps = recording.gaps.map((gap) => element("li", "", gap));
     this.about.replaceChildren(
@@ -333,40 +302,49 @@ export class Page {
         : []),
       tables.figures(device),
     );
-    const used = new Set<number>(colours.ofCloud);
-    for (const group of colours.ofLife) used.add(group);
-    const rows = colours.names.map((name, at) => [name, colours.colours[at]] as const);
-    this.legend.replaceChildren(...swatches(rows.filter((_, at) => used.has(at))));
-    const phases = [...new Set(picture.packed.phases.phase)].sort((one, other) => one - other);
-    const shown = phases.map((at) => [this.names.phases[at], phaseColour(this.names.phases[at])] as const);
-    this.phases.replaceChildren(element("li", "", "phases:"), ...swatches(shown));
-    const label = `Memory over ${this.axis}: ${device.summary}. ${device.composition}. The tables below say the same.`;
-    this.timeline.canvas.setAttribute("aria-label", label);
-    this.timeline.canvas.dataset.lives = String(picture.lives);
   }
 
-  private point(item: Item | null, bin: number, x: number, y: number): void {
-    const { place, scene, tip } = this;
-    tip.hidden = item === null;
-    if (item === null || !place || !scene) return;
-    const { picture } = place;
-    tip.replaceChildren(
-      element("strong", "", title(picture, scene, item, bin, this.names)),
-      ...facts(picture, scene, item, this.names).map((line) => element("p", "", line)),
-      stack(picture, scene, item, 8),
-    );
-    const width = this.timeline.canvas.clientWidth;
-    tip.style.left = x > width / 2 ? "" : `${x + 16}px`;
-    tip.style.right = x > width / 2 ? `${width - x + 16}px` : "";
-    tip.style.top = `${Math.max(0, Math.min(y, 240))}px`;
+  /** Says what the colours of some timelines mean. */
+  private explain(all: Shown[]): void {
+    const used = new Map(all.flatMap((one) => inUse(one.colours)));
+    this.legend.replaceChildren(...swatches([...used]));
+    const there = new Set(all.flatMap((one) => one.picture.packed.phases.phase));
+    const phases = [...there].sort((one, other) => one - other);
+    const shown = phases.map((at) => [this.names.phases[at], phaseColour(this.names.phases[at])] as const);
+    this.phases.replaceChildren(element("li", "", "phases:"), ...swatches(shown));
   }
 
   private key(event: KeyboardEvent): void {
-    if (event.target instanceof HTMLInputElement || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "n") this.cards.step(1);
+    if (event.defaultPrevented || isWriting(event.target)) return;
+    const { timeline } = this.plots;
+    const isOnPage = SCROLLS.includes(event.key);
+    if (!isOnPage && follow(event, timeline, timeline.canvas.clientWidth)) event.preventDefault();
+    else if (event.ctrlKey || event.metaKey || event.altKey) return;
+    else if (event.key === "n") this.cards.step(1);
     else if (event.key === "N") this.cards.step(-1);
     else if (event.key === "Escape") this.cards.choose(null);
   }
+}
+
+/** Whether somebody writes there: a switch takes no letters. */
+function isWriting(target: EventTarget | null): boolean {
+  if (target instanceof HTMLInputElement) return target.type !== "checkbox";
+  return target instanceof HTMLTextAreaElement || (target instanceof HTMLElement && target.isContentEditable);
+}
+
+/** The colours that are there, by name. */
+function inUse(colours: Colouring): [string, string][] {
+  const used = new Set<number>(colours.ofCloud);
+  for (const group of colours.ofLife) used.add(group);
+  const rows = colours.names.map((name, at): [string, string] => [name, colours.colours[at]]);
+  return rows.filter((_, at) => used.has(at));
+}
+
+/** What stands beside a device: the same device of the same rank, as far as there is one. */
+function counterpart(place: Place, base: Place[]): Place | undefined {
+  const ofRank = base.filter((one) => one.rank === place.rank);
+  const among = ofRank.length > 0 ? ofRank : base;
+  return among.find((one) => one.device.device === place.device.device) ?? among[0];
 }
 
 /** Names, each with its colour before it. */

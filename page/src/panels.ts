@@ -37,9 +37,11 @@ export class Panels {
 
   constructor(
     private readonly names: Names,
-    choose: (item: Item) => void,
+    choose: (place: Place, item: Item) => void,
   ) {
-    this.segments = new Segments(choose);
+    this.segments = new Segments((item) => {
+      if (this.place) choose(this.place, item);
+    });
     this.tabs = choice("what is shown", TABS, this.tab, (tab) => {
       this.tab = tab;
       this.draw();
@@ -62,8 +64,9 @@ export class Panels {
     this.tabs.querySelector<HTMLElement>(`[data-value="${tab}"]`)?.click();
   }
 
-  /** The same moment in another scene. */
+  /** The same moment in another scene; a base has no other. */
   rescene(scene: Scene | null): void {
+    if (this.place?.isBase) return;
     this.scene = scene;
     this.draw();
   }
@@ -86,12 +89,16 @@ export class Panels {
     const { picture } = place;
     const turn = picture.turnAt(bin);
     const phase = picture.phaseAt(bin);
+    const outside = picture.packed.turns.length > 0 ? "outside of the iterations" : "";
     const where = [
-      turn >= 0 ? `iteration ${turn + 1}` : "outside of the iterations",
+      turn >= 0 ? `iteration ${turn + 1}` : outside,
       phase >= 0 ? text.words(this.names.phases[phase]) : "",
-    ];
+    ].filter(Boolean);
+    const without = scene === picture.scene ? "" : " without the finding";
+    const around = where.length > 0 ? ` (${where.join(", ")})` : "";
     const moment = `event ${text.count(picture.shown[bin])}${bin === picture.peakBin ? ", the peak" : ""}`;
-    this.heading.textContent = `${text.bytes(scene.total[bin])} in use at ${moment} (${where.filter(Boolean).join(", ")})`;
+    const of = place.isBase ? "The base: " : "";
+    this.heading.textContent = `${of}${text.bytes(scene.total[bin])} in use${without} at ${moment}${around}`;
     const known = tables.familiars(picture, scene, bin, this.names);
     this.known.textContent = known === "" ? "" : `Known by name: ${known}.`;
     this.content.replaceChildren(...this.tabbed(place, scene));

@@ -105,7 +105,9 @@ export class Picture {
   readonly phaseBins: Int32Array;
   readonly scene: Scene;
   readonly peakBin: number;
-  /** For each node the node of the line that stands for it; itself where no line of the user's is above. */
+  /** How many of what the program named lie within one another at most. */
+  readonly depths: number;
+  /** For each node the node of the line that its lifetimes count for; itself where no such line is known. */
   readonly site: Int32Array;
 
   constructor(readonly packed: PackedPicture) {
@@ -125,7 +127,7 @@ export class Picture {
     this.callers = packed.tree.callers;
     this.called = packed.tree.called;
     this.labels = packed.tree.labels.map((label) => this.label(label));
-    this.site = this.sites();
+    this.site = Int32Array.from(packed.tree.sites, (site, node) => (site === 0 ? node : site));
     this.guilty = packed.guilty.map((one) => ({
       finding: one.finding,
       each: positions(one.each),
@@ -143,6 +145,7 @@ export class Picture {
     this.scene = this.sceneOf(end, clouds, 0);
     this.scene.peak = this.scene.total.reduce((most, one) => Math.max(most, one), 0);
     this.peakBin = this.binOf(packed.peak);
+    this.depths = packed.annotations.reduce((most, [, , , depth]) => Math.max(most, depth + 1), 0);
   }
 
   get lives(): number {
@@ -224,16 +227,5 @@ export class Picture {
   private label([kind, name, file, line, own]: PackedLabel): Label {
     const text = (at: number) => this.packed.strings[at] ?? "";
     return { kind, name: text(name), file: text(file), line, own };
-  }
-
-  private sites(): Int32Array {
-    const site = new Int32Array(this.callers.length);
-    for (let node = 1; node < site.length; node++) {
-      const above = site[this.callers[node]];
-      if (this.labels[this.called[node]].own) site[node] = node;
-      else site[node] = above !== 0 ? above : 0;
-    }
-    for (let node = 1; node < site.length; node++) if (site[node] === 0) site[node] = node;
-    return site;
   }
 }

@@ -49,6 +49,9 @@ function segments(picture: Picture, scene: Scene, bin: number): Segment[] {
   return found;
 }
 
+/** Whether what is free in it cannot be given back: something alive lies there, or a CUDA graph owns it. */
+const isKept = (one: Segment) => one.private || one.lives.length > 0;
+
 function holder(all: Segment[], address: number): Segment | null {
   let low = 0;
   let high = all.length;
@@ -123,11 +126,11 @@ function drawRow(
   const kind = row.private ? "private pool, " : row.expandable ? "expandable, " : "";
   const what = `${text.bytes(row.bytes)}, ${text.bytes(row.bytes - row.used)} free  ${kind}stream ${row.stream}`;
   context.fillText(what, 0, top + ROW / 2, LABEL - 8);
-  // Free memory is striped where something alive keeps it from being released, and hollow where nothing does.
+  // Free memory is striped where something keeps it from being released, and hollow where nothing does.
   const width = Math.max(1, row.bytes / unit);
   context.strokeStyle = colours.faint;
   context.strokeRect(LABEL + 0.5, top + 0.5, width, ROW - 1);
-  if (row.lives.length > 0) stripes(context, LABEL, top, width, colours.grid);
+  if (isKept(row)) stripes(context, LABEL, top, width, colours.grid);
   for (const life of row.lives) {
     const block = picture.bytes[life] + picture.packed.each.slack[life];
     const from = (picture.address[life] - row.address) / unit;
@@ -161,8 +164,10 @@ function stripes(
 function summary(all: Segment[], scene: Scene, bin: number): string {
   const sum = (of: (one: Segment) => number) => all.reduce((total, one) => total + of(one), 0);
   const held = sum((one) => one.bytes);
-  const pinned = sum((one) => (one.lives.length > 0 ? one.bytes - one.used : 0));
-  const loose = sum((one) => (one.lives.length === 0 ? one.bytes : 0));
+  const free = (which: (one: Segment) => boolean) => sum((one) => (which(one) ? one.bytes - one.used : 0));
+  const kept = free((one) => one.private);
+  const pinned = free((one) => !one.private && one.lives.length > 0);
+  const loose = free((one) => !isKept(one));
   const merged = scene.clouds.reduce((total, cloud) => total + levelAt(cloud, bin), 0);
   const parts = [
     `${text.count(all.length)} segments hold ${text.bytes(held)} from the driver`,
@@ -170,6 +175,7 @@ function summary(all: Segment[], scene: Scene, bin: number): string {
     `${text.bytes(pinned)} free but pinned: something alive lies in the same segment`,
     `${text.bytes(loose)} free and releasable`,
   ];
+  if (kept > 0) parts.push(`${text.bytes(kept)} free in private pools: kept for what captured them`);
   if (merged > 0)
     parts.push(`${text.bytes(merged)} of merged lifetimes have no place here and count as free`);
   if (all.length > MOST) parts.push(`the ${MOST} with most free bytes are drawn`);

@@ -17,4 +17,6 @@ export interface Shown {
   phases: string[];
   /** The bytes at the upper edge, where another timeline gives them. */
   top?: number;
+  /** How far the axis reaches, where another timeline's reaches farther than its own. */
+  length?: number;
 }

@@ -1,9 +1,10 @@
 // Several recordings or devices: a strip each, the one that differs most first.
 
-import { Axis, type AxisKind } from "./axis";
+import { type AxisKind, axisOf } from "./axis";
 import type { Names } from "./describe";
 import type { Alike, Device, PackedPicture, Recording } from "./document";
 import { button, element } from "./element";
+import { DeviceNames, fullName } from "./names";
 import { colouring } from "./palette";
 import { Picture } from "./picture";
 import { Film, Stack } from "./stack";
@@ -17,8 +18,12 @@ export class Place {
   constructor(
     readonly recording: number,
     readonly device: Device,
+    /** What tells it from the others. */
     readonly name: string,
+    /** The whole name. */
+    readonly full: string,
     readonly rank: number | null,
+    readonly isBase: boolean,
     private readonly packed: PackedPicture,
   ) {}
 
@@ -36,17 +41,23 @@ const HEIGHT = 34;
 /** Of a line of many. */
 const LOW = 16;
 
-function nameOf(recording: Recording, device: Device): string {
-  const several = recording.devices.length > 1 ? `, device ${device.device}` : "";
-  return `${recording.rank === null ? recording.name : `rank ${recording.rank}`}${several}`;
-}
-
 /** All devices that have a picture. */
-export function places(recordings: Recording[]): Place[] {
+export function places(recordings: Recording[], isBase = false): Place[] {
+  const names = new DeviceNames(recordings);
   return recordings.flatMap((recording, at) =>
     recording.devices.flatMap((device) =>
       device.picture
-        ? [new Place(at, device, nameOf(recording, device), recording.rank, device.picture)]
+        ? [
+            new Place(
+              at,
+              device,
+              names.of(recording, device),
+              fullName(recording, device),
+              recording.rank,
+              isBase,
+              device.picture,
+            ),
+          ]
         : [],
     ),
   );
@@ -66,6 +77,7 @@ export class Strips {
   readonly root = element("section", { class: "strips", attributes: { "aria-label": "recordings" } });
   private readonly rows = new Map<Place, { button: HTMLButtonElement; canvas: HTMLCanvasElement }>();
   private readonly most: number;
+  private readonly devices: DeviceNames;
   /** What to draw when it comes into view, and after every change that it was in view for. */
   private readonly later = new Map<Element, () => void>();
   private readonly inView = new Set<Element>();
@@ -87,13 +99,14 @@ export class Strips {
   ) {
     const peaks = recordings.flatMap((one) => one.devices.map((device) => device.peak_requested ?? 0));
     this.most = peaks.reduce((most, one) => Math.max(most, one), 1);
+    this.devices = new DeviceNames(recordings);
     const rest = groups.reduce((sum, group) => sum + group.members.length, 0);
     const whole = rest === 0 ? "" : `${text.count(all.length)} of `;
     const heading = `${whole}${text.count(all.length + rest)} timelines, the one that differs most first`;
     this.root.append(element("h2", "", heading));
     for (const place of all) {
       const canvas = element("canvas");
-      const row = button("", () => choose(place), "strip");
+      const row = button("", () => choose(place), { class: "strip", title: place.full });
       row.append(
         element("span", "name", place.name),
         element("span", "peak", text.bytes(place.peak)),
@@ -140,8 +153,8 @@ export class Strips {
     const told = device.peak_requested === null ? "not known" : text.bytes(peak);
     return element(
       "div",
-      { class: "strip low", title: `${recording.name}: ${device.summary}` },
-      element("span", "name", nameOf(recording, device)),
+      { class: "strip low", title: `${fullName(recording, device)}: ${device.summary}` },
+      element("span", "name", this.devices.of(recording, device)),
       element("span", "peak", told),
       canvas,
     );
@@ -192,7 +205,7 @@ export function draw(
   if (!context) return;
   const colours = colouring("role", picture, names.roles, names.phases);
   const stack = new Stack(picture, picture.scene, colours, null, theme().plot);
-  const axis = new Axis(kind, picture);
+  const axis = axisOf(kind, picture);
   const film = new Film(stack, axis, width, rows, most / rows);
   film.show(0, axis.length / width);
   film.draw(context, 0, 0);

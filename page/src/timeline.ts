@@ -1,6 +1,6 @@
 // The timeline: the stack of lifetimes with what stands around it, zoomed, panned, pointed at.
 
-import { Axis, type Columns } from "./axis";
+import { type Axis, axisOf, type Columns } from "./axis";
 import { element } from "./element";
 import { gestures } from "./gestures";
 import { drawAround, drawBehind, drawUpon, type Frame } from "./ornaments";
@@ -57,15 +57,16 @@ export class Timeline {
 
   /** Shows something else; where the axis stays the same, so does the view. */
   show(shown: Shown): void {
-    const stays = this.axis?.picture === shown.picture && this.axis.kind === shown.axis ? this.axis : null;
+    const axis = axisOf(shown.axis, shown.picture);
+    const anew = this.axis !== axis;
     if (this.shown?.picture !== shown.picture) {
       this.moment = shown.picture.peakBin;
       this.selected = null;
     }
     this.shown = shown;
-    this.axis = stays ?? new Axis(shown.axis, shown.picture);
+    this.axis = axis;
     this.pointed = null;
-    this.rebuild(stays === null);
+    this.rebuild(anew);
   }
 
   /** Everything. */
@@ -113,12 +114,12 @@ export class Timeline {
     if (!axis) return;
     this.moment = Math.max(0, Math.min(axis.picture.bins - 1, bin));
     const column = this.columnOf(axis.placeOf(this.moment));
-    if (column < 0 || column >= this.columnCount()) this.centre(axis.placeOf(this.moment) / axis.length);
+    if (column < 0 || column >= this.columnCount()) this.centre(axis.placeOf(this.moment) / this.length);
     this.request();
   }
 
-  /** Marks what was chosen elsewhere. */
-  select(item: Item): void {
+  /** Marks what was chosen elsewhere, or nothing. */
+  select(item: Item | null): void {
     this.selected = item;
     this.request();
   }
@@ -137,7 +138,7 @@ export class Timeline {
 
   /** Brings a share of the axis to the middle. */
   centre(share: number): void {
-    if (this.axis) this.moveTo(Math.round((share * this.axis.length) / this.scale - this.columnCount() / 2));
+    this.moveTo(Math.round((share * this.length) / this.scale - this.columnCount() / 2));
   }
 
   point(x: number, y: number): void {
@@ -162,6 +163,11 @@ export class Timeline {
     this.moment = found.bin;
     this.listener.choose(found.item, found.bin);
     this.request();
+  }
+
+  /** How far the axis reaches: its own, or another timeline's. */
+  private get length(): number {
+    return Math.max(this.axis?.length ?? 1, this.shown?.length ?? 0);
   }
 
   private at(x: number, y: number): { item: Item | null; bin: number } | null {
@@ -191,7 +197,7 @@ export class Timeline {
   }
 
   private widest(): number {
-    return (this.axis?.length ?? 1) / this.columnCount();
+    return this.length / this.columnCount();
   }
 
   /** The scale at which a bin is as wide as it can be. */
@@ -201,13 +207,13 @@ export class Timeline {
   }
 
   private moveTo(first: number): void {
-    const last = Math.max(0, Math.ceil((this.axis?.length ?? 1) / this.scale) - this.columnCount());
+    const last = Math.max(0, Math.ceil(this.length / this.scale) - this.columnCount());
     this.first = Math.max(0, Math.min(last, first));
     this.request();
   }
 
   private rows(): number {
-    return this.shown && this.shown.picture.packed.annotations.length > 0 ? DEPTHS : 0;
+    return Math.min(DEPTHS, this.shown?.picture.depths ?? 0);
   }
 
   private above(): number {
@@ -271,13 +277,15 @@ export class Timeline {
     drawBehind(frame);
     film.draw(context, frame.left, frame.top);
     drawUpon(frame, this.moment);
-    // Where labels stand, for whoever cannot see them: a test asks whether they overlap.
+    // What is in view and where labels stand, for whoever cannot see it: tests ask.
+    const last = (this.first + film.width) * this.scale;
+    canvas.dataset.view = `${(this.first * this.scale).toFixed(3)} to ${last.toFixed(3)}`;
     canvas.dataset.labels = frame.taken.map((box) => box.map(Math.round).join(" ")).join(";");
     if (this.pointed !== null && this.pointed !== this.selected) this.outline(frame, this.pointed, false);
     if (this.selected !== null) this.outline(frame, this.selected, true);
     drawAround(frame);
-    const from = (this.first * this.scale) / axis.length;
-    this.listener.view(from, from + (film.width * this.scale) / axis.length);
+    const from = (this.first * this.scale) / this.length;
+    this.listener.view(from, from + (film.width * this.scale) / this.length);
   }
 
   private outline(frame: Frame, item: Item, strong: boolean): void {

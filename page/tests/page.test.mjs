@@ -117,6 +117,30 @@ test("wheel, drag, keys and the overview zoom and move", async () => {
   await page.close();
 });
 
+test("keys move the timeline wherever the focus is", async () => {
+  const { page } = await open(browser, bug);
+  await page.locator(FIRST).click();
+  for (const focus of [".card.chosen .without input", ".card.chosen .head", ".controls button"]) {
+    await page.locator(focus).first().focus();
+    const before = await view(page);
+    await page.keyboard.press("+");
+    await drawn(page);
+    assert.ok((await view(page)) < before - 5, `${focus}: ${await view(page)} % in view`);
+    const left = () => page.locator(".window").evaluate((one) => Number.parseFloat(one.style.left));
+    const from = await left();
+    await page.keyboard.press("ArrowRight");
+    await drawn(page);
+    assert.ok((await left()) > from, focus);
+    await page.keyboard.press("0");
+    await drawn(page);
+    assert.equal(await view(page), 100, focus);
+  }
+  await page.locator(".card.chosen .without input").focus();
+  await page.keyboard.press("Escape");
+  assert.equal(await page.locator(".card.chosen").count(), 0);
+  await page.close();
+});
+
 test("what was panned is what is painted anew", async () => {
   const { page } = await open(browser, bug);
   const canvas = page.locator("canvas.timeline");
@@ -191,6 +215,22 @@ test("a finding about no lifetime shows the moment and what the allocator held",
   await page.close();
 });
 
+test("what a CUDA graph's pool keeps is not called releasable", async () => {
+  const { page, complaints } = await open(browser, written("graphs", recording("graphpool-buckets-bug")));
+  await page.locator(".card", { hasText: "private-pool-waste" }).locator(".head").click();
+  const summary = await page.locator(".panels .summary").innerText();
+  const bytes = (text) => {
+    const [, number, unit] = text.match(/^([\d.]+) ([KMG])iB/);
+    return Number(number) * { K: 2 ** -20, M: 2 ** -10, G: 1 }[unit];
+  };
+  const [loose, kept] = ["free and releasable", "free in private pools"].map((what) =>
+    bytes(summary.match(new RegExp(`([\\d.]+ [KMG]iB) ${what}`))[1]),
+  );
+  assert.ok(kept > 1.2 && loose < 0.6, summary);
+  assert.deepEqual(complaints, []);
+  await page.close();
+});
+
 test("dark is dark, light is light, and a press changes it", async () => {
   const light = async (page) => {
     const colour = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
@@ -252,8 +292,65 @@ test("a base is shown beside its successor", async () => {
     recording("seed-resnet50-fixed"),
   );
   const { page, complaints } = await open(browser, file);
-  assert.equal(await page.locator("canvas.timeline").count(), 2);
+  const canvases = page.locator("canvas.timeline");
+  const [head, base] = [canvases.nth(0), canvases.nth(1)];
+  assert.equal(await canvases.count(), 2);
   assert.match(await page.locator(".differences").innerText(), /missing-zero-grad/);
+  assert.match(await base.getAttribute("aria-label"), /^The base's memory over iterations: 5 iterations/);
+  const sizes = await canvases.evaluateAll((all) => all.map((one) => [one.width, one.height].join()));
+  assert.equal(sizes[0], sizes[1], "to the same scale");
+  // Each answers to pointing and pressing, and says of which it speaks.
+  for (const canvas of [head, base]) {
+    await canvas.hover({ position: { x: 600, y: 250 } });
+    await drawn(page);
+    assert.match(await page.locator(".tip").innerText(), /MiB[\s\S]*(made at event|older than)/);
+    const [tip, box] = [await page.locator(".tip").boundingBox(), await canvas.boundingBox()];
+    assert.ok(tip.y >= box.y && tip.y < box.y + box.height, "where one points");
+  }
+  await base.click({ position: { x: 600, y: 250 } });
+  assert.match(await page.locator(".panels h2").innerText(), /^The base: /);
+  await head.click({ position: { x: 600, y: 250 } });
+  assert.doesNotMatch(await page.locator(".panels h2").innerText(), /^The base: /);
+  // Whichever is moved, both show the same iterations.
+  const views = () => canvases.evaluateAll((all) => all.map((one) => one.dataset.view));
+  const whole = await views();
+  for (const [canvas, key] of [
+    [base, "+"],
+    [head, "+"],
+    [base, "ArrowRight"],
+  ]) {
+    await canvas.focus();
+    const before = (await views())[0];
+    await page.keyboard.press(key);
+    await drawn(page);
+    const [one, other] = await views();
+    assert.equal(one, other);
+    assert.notEqual(one, before);
+  }
+  await page.keyboard.press("0");
+  await drawn(page);
+  assert.deepEqual(await views(), whole);
+  assert.deepEqual(complaints, []);
+  await page.close();
+});
+
+test("a longer base shows all of itself, and what is shorter ends where it ends", async () => {
+  const file = written("longer", recording("seed-resnet50-fixed"), "--against", recording("grow-replay-bug"));
+  const { page, complaints } = await open(browser, file);
+  const views = await page
+    .locator("canvas.timeline")
+    .evaluateAll((all) => all.map((one) => one.dataset.view));
+  assert.equal(views[0], views[1]);
+  assert.match(views[0], /^0\.000 to 3\d\./, "as many iterations as the longer one has");
+  const last = () =>
+    page
+      .locator("canvas.timeline")
+      .first()
+      .evaluate((one) => {
+        const [x, y] = [one.width - 60, one.height - 40];
+        return [...one.getContext("2d").getImageData(x, y, 1, 1).data].join();
+      });
+  assert.equal(await last(), "255,255,255,255", "nothing is in use after the end of the shorter one");
   assert.deepEqual(complaints, []);
   await page.close();
 });
@@ -271,6 +368,25 @@ test("several ranks are strips, and the one that differs comes first", async () 
   assert.equal(await first.getAttribute("aria-pressed"), "false");
   assert.deepEqual(complaints, []);
   await page.close();
+});
+
+test("the strips of two devices say which is which", async () => {
+  const files = {
+    devices: [join(root, "snapshots/ranks/two-devices")],
+    paths: [recording("seed-resnet50-bug"), recording("seed-resnet50-fixed")],
+  };
+  const expected = { devices: ["device 0", "device 1"], paths: ["seed-resnet50-bug", "seed-resnet50-fixed"] };
+  for (const [name, paths] of Object.entries(files)) {
+    const { page } = await open(browser, written(`strips-${name}`, ...paths));
+    const names = page.locator(".strip .name");
+    assert.deepEqual((await names.allInnerTexts()).sort(), expected[name]);
+    const cut = await names.evaluateAll(
+      (all) => all.filter((one) => one.scrollWidth > one.clientWidth).length,
+    );
+    assert.equal(cut, 0, "no name is cut off");
+    assert.match(await page.locator(".strip").first().getAttribute("title"), /pickle/, "the whole name");
+    await page.close();
+  }
 });
 
 test("of many ranks some are drawn, and the others are curves for whoever opens them", async () => {

@@ -155,10 +155,7 @@ impl MeasuredDevice {
             };
             let ((first, last), (first_end, last_end)) = (span(moments), span(ends));
             self.roles.entry(facts.role(id)).or_default().raise(first, last, allocation.bytes);
-            let stack = match allocation.alloc {
-                Some(event) => facts.seen_stack(event),
-                None => allocation.stack,
-            };
+            let stack = facts.stack_of(allocation);
             let phase = allocation.alloc.map_or(Phase::Setup, |event| facts.phase(event));
             let place = *of_stack.entry((stack, phase)).or_insert_with(|| {
                 let frames: Vec<FrameId> = stack.map_or_else(Vec::new, |stack| frames(facts, stack));

@@ -146,11 +146,14 @@ impl Device {
                 let program = Program::of(snapshot, &timeline, frames);
                 let roles = Roles::infer(snapshot, &timeline, &program, frames);
                 let evidence = Evidence::of((snapshot, frames), &timeline, &program, &roles);
-                let profile = Profile::of((snapshot, frames), &timeline, &program, &roles);
+                let profile = Profile::of(snapshot, &timeline, &program, &roles);
                 (program, roles, evidence, profile)
             },
         );
-        Device { device, timeline, replay, program, roles, evidence, profile }
+        let mut this = Device { device, timeline, replay, program, roles, evidence, profile };
+        let lines = this.facts(snapshot, frames).map(|facts| profile::lines_at_peak(&facts));
+        this.profile.lines_at_peak = lines.unwrap_or_default();
+        this
     }
 
     /// Whether a model of the allocator does what the recorded one did; `snapshot` is the one that it was made from. Nothing

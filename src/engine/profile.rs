@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::facts::Facts;
 use crate::finding::{Location, Severity};
-use crate::frames::Frames;
 use crate::lives::growth;
 use crate::program::{Phase, Program};
 use crate::role::{Role, Roles};
@@ -30,8 +29,7 @@ pub struct Profile {
     pub peak_phase: Phase,
     /// The iteration in which the peak is reached.
     pub peak_iteration: Option<IterationIndex>,
-    /// The user's lines that allocated what is alive at the peak, largest first. Memory whose stack shows no line of the
-    /// user's is left out.
+    /// The lines that what is alive at the peak counts for, largest first. Memory of which no line is known is left out.
     pub lines_at_peak: Vec<LineProfile>,
     /// What each iteration of the program needed, in their order.
     pub iterations: Vec<IterationMemory>,
@@ -44,10 +42,10 @@ pub struct Profile {
 /// Parts of a recording whose highest level is kept: more columns no terminal has (chosen).
 const PARTS: usize = 240;
 
-/// A line of the user's and what it allocated.
+/// A line and what counts for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LineProfile {
-    /// The innermost line of the user's code in the stack.
+    /// The line.
     pub location: Location,
     /// Bytes.
     pub bytes: Bytes,
@@ -65,13 +63,8 @@ pub struct IterationMemory {
 }
 
 impl Profile {
-    /// Measures a device.
-    pub fn of(
-        (snapshot, frames): (&Snapshot, &Frames),
-        timeline: &Timeline,
-        program: &Program,
-        roles: &Roles,
-    ) -> Profile {
+    /// Measures a device. Its lines are told by its facts, when there are such.
+    pub fn of(snapshot: &Snapshot, timeline: &Timeline, program: &Program, roles: &Roles) -> Profile {
         let peak_event = timeline.peak_requested.event;
         let levels = &timeline.levels;
         let iterations = program
@@ -94,7 +87,7 @@ impl Profile {
                 .copied()
                 .unwrap_or_default(),
             peak_iteration: peak_event.and_then(|event| program.iteration_of(event)),
-            lines_at_peak: lines_at_peak(snapshot, frames, timeline),
+            lines_at_peak: Vec::new(),
             iterations,
             reserved_growth: reserved_growth(snapshot, timeline, program),
             curve: curve(timeline),
@@ -187,10 +180,11 @@ fn by_role<'a>(
     by_role
 }
 
-fn lines_at_peak(snapshot: &Snapshot, frames: &Frames, timeline: &Timeline) -> Vec<LineProfile> {
+/// The lines that what is alive at the peak counts for, largest first.
+pub(super) fn lines_at_peak(facts: &Facts) -> Vec<LineProfile> {
     let mut sums: BTreeMap<FrameId, (Bytes, usize)> = BTreeMap::new();
-    for (_, allocation) in alive_at(timeline, timeline.peak_requested.event) {
-        let Some(frame) = allocation.stack.and_then(|stack| frames.user(stack).next()) else { continue };
+    for (_, allocation) in alive_at(facts.timeline, facts.timeline.peak_requested.event) {
+        let Some(frame) = facts.line_of(allocation) else { continue };
         let (bytes, allocations) = sums.entry(frame).or_default();
         *bytes += allocation.bytes;
         *allocations += 1;
@@ -198,7 +192,7 @@ fn lines_at_peak(snapshot: &Snapshot, frames: &Frames, timeline: &Timeline) -> V
     let mut lines: Vec<LineProfile> = sums
         .into_iter()
         .filter_map(|(frame, (bytes, allocations))| {
-            Some(LineProfile { location: Location::of(snapshot, frame)?, bytes, allocations })
+            Some(LineProfile { location: Location::of(facts.snapshot, frame)?, bytes, allocations })
         })
         .collect();
     lines.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.location.cmp(&b.location)));
@@ -238,7 +232,7 @@ mod tests {
             ..Roles::default()
         };
         let snapshot = Snapshot::default();
-        let profile = Profile::of((&snapshot, &Frames::of(&snapshot)), &timeline, &program, &roles);
+        let profile = Profile::of(&snapshot, &timeline, &program, &roles);
         let memory = |peak, resident| IterationMemory { peak: Bytes(peak), resident: Bytes(resident) };
         assert_eq!(profile.iterations, [memory(15, 10), memory(18, 18)]);
         assert_eq!(profile.curve, [15, 15, 17, 18].map(Bytes), "an event each");

@@ -5,6 +5,7 @@
 use super::{Blame, Facts, GuiltyStack};
 use crate::frames::GraphSign;
 use crate::program::{Phase, Step};
+use crate::timeline::Allocation;
 use crate::unit::{AllocationId, EventIndex, FrameId, Index, StackId};
 
 impl Facts<'_> {
@@ -22,6 +23,20 @@ impl Facts<'_> {
             _ if self.phase(event) == Phase::Backward => self.calls.backward_before(event),
             _ => None,
         }
+    }
+
+    /// The stack that a person would see for an allocation, be it older than the recording.
+    pub fn stack_of(&self, one: &Allocation) -> Option<StackId> {
+        match one.alloc {
+            Some(event) => self.seen_stack(event),
+            None => one.stack,
+        }
+    }
+
+    /// The line that an allocation counts for wherever bytes are told by line; nothing where none is known. What the autograd engine
+    /// makes on a thread of its own counts for the line that entered the backward pass.
+    pub fn line_of(&self, one: &Allocation) -> Option<FrameId> {
+        self.site(self.stack_of(one)?)
     }
 
     /// The first stack that a person would see in a step; none where it makes nothing and lets go of nothing.
@@ -46,10 +61,7 @@ impl Facts<'_> {
     pub fn guilty(&self, allocations: impl IntoIterator<Item = AllocationId>) -> Vec<GuiltyStack> {
         let one = |id| {
             let allocation = self.timeline.allocation(id)?;
-            let stack = match allocation.alloc {
-                Some(event) => self.seen_stack(event)?,
-                None => allocation.stack?,
-            };
+            let stack = self.stack_of(allocation)?;
             Some(GuiltyStack { stack, event: allocation.alloc, weight: allocation.bytes.get() })
         };
         allocations.into_iter().filter_map(one).collect()

@@ -146,7 +146,16 @@ struct Common {
     role: Role,
     familiar: Option<Familiar>,
     /// The findings that they belong to.
-    findings: Vec<u32>,
+    findings: Vec<Belonging>,
+}
+
+/// How an allocation belongs to a finding: what is lit up is not always all that mending it changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Belonging {
+    /// The finding is about it.
+    About(u32),
+    /// Mending the finding changes it.
+    Changed(u32),
 }
 
 /// Decides how every allocation is drawn.
@@ -174,14 +183,16 @@ fn note(drawn: &mut [Option<Drawn>], id: AllocationId, how: fn(u32) -> Drawn, at
     }
 }
 
-/// For each allocation that belongs to some finding, be it that it is about it or that mending changes it, which.
-fn findings(facts: &Facts, told: &[Told]) -> BTreeMap<AllocationId, Vec<u32>> {
-    let mut of: BTreeMap<AllocationId, Vec<u32>> = BTreeMap::new();
+/// For each allocation that belongs to some finding, to which and how.
+fn findings(facts: &Facts, told: &[Told]) -> BTreeMap<AllocationId, Vec<Belonging>> {
+    let mut of: BTreeMap<AllocationId, Vec<Belonging>> = BTreeMap::new();
     for (told, number) in told.iter().zip(0_u32..) {
-        for id in told.about.iter().copied().chain(told.lives.changed()) {
+        let about = told.about.iter().map(|id| (*id, Belonging::About(number)));
+        let changed = told.lives.changed().map(|id| (id, Belonging::Changed(number)));
+        for (id, belonging) in about.chain(changed) {
             let known = of.entry(id).or_default();
-            if facts.timeline.allocation(id).is_some() && !known.contains(&number) {
-                known.push(number);
+            if facts.timeline.allocation(id).is_some() && !known.contains(&belonging) {
+                known.push(belonging);
             }
         }
     }
@@ -224,7 +235,7 @@ fn life(facts: &Facts, bins: &Bins, seen: &Seen, base: u64, planting: &mut Plant
 fn clouds(
     facts: &Facts,
     merged: Vec<Seen>,
-    findings: &BTreeMap<AllocationId, Vec<u32>>,
+    findings: &BTreeMap<AllocationId, Vec<Belonging>>,
     bins: usize,
     most_steps: usize,
     planting: &mut Planting,

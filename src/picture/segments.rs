@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Bins;
 use crate::facts::Facts;
 use crate::replay::tiled_segments_at;
-use crate::snapshot::{Action, Event};
+use crate::snapshot::{Action, Event, Segment};
 use crate::unit::{Bytes, Index};
 
 /// A range of addresses for as long as it was held.
@@ -68,8 +68,10 @@ pub(super) fn pieces(facts: &Facts, bins: &Bins, base: u64, most: usize) -> Vec<
     for (at, event) in facts.trace.events.iter().enumerate() {
         pieces.step(at + 1, event);
     }
+    let private = PrivateRanges::of(facts);
     for (address, open) in std::mem::take(&mut pieces.open) {
-        pieces.close(address, open, None);
+        let private = open.private || private.hold(address);
+        pieces.close(address, Open { private, ..open }, None);
     }
     let mut closed = pieces.closed;
     let area =
@@ -78,6 +80,25 @@ pub(super) fn pieces(facts: &Facts, bins: &Bins, base: u64, most: usize) -> Vec<
     closed.truncate(most);
     closed.sort_unstable_by_key(|one| (one.address, one.start));
     closed
+}
+
+/// Where private pools lie at the end: the events of most versions do not say for which pool they ask.
+struct PrivateRanges {
+    /// By their first byte the one behind their last.
+    ends: BTreeMap<u64, u64>,
+}
+
+impl PrivateRanges {
+    fn of(facts: &Facts) -> PrivateRanges {
+        let segments = facts.snapshot.segments_of(facts.device.position());
+        let private = segments.filter(|segment| segment.pool != (0, 0));
+        let range = |one: &Segment| (one.address, one.address.saturating_add(one.total_size.get()));
+        PrivateRanges { ends: private.map(range).collect() }
+    }
+
+    fn hold(&self, address: u64) -> bool {
+        self.ends.range(..=address).next_back().is_some_and(|(_, end)| address < *end)
+    }
 }
 
 impl SegmentPieces<'_> {

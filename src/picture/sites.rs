@@ -9,8 +9,7 @@ use super::lives::{born, died};
 use crate::facts::Facts;
 use crate::finding::Location;
 use crate::lives::slope;
-use crate::timeline::Allocation;
-use crate::unit::{Bytes, FrameId, StackId};
+use crate::unit::{Bytes, FrameId};
 
 /// Lines that are kept (chosen: a table that somebody reads).
 const MOST: usize = 200;
@@ -44,7 +43,7 @@ struct SiteTally {
 pub(super) fn sites(facts: &Facts, peak: usize) -> Vec<Site> {
     let mut tallies: BTreeMap<Option<FrameId>, SiteTally> = BTreeMap::new();
     for one in &facts.timeline.allocations {
-        let tally = tallies.entry(site(facts, one)).or_default();
+        let tally = tallies.entry(facts.line_of(one)).or_default();
         tally.count += 1;
         if born(one) <= peak && died(one).is_none_or(|died| died > peak) {
             tally.at_peak += one.bytes;
@@ -74,12 +73,6 @@ pub(super) fn sites(facts: &Facts, peak: usize) -> Vec<Site> {
     let grows = sites.split_off(last).into_iter().filter(|one| one.growth > 0);
     sites.extend(grows.take(MOST));
     sites
-}
-
-fn site(facts: &Facts, one: &Allocation) -> Option<FrameId> {
-    let seen = one.alloc.and_then(|event| facts.seen_stack(event));
-    let stack: Option<StackId> = seen.or(one.stack);
-    stack.and_then(|stack| facts.site(stack))
 }
 
 /// The median slope of what is held at the ends of iterations, the first left out: it fills what stays.

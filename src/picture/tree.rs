@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::facts::Facts;
 use crate::finding::Location;
 use crate::timeline::Allocation;
-use crate::unit::{EventIndex, FrameId, StackId};
+use crate::unit::{FrameId, StackId};
 
 /// Calls by their callers. Node 0 is the root, which is no call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,8 +15,24 @@ pub struct Tree {
     pub callers: Vec<u32>,
     /// For each node what was called: a position in `labels`; the root's is 0.
     pub called: Vec<u32>,
+    /// For each node that lifetimes belong to, the node of the line that they count for ([`Facts::line_of`]): itself or a caller, and
+    /// itself where no such line is known; 0 for the others.
+    pub sites: Vec<u32>,
     /// What can be called; 0 is the whole.
     pub labels: Vec<Label>,
+}
+
+impl Tree {
+    /// The node of the line that a node's lifetimes count for.
+    pub fn site(&self, node: u32) -> u32 {
+        self.sites.get(node as usize).copied().filter(|site| *site != 0).unwrap_or(node)
+    }
+
+    fn count_for(&mut self, node: u32, site: u32) {
+        if let Some(known) = self.sites.get_mut(node as usize) {
+            *known = site;
+        }
+    }
 }
 
 /// What a node of the tree stands for.
@@ -60,7 +76,7 @@ pub(super) struct Nodes {
 
 impl Default for Tree {
     fn default() -> Tree {
-        Tree { callers: vec![0], called: vec![0], labels: vec![Label::All] }
+        Tree { callers: vec![0], called: vec![0], sites: vec![0], labels: vec![Label::All] }
     }
 }
 
@@ -77,6 +93,7 @@ impl Planting {
         if node == next {
             self.tree.callers.push(caller);
             self.tree.called.push(label);
+            self.tree.sites.push(0);
         }
         node
     }
@@ -113,7 +130,7 @@ impl Planting {
             let node = self.apart(label);
             return Nodes { whole: node, site: node };
         };
-        let entered = one.alloc.and_then(|event| entered_under(facts, event, stack));
+        let entered = facts.stack_of(one).filter(|seen| *seen != stack);
         let key = (entered.unwrap_or(stack), stack);
         if let Some(nodes) = self.stacks.get(&key) {
             return *nodes;
@@ -130,6 +147,9 @@ impl Planting {
         if nodes.whole == 0 {
             let node = self.apart(Label::NoStack);
             nodes = Nodes { whole: node, site: node };
+        }
+        for node in [nodes.whole, nodes.site] {
+            self.tree.count_for(node, nodes.site);
         }
         self.stacks.insert(key, nodes);
         nodes
@@ -152,9 +172,4 @@ impl Planting {
         }
         nodes
     }
-}
-
-/// The stack under which the backward pass was entered, of what the engine allocated on a thread of its own.
-fn entered_under(facts: &Facts, event: EventIndex, own: StackId) -> Option<StackId> {
-    facts.seen_stack(event).filter(|seen| *seen != own)
 }

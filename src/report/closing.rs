@@ -188,49 +188,64 @@ pub(super) fn header(device: &RecordedDevice, sources: &SourceMap) -> Option<Str
 /// `5 iterations of train.py:15 (found by loop and optimizer steps), peak 448.4 MiB in the backward pass`.
 pub(super) fn iterations(recording: &Recording, device: &RecordedDevice, sources: &SourceMap) -> String {
     let peak = device.peak_requested.map(|peak| peak.to_string());
-    let line = told_of(device, peak.as_deref(), sources);
+    format!("{}{}", which_device(recording, device), told_of(device, peak.as_deref(), sources))
+}
+
+/// The same without how the iterations were found, for where there is little room.
+pub(super) fn iterations_briefly(
+    recording: &Recording,
+    device: &RecordedDevice,
+    sources: &SourceMap,
+) -> String {
+    let peak = device.peak_requested.map(|peak| peak.to_string());
+    let (found, peaks) = (iterations_of(device, sources), peaks(device, peak.as_deref()));
+    format!("{}{found}, {peaks}", which_device(recording, device))
+}
+
+/// `device 1: `; nothing where there is one alone.
+fn which_device(recording: &Recording, device: &RecordedDevice) -> String {
     match recording.devices.len() {
-        0 | 1 => line,
-        _ => format!("device {}: {line}", device.device.position()),
+        0 | 1 => String::new(),
+        _ => format!("device {}: ", device.device.position()),
     }
 }
 
 /// The same for one that stands for others, with its peak and theirs in words.
 fn told_of(device: &RecordedDevice, peak: Option<&str>, sources: &SourceMap) -> String {
-    let mut line = String::new();
-    if device.iterations == 0 {
-        line.push_str("no iterations found");
-    } else {
-        line.push_str(&count(device.iterations, "iteration"));
-        if let Some(found) = PlacedLoop::of(device, sources) {
-            let _ = write!(line, " of {}:{}", shown_name(&found.file), found.line);
-        }
+    let mut line = iterations_of(device, sources);
+    if device.iterations > 0 {
         let _ = write!(line, " (found by {}", found_by(device.found_by));
         if device.confidence < Confidence::High {
             let _ = write!(line, ", {} confidence", device.confidence.name());
         }
         line.push(')');
     }
-    let Some(peak) = peak else {
-        let _ = write!(line, ", {}", unknown_peak(device));
-        return line;
-    };
-    let _ = write!(line, ", peak {peak}");
+    format!("{line}, {}", peaks(device, peak))
+}
+
+/// `5 iterations of train.py:15`.
+fn iterations_of(device: &RecordedDevice, sources: &SourceMap) -> String {
+    if device.iterations == 0 {
+        return "no iterations found".to_owned();
+    }
+    let mut line = count(device.iterations, "iteration");
+    if let Some(found) = PlacedLoop::of(device, sources) {
+        let _ = write!(line, " of {}:{}", shown_name(&found.file), found.line);
+    }
+    line
+}
+
+/// `peak 448.4 MiB in the backward pass of iteration 2`.
+fn peaks(device: &RecordedDevice, peak: Option<&str>) -> String {
+    let Some(peak) = peak else { return unknown_peak(device) };
     let iteration =
         device.profile.peak_iteration.map(|iteration| format!("iteration {}", iteration.position() + 1));
     match (phase(device.profile.peak_phase), iteration) {
-        (Some(phase), Some(iteration)) => {
-            let _ = write!(line, " in {phase} of {iteration}");
-        }
-        (Some(phase), None) => {
-            let _ = write!(line, " in {phase}");
-        }
-        (None, Some(iteration)) => {
-            let _ = write!(line, " in {iteration}");
-        }
-        (None, None) => {}
+        (Some(phase), Some(iteration)) => format!("peak {peak} in {phase} of {iteration}"),
+        (Some(phase), None) => format!("peak {peak} in {phase}"),
+        (None, Some(iteration)) => format!("peak {peak} in {iteration}"),
+        (None, None) => format!("peak {peak}"),
     }
-    line
 }
 
 /// `peak not known: no allocation is among the events`.

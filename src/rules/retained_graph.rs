@@ -166,10 +166,10 @@ fn evidence(
     } else {
         "held by the autograd graph: no backward pass lets go of them".to_owned()
     };
-    let (tensors, passes) = (count(graph.kept.len(), "tensor"), count(graph.passes, "forward pass"));
+    let tensors = tensors(graph);
     let mut measures = vec![
         measure("kept-per-pass", Quantity::Bytes(each), format!("{each} a pass")),
-        measure("kept", Quantity::Bytes(held), format!("up to {held} at once, {tensors} of {passes} in all")),
+        measure("kept", Quantity::Bytes(held), format!("up to {held} at once, {tensors}")),
         measure("passes", Quantity::Count(graph.passes as u64), String::new()),
         measure("held-by", Quantity::Text(holder.clone()), holder),
     ];
@@ -178,6 +178,18 @@ fn evidence(
         measures.push(measure("others", Quantity::Count(graph.others as u64), text));
     }
     measures
+}
+
+/// How many tensors it is about: as many as a picture lights up, so what stays beside the activations is told, too.
+fn tensors(graph: &KeptGraph) -> String {
+    let (kept, passes) = (graph.kept.len(), count(graph.passes, "forward pass"));
+    match graph.along.len() {
+        0 => format!("{} of {passes} in all", count(kept, "tensor")),
+        beside => {
+            let all = count(kept + beside, "tensor");
+            format!("{all} in all: {kept} of {passes}, {beside} beside them")
+        }
+    }
 }
 
 /// The lifetimes as they would be if each pass's activations went with the turn that made them.

@@ -1,5 +1,6 @@
 //! The view in the terminal: what stands in the cells of a screen after some keys.
 
+use std::fs;
 use std::path::Path;
 
 use memlint::engine::Input;
@@ -92,6 +93,42 @@ fn a_leak_is_seen_from_the_timeline_down_to_its_line() {
     golden("view-account", &after(&mut view, "e", (80, 24)));
     assert_eq!(after(&mut view, " ", (120, 40)), after(&mut view, "", (120, 40)), "any key goes back");
     golden("view-help", &after(&mut view, "?", (80, 24)));
+}
+
+#[test]
+fn the_saving_and_the_peak_are_seen_however_long_paths_are() {
+    let report = report("seed-leak-list");
+    let folder =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join("paths/as/long/as/those/of/homes/on/clusters/are");
+    fs::create_dir_all(&folder).unwrap();
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/seed-leak-list/train.py");
+    fs::copy(program, folder.join("train.py")).unwrap();
+    let sources = SourceMap::new([folder], Vec::new());
+    for look in [&PLAIN, &UNICODE] {
+        let mut view = View::of(&report, &sources, look).unwrap();
+        for _ in 0..2 {
+            let screen = after(&mut view, "f", (80, 24));
+            let lines: Vec<&str> = screen.lines().collect();
+            assert!(lines[1].contains("iterations of train.py:") && lines[1].contains(", peak "), "{screen}");
+            let below = lines[22];
+            assert!(below.contains("train.py:") && below.contains(": peak -"), "{screen}");
+            assert!(below.ends_with(')') || below.ends_with("more"), "the saving in full: {screen}");
+        }
+    }
+}
+
+#[test]
+fn an_empty_moment_says_so_and_the_peak_of_a_device_is_told_in_80_columns() {
+    let report = job("snapshots/ranks/two-devices");
+    let mut view = View::of(&report, &nowhere(), &PLAIN).unwrap();
+    let screen = after(&mut view, "", (80, 24));
+    assert!(
+        screen.lines().nth(1).unwrap().contains("iterations of ") && screen.contains(", peak 785.1 MiB in ")
+    );
+    let empty = after(&mut view, "<".repeat(80).as_str(), (80, 24));
+    assert!(empty.contains("0 B in use") && empty.contains("nothing is in use at this moment"), "{empty}");
+    let wide = after(&mut view, "", (160, 24));
+    assert!(wide.contains("(found by loop and Optimizer.step), peak"), "{wide}");
 }
 
 #[test]

@@ -47,6 +47,8 @@ pub(super) struct Drawn {
 struct Calls {
     callers: Vec<u32>,
     called: Vec<u32>,
+    /// For each node the node of the line that its lifetimes count for; 0 where there are none.
+    sites: Vec<u32>,
     /// For each label its kind, a name and a file among the strings, a line, and whether it is the user's own.
     labels: Vec<(&'static str, usize, usize, u32, bool)>,
 }
@@ -235,6 +237,7 @@ impl Calls {
         Calls {
             callers: tree.callers.clone(),
             called: tree.called.clone(),
+            sites: tree.sites.clone(),
             labels: tree.labels.iter().map(&mut label).collect(),
         }
     }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::finding::Location;
 use crate::picture::{Cloud, DrawnLife, Label, Lives, Picture, Tree};
 use crate::report::paths::{Root, package_path};
 use crate::role::{Familiar, Role};
@@ -226,36 +227,28 @@ impl NodeNames {
         }
     }
 
-    /// The file and the line that stand for a node: the user's own that is nearest to it, else the nearest of all.
+    /// The file and the line that a node counts for; what it is called where no line is known.
     fn file_and_line(&self, tree: &Tree, node: u32) -> Vec<NodeName> {
-        let mut nearest = None;
-        let mut at = node;
-        while at != 0 {
-            let label = tree.called.get(at as usize).copied().unwrap_or(0);
-            if let Some((Some(file), rest)) = self.parts.get(label as usize) {
-                let found = (file, rest);
-                if rest.own {
-                    nearest = Some(found);
-                    break;
-                }
-                nearest = nearest.or(Some(found));
-            }
-            at = tree.callers.get(at as usize).copied().unwrap_or(0);
-        }
-        match nearest {
-            Some((file, rest)) => vec![
+        let label = |node: u32| tree.called.get(node as usize).copied().unwrap_or(0);
+        match self.parts.get(label(tree.site(node)) as usize) {
+            Some((Some(file), rest)) => vec![
                 NodeName { text: file.clone(), own: rest.own },
                 NodeName { text: format!("{LINE}{}", rest.text), own: rest.own },
             ],
-            None => vec![self.whole(tree.called.get(node as usize).copied().unwrap_or(0))],
+            _ => vec![self.whole(label(node))],
         }
     }
 }
 
 /// The user's own files, as recorded.
 pub(super) fn own_files(tree: &Tree) -> impl Iterator<Item = &str> {
+    own_lines(tree).map(|at| at.file.as_str())
+}
+
+/// The lines of the user's own code.
+pub(super) fn own_lines(tree: &Tree) -> impl Iterator<Item = &Location> {
     tree.labels.iter().filter_map(|label| match label {
-        Label::Line(at, true) => Some(at.file.as_str()),
+        Label::Line(at, true) => Some(at),
         _ => None,
     })
 }

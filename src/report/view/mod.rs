@@ -5,6 +5,7 @@
 //! nothing: it is put into cells.
 
 mod account;
+mod fitted;
 mod grove;
 mod help;
 mod key;
@@ -20,6 +21,7 @@ use std::cmp::Reverse;
 
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Constraint, Layout, Rect};
+use textwrap::core::display_width;
 
 pub use self::key::{Keystroke, Next};
 use self::pen::{Pen, ScreenInk};
@@ -217,8 +219,12 @@ impl<'a> View<'a> {
         let write = |screen: &mut Buffer, at: Rect, text: &str, ink: ScreenInk| {
             pen.write(screen, (at.x, at.y), at.width, text, ink);
         };
-        write(screen, title, &format!("{}{of}", strip.name), ScreenInk::Strong);
-        write(screen, summary, &strip.summary, ScreenInk::Plain);
+        let name = usize::from(title.width).saturating_sub(of.len());
+        let name = fitted::from_the_end(&strip.name, name, pen.dots());
+        write(screen, title, &format!("{name}{of}"), ScreenInk::Strong);
+        let fits = display_width(&strip.summary) <= usize::from(summary.width);
+        let told = if fits { &strip.summary } else { &strip.brief };
+        write(screen, summary, told, ScreenInk::Plain);
         DeviceTimeline { strip, pen, area: curve }.draw(screen);
         write(screen, moment, &strip.moment(), ScreenInk::Strong);
         let (held, guilty) = (strip.held(), strip.guilty_held());
@@ -236,7 +242,8 @@ impl<'a> View<'a> {
                 &card.message,
                 ScreenInk::Strong,
             );
-            write(screen, below, &strip.consequence(card), ScreenInk::Plain);
+            let consequence = strip.consequence(card, usize::from(below.width), pen.dots());
+            write(screen, below, &consequence, ScreenInk::Plain);
         } else {
             write(screen, finding, &self.headline, ScreenInk::Strong);
             let more =

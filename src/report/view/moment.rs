@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::fitted::Consequence;
 use super::key::Keystroke;
 use super::strip::{Card, Strip};
 use super::window::Window;
@@ -121,7 +122,8 @@ impl Strip<'_> {
             let _ = write!(text, "; iteration {}", at + 1);
         }
         if phase != Phase::Other {
-            let _ = write!(text, "{} {}", if turn.is_some() { "," } else { ";" }, phase.name());
+            let _ =
+                write!(text, "{} {}", if turn.is_some() { "," } else { ";" }, phase.name().replace('-', " "));
         }
         let _ = write!(text, "; event {} of {}", grouped(moment), grouped(self.picture.events));
         if bins.width > 1 {
@@ -134,13 +136,13 @@ impl Strip<'_> {
         text
     }
 
-    /// Where a finding is, and what it costs or what is left of it.
-    pub(super) fn consequence(&self, card: &Card) -> String {
+    /// Where a finding is, and what it costs or what is left of it, in so many columns.
+    pub(super) fn consequence(&self, card: &Card, columns: usize, dots: &str) -> String {
         let highest = self.requested().iter().max().copied().unwrap_or_default();
-        let without = format!("without it the peak is {highest} (w: with it again)");
+        let without = format!("peak {highest} without it (w: with it again)");
         let impact = if self.is_mended() { without.as_str() } else { card.impact.as_str() };
-        let gap = if impact.is_empty() { "" } else { ": " };
-        format!("{} [{}]{gap}{impact}", card.place, card.rule)
+        let Card { place, line, rule, .. } = card;
+        Consequence { place, line, rule, impact }.fitted(columns, dots)
     }
 
     /// What the program was doing in a bin.

@@ -65,7 +65,7 @@ impl Pen {
         }
         let told = self.told(text);
         let fits = textwrap::core::display_width(&told) <= usize::from(room);
-        let dots = if self.unicode { "…" } else { "..." };
+        let dots = self.dots();
         let kept = if fits { room } else { room.saturating_sub(if self.unicode { 1 } else { 3 }) };
         let (mut end, _) = screen.set_stringn(x, y, &told, usize::from(kept), self.style(ink));
         if !fits {
@@ -73,6 +73,11 @@ impl Pen {
             (end, _) = screen.set_stringn(end, y, dots, left, self.style(ink));
         }
         end
+    }
+
+    /// What stands for what was cut off.
+    pub(super) const fn dots(self) -> &'static str {
+        if self.unicode { "…" } else { "..." }
     }
 
     /// A text in the signs that there are.

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use super::grove::{Grouping, Grove, own_files};
+use super::grove::{Grouping, Grove, own_files, own_lines};
 use super::outline::{TreeRow, TreeState};
 use super::window::Window;
 use crate::engine::{RecordedDevice, Recording, Report};
@@ -21,6 +21,8 @@ pub(super) struct Strip<'a> {
     pub(super) name: String,
     /// How the iterations were found, and the peak.
     pub(super) summary: String,
+    /// The same for narrow screens: without how they were found.
+    pub(super) brief: String,
     pub(super) picture: &'a Picture,
     /// The findings, in their order.
     pub(super) cards: Vec<Card<'a>>,
@@ -54,6 +56,8 @@ pub(super) struct Card<'a> {
     pub(super) rule: String,
     pub(super) message: String,
     pub(super) place: String,
+    /// The place without its function.
+    pub(super) line: String,
     pub(super) impact: String,
     pub(super) evidence: String,
     pub(super) help: String,
@@ -70,16 +74,22 @@ impl<'a> Strip<'a> {
     ) -> Option<Strip<'a>> {
         let picture = recording.picture(device.device)?;
         let root = Root::of(own_files(&picture.tree));
+        // Where the source is at hand lines are named by the files that are here.
+        let own = own_lines(&picture.tree).map(|at| SourceLine::of(at, sources).name().to_owned());
+        let own: Vec<String> = own.collect();
+        let here = Root::of(own.iter().map(String::as_str));
+        let shown = |sentence: String| within(&here, &within(&root, &shown_line(&sentence)));
         let card = |guilty: &'a Guilty| {
             let finding = report.findings.get(report.position_of(guilty, input, device.device)?)?;
-            let place =
-                finding.location.as_ref().map(|at| SourceLine::of(at, sources).line_and_function_from(&root));
+            let nowhere = || "no line of its own is known".to_owned();
+            let at = finding.location.as_ref().map(|at| SourceLine::of(at, sources));
             Some(Card {
                 severity: finding.severity,
                 level: words::level(finding),
                 rule: shown_line(&finding.rule),
                 message: shown_line(&finding.message),
-                place: place.unwrap_or_else(|| "no line of its own is known".to_owned()),
+                place: at.as_ref().map_or_else(nowhere, |at| at.line_and_function_from(&root)),
+                line: at.as_ref().map_or_else(nowhere, |at| at.line_from(&root)),
                 impact: shown_line(&words::impact(report, finding)),
                 evidence: shown_line(&words::evidence(finding)),
                 help: shown_source(&finding.help).into_owned(),
@@ -92,7 +102,8 @@ impl<'a> Strip<'a> {
         cards.sort_by_key(|card| Reverse(card.severity));
         let mut strip = Strip {
             name: shown_name(&recording.name),
-            summary: within(&root, &shown_line(&closing::iterations(recording, device, sources))),
+            summary: shown(closing::iterations(recording, device, sources)),
+            brief: shown(closing::iterations_briefly(recording, device, sources)),
             cards,
             cursor: 0,
             window: Window::whole(picture.bins.len()),

@@ -25,6 +25,16 @@ pub(super) fn draw(
     let mark = if guilty.is_empty() { "" } else { "  * of the finding" };
     let head = format!("    bytes share         by {}{mark}", strip.grouping.name());
     pen.write(screen, (area.x, area.y), area.width, &head, ScreenInk::Strong);
+    if rows.is_empty() {
+        let place = (area.x + 4, area.y + 1);
+        pen.write(
+            screen,
+            place,
+            area.width.saturating_sub(4),
+            "nothing is in use at this moment",
+            ScreenInk::Faint,
+        );
+    }
     let height = area.height.saturating_sub(1);
     let chosen = strip.outline.position(rows);
     let top = strip.outline.scroll(rows, usize::from(height));
