@@ -133,25 +133,25 @@ impl<'a> Case<'a> {
 
 /// Whether some code takes `.grad` of anything, or `getattr(p, "grad")`.
 pub(super) fn looks_at_gradients<'a>(statements: impl IntoIterator<Item = &'a Stmt>) -> bool {
-    let mut gradients = Gradients::default();
+    let mut gradients = GradientUses::default();
     statements.into_iter().for_each(|one| gradients.visit_stmt(one));
     gradients.looked_at
 }
 
 /// Whether some code puts something into `.grad` of anything.
 pub(super) fn sets_gradients(statements: &[Stmt]) -> bool {
-    let mut gradients = Gradients::default();
+    let mut gradients = GradientUses::default();
     gradients.visit_body(statements);
     gradients.set
 }
 
 #[derive(Default)]
-struct Gradients {
+struct GradientUses {
     looked_at: bool,
     set: bool,
 }
 
-impl<'a> Visitor<'a> for Gradients {
+impl<'a> Visitor<'a> for GradientUses {
     fn visit_expr(&mut self, expression: &'a Expr) {
         match expression {
             Expr::Attribute(of) if of.attr == *"grad" => {

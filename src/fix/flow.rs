@@ -5,19 +5,19 @@
 //! handed on without being called may be called by anybody, who may differentiate what it returns. Always: too
 //! much reaches a backward pass rather than too little, so that nothing is cut off that training needs.
 
-mod others;
+mod leaving;
+mod noted;
 mod scopes;
 mod walk;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ruff_python_ast::{ExprCall, Stmt, StmtFunctionDef};
+use ruff_python_ast::{Stmt, StmtFunctionDef};
 
-use self::others::Leaving;
+use self::leaving::Leaving;
 use self::scopes::Scope;
 use self::walk::Walk;
-use super::tree::{callee, method};
 
 /// A name in the function that binds it (by number; 0 is the file), or an attribute.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,12 +31,6 @@ pub(super) enum Variable {
     /// What it puts into that which it is given for a parameter.
     PutInto(usize, String),
 }
-
-/// Methods whose result no backward pass reaches through.
-const CUTS: [&str; 9] =
-    ["item", "detach", "tolist", "numpy", "argmax", "argmin", "size", "numel", "requires_grad_"];
-/// Functions of Python whose result is no tensor.
-const NUMBERS: [&str; 6] = ["float", "int", "len", "bool", "str", "print"];
 
 /// How values move in a file.
 #[derive(Debug, Default)]
@@ -112,13 +106,5 @@ impl Flow {
                 return reached;
             }
         }
-    }
-}
-
-/// Whether no backward pass reaches through a call.
-pub(super) fn is_cut(call: &ExprCall) -> bool {
-    match method(call) {
-        Some((_, name)) => CUTS.contains(&name),
-        None => callee(call).is_some_and(|name| NUMBERS.contains(&name)),
     }
 }

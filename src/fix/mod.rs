@@ -7,6 +7,7 @@
 mod autograd;
 mod bounded;
 mod cache;
+mod calls;
 mod case;
 mod clear;
 mod flow;

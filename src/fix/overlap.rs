@@ -10,12 +10,12 @@ use std::collections::BTreeSet;
 use ruff_python_ast::{Expr, Stmt};
 use ruff_text_size::TextRange;
 
-use self::bindings::Bindings;
+use self::bindings::TurnBindings;
 use self::kept::keeps;
 use self::readers::droppable;
 use self::shared::Sharing;
+use super::calls::is_cut;
 use super::case::Case;
-use super::flow::is_cut;
 use super::script::{Edit, Reason};
 use super::tree::{self, Names, Nesting, Statement, bound_names, method, value_of};
 use super::{Applicability, Draft, Saves};
@@ -34,7 +34,7 @@ pub(super) fn drop_names(case: &Case<'_>) -> Result<Draft, Reason> {
             return drop_in(case, (place, around), &[names, beside(case, around)].concat(), &[]);
         }
         let scope = tree::statements(place.scope());
-        let held = Bindings::of(place.scope()).aliases(&names, Sharing::default());
+        let held = TurnBindings::of(place.scope()).aliases(&names, Sharing::default());
         let hands_on = |step: &Statement<'_>| match step.statement() {
             Stmt::Return(of) => of.value.as_ref().is_some_and(|value| {
                 Names::in_expression(value).read.iter().any(|name| held.contains(*name))
@@ -81,7 +81,7 @@ fn drop_in(
 ) -> Result<Draft, Reason> {
     let body = around.loop_body().unwrap_or_default();
     let droppable = |name: &str| droppable(case.script.body, place, around, name);
-    let mut held = Bindings::of(body).aliases(names, Sharing { wide: false, moved });
+    let mut held = TurnBindings::of(body).aliases(names, Sharing { wide: false, moved });
     if held.is_empty() {
         return Err("no name in the loop holds what the line makes".to_owned());
     }

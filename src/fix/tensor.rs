@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use ruff_python_ast::visitor::{self, Visitor};
 use ruff_python_ast::{Expr, ExprCall, ExprContext, Stmt};
 
+use super::calls::{TENSORS, is_cut, makes_tensors};
 use super::case::Case;
-use super::flow::is_cut;
 use super::script::Reason;
 use super::tree::{Nesting, dotted, method};
 
@@ -164,61 +164,6 @@ impl<'a> Visitor<'a> for BoundValues<'_> {
 /// Whether the recording shows that the line makes one tensor each time.
 fn makes_one_each(case: &Case<'_>) -> bool {
     case.counted("tensors-alive").zip(case.counted("rises")).is_some_and(|(alive, rises)| alive <= rises)
-}
-
-/// What tensors have, as far as programs ask for it of outputs and losses.
-pub(super) const TENSORS: [&str; 46] = [
-    "argmax",
-    "argmin",
-    "backward",
-    "bfloat16",
-    "clamp",
-    "clone",
-    "contiguous",
-    "cpu",
-    "cuda",
-    "data",
-    "detach",
-    "device",
-    "dim",
-    "double",
-    "dtype",
-    "eq",
-    "exp",
-    "flatten",
-    "float",
-    "grad_fn",
-    "half",
-    "item",
-    "log",
-    "log_softmax",
-    "long",
-    "max",
-    "mean",
-    "min",
-    "norm",
-    "numel",
-    "numpy",
-    "permute",
-    "pow",
-    "reshape",
-    "shape",
-    "sigmoid",
-    "size",
-    "softmax",
-    "sqrt",
-    "squeeze",
-    "std",
-    "sum",
-    "to",
-    "transpose",
-    "unsqueeze",
-    "view",
-];
-
-/// Whether this is a function of PyTorch, by its path.
-pub(super) fn makes_tensors(path: &str) -> bool {
-    ["torch.", "F.", "nn.functional."].iter().any(|from| path.starts_with(from))
 }
 
 /// Whether something works with tensors: a function of PyTorch, or a loss.

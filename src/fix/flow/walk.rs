@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use ruff_python_ast::visitor::{self, Visitor};
 use ruff_python_ast::{Comprehension, Expr, ExprCall, Stmt, StmtFunctionDef};
 
-use super::others::{Leaving, bound_attributes};
+use super::leaving::{Leaving, bound_attributes};
 use super::scopes::{Functions, Scope};
-use super::{Flow, Variable, is_cut};
+use super::{Flow, Variable};
+use crate::fix::calls::is_cut;
 use crate::fix::tree::{Names, call_of, callee, dotted, given, method};
 
 /// Methods whose result somebody else differentiates.

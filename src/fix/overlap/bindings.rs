@@ -10,15 +10,15 @@ use crate::fix::tree::{self, Names};
 
 /// What some code binds: names, and the value that they are bound to or draw from.
 #[derive(Default)]
-pub(super) struct Bindings<'a> {
+pub(super) struct TurnBindings<'a> {
     found: Vec<(BTreeSet<&'a str>, &'a Expr)>,
     /// Names without a value of their own: parts of what a `match` looks at.
     captured: BTreeSet<&'a str>,
 }
 
-impl<'a> Bindings<'a> {
-    pub(super) fn of(code: &'a [Stmt]) -> Bindings<'a> {
-        let mut bindings = Bindings::default();
+impl<'a> TurnBindings<'a> {
+    pub(super) fn of(code: &'a [Stmt]) -> TurnBindings<'a> {
+        let mut bindings = TurnBindings::default();
         bindings.visit_body(code);
         bindings
     }
@@ -60,7 +60,7 @@ impl<'a> Bindings<'a> {
     }
 }
 
-impl<'a> Visitor<'a> for Bindings<'a> {
+impl<'a> Visitor<'a> for TurnBindings<'a> {
     fn visit_stmt(&mut self, statement: &'a Stmt) {
         match statement {
             _ if tree::is_definition(statement) => return,

@@ -9,7 +9,7 @@ use ruff_python_ast::visitor::{self, Visitor};
 use ruff_python_ast::{Expr, ExprCall, Stmt};
 use ruff_text_size::TextRange;
 
-use super::bindings::Bindings;
+use super::bindings::TurnBindings;
 use super::shared::Sharing;
 use crate::fix::case::Case;
 use crate::fix::keeper::{functions, root};
@@ -54,12 +54,12 @@ pub(super) fn keeps(
     names: &BTreeSet<String>,
     moved: &[TextRange],
 ) -> Option<String> {
-    let mut kept = Kept { case, names, moved, depth: 0, found: None };
+    let mut kept = KeepingCode { case, names, moved, depth: 0, found: None };
     kept.visit_body(body);
     kept.found
 }
 
-struct Kept<'k, 'c> {
+struct KeepingCode<'k, 'c> {
     case: &'k Case<'c>,
     names: &'k BTreeSet<String>,
     moved: &'k [TextRange],
@@ -67,7 +67,7 @@ struct Kept<'k, 'c> {
     found: Option<String>,
 }
 
-impl Kept<'_, '_> {
+impl KeepingCode<'_, '_> {
     fn has(&self, value: &Expr, wide: bool) -> bool {
         let sharing = Sharing { wide, moved: self.moved };
         sharing.names(value).iter().any(|name| self.names.contains(*name))
@@ -138,9 +138,9 @@ impl Kept<'_, '_> {
                 continue;
             }
             let sharing = Sharing { wide: false, moved: self.moved };
-            let mut names = Bindings::of(&helper.body).aliases(&handed, sharing);
+            let mut names = TurnBindings::of(&helper.body).aliases(&handed, sharing);
             names.extend(handed.iter().map(|name| (*name).to_owned()));
-            let mut inner = Kept {
+            let mut inner = KeepingCode {
                 case: self.case,
                 names: &names,
                 moved: self.moved,
@@ -158,7 +158,7 @@ fn is_written_out(value: &Expr) -> bool {
     !matches!(value, Expr::Name(_) | Expr::Call(_) | Expr::Subscript(_) | Expr::Attribute(_))
 }
 
-impl<'a> Visitor<'a> for Kept<'_, '_> {
+impl<'a> Visitor<'a> for KeepingCode<'_, '_> {
     fn visit_stmt(&mut self, statement: &'a Stmt) {
         match statement {
             _ if tree::is_definition(statement) => return,

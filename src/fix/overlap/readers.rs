@@ -45,7 +45,7 @@ fn misses(place: &Nesting<'_>, around: Statement<'_>, name: &str) -> Result<(), 
     let (first, last) = (body.first().map(Ranged::start), body.last().map(Ranged::end));
     let within = |at: TextSize| first.is_some_and(|first| first <= at) && last.is_some_and(|last| at < last);
     let outermost = place.loops().last().map_or(around.statement().start(), |one| one.statement().start());
-    let mut uses = Uses { name, in_definition: false, found: Vec::new() };
+    let mut uses = LaterReads { name, in_definition: false, found: Vec::new() };
     uses.visit_body(place.scope());
     for used in uses.found {
         if within(used.at) {
@@ -68,13 +68,13 @@ struct Use {
     gives_up: bool,
 }
 
-struct Uses<'n> {
+struct LaterReads<'n> {
     name: &'n str,
     in_definition: bool,
     found: Vec<Use>,
 }
 
-impl Uses<'_> {
+impl LaterReads<'_> {
     fn note(&mut self, at: &impl Ranged, gives_up: bool) {
         self.found.push(Use { at: at.start(), in_definition: self.in_definition, gives_up });
     }
@@ -84,7 +84,7 @@ impl Uses<'_> {
     }
 }
 
-impl<'a> Visitor<'a> for Uses<'_> {
+impl<'a> Visitor<'a> for LaterReads<'_> {
     fn visit_stmt(&mut self, statement: &'a Stmt) {
         let before = self.in_definition;
         self.in_definition |= tree::is_definition(statement);

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use ruff_python_ast::{Comprehension, Expr, ExprCall};
 use ruff_text_size::{Ranged, TextRange};
 
-use crate::fix::flow::is_cut;
-use crate::fix::tensor::{makes_tensors, takes_tensors};
+use crate::fix::calls::{is_cut, makes_tensors};
+use crate::fix::tensor::takes_tensors;
 use crate::fix::tree::{Names, callee, dotted, method};
 
 /// Methods that give another view of the same memory, or part of what holds it.
