@@ -71,7 +71,7 @@ impl Evidence {
         let none = DeviceTrace::default();
         let trace = snapshot.devices.get(timeline.device.position()).unwrap_or(&none);
         let recorded = Observed { snapshot, frames, timeline, program, roles };
-        let lost = Lost::of(snapshot, trace, timeline);
+        let lost = Lost::of((snapshot, frames), trace, timeline, program);
         let mut evidence = Evidence {
             kind: RecordingKind::Whole,
             lost,

@@ -5,16 +5,18 @@
 use serde::{Deserialize, Serialize};
 
 use crate::facts::Evidence;
-use crate::program::Program;
+use crate::frames::Frames;
+use crate::program::{Phase, Program};
 use crate::snapshot::{Action, DeviceTrace, Snapshot};
 use crate::timeline::Timeline;
+use crate::unit::StackId;
 
 /// Why blocks have a stack and no event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lost {
     /// `_record_memory_history(True)`, the call of before 2.1, keeps one event; so does `"state"`.
     OneEvent,
-    /// There are as many events as a person sets as a limit.
+    /// There are as many events as a person sets as a limit, and what is alive was recorded once, or the first is in the middle of a pass.
     Full,
     /// There are not: history may have been switched off and on again.
     Earlier,
@@ -49,7 +51,12 @@ pub enum RecordingKind {
 
 impl Lost {
     /// Why a device's beginning is lost; nothing where it is not, or where events were left out on purpose.
-    pub(super) fn of(snapshot: &Snapshot, trace: &DeviceTrace, timeline: &Timeline) -> Option<Lost> {
+    pub(super) fn of(
+        (snapshot, frames): (&Snapshot, &Frames),
+        trace: &DeviceTrace,
+        timeline: &Timeline,
+        program: &Program,
+    ) -> Option<Lost> {
         let agreement = timeline.agreement;
         let events = trace.events.len();
         // Allocations that are missing between events, and not before them, were left out on purpose (`skip_actions`).
@@ -58,7 +65,11 @@ impl Lost {
             return None;
         }
         match agreement.blocks_evicted {
-            0 => (agreement.blocks_cut > 0).then_some(Lost::Slice),
+            0 if agreement.blocks_cut > 0 => Some(Lost::Slice),
+            0 => {
+                let is_full = is_a_buffer_size(snapshot, events) && begins_in_a_pass(frames, trace, program);
+                (is_full && snapshot.excerpt.is_none()).then_some(Lost::Full)
+            }
             _ if events == 1 => Some(Lost::OneEvent),
             _ if is_a_buffer_size(snapshot, events) => Some(Lost::Full),
             _ => Some(Lost::Earlier),
@@ -71,6 +82,14 @@ impl Lost {
 fn is_a_buffer_size(snapshot: &Snapshot, events: usize) -> bool {
     let full = snapshot.devices.iter().filter(|trace| trace.events.len() == events).count();
     events.is_multiple_of(100) || events.is_power_of_two() || full > 1
+}
+
+/// Whether the first event is the autograd engine's, in the middle of a backward pass: a program switches its history on from Python, and
+/// that waits for the engine.
+fn begins_in_a_pass(frames: &Frames, trace: &DeviceTrace, program: &Program) -> bool {
+    let is_engines = |stack: StackId| frames.python(stack).is_empty();
+    let first = trace.events.first().and_then(|event| event.stack);
+    program.phases.first() == Some(&Phase::Backward) && first.is_some_and(is_engines)
 }
 
 impl RecordingKind {

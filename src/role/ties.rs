@@ -56,9 +56,12 @@ pub(super) struct LineOutput {
     alike: usize,
     bytes: Bytes,
     turns: FxHashSet<usize>,
-    /// How many were made of gradients, and how many in a forward pass.
+    /// How many were made of gradients.
     of_gradients: usize,
+    /// How many were made in a forward pass, also of an evaluation.
     in_forward: usize,
+    /// How many were made in a forward pass for which autograd noted what it did.
+    in_training: usize,
     /// The first that it makes.
     first: usize,
 }
@@ -135,8 +138,9 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
         let Some(at) = lines.of_life(&life, guess) else { continue };
         let kind = kinds.get(at).copied().flatten();
         let Some(line) = lines.all.get(at) else { continue };
-        // Weights may be replaced inside of a forward pass; no optimizer works there.
-        if let Some(role) = kind.filter(|role| *role == Role::Parameter || line.in_forward == 0) {
+        // Weights may be replaced inside of a forward pass; no optimizer works there. (A functional call without autograd looks like an
+        // evaluation: moments may be resized with those of images.)
+        if let Some(role) = kind.filter(|role| *role == Role::Parameter || line.in_training == 0) {
             *verdict = Some((role, SUCCESSOR));
         } else if let Some(role) = returning.get(at).copied().flatten() {
             *verdict = Some((role, RETURNS));
@@ -174,6 +178,7 @@ impl Lines {
             line.turns.insert(scene.turn(born));
             let in_forward = life.born_phase().is_some_and(is_forward);
             line.in_forward += usize::from(in_forward);
+            line.in_training += usize::from(life.born_phase() == Some(Phase::Forward));
             line.of_gradients += usize::from(!in_forward && scene.follows_backward(born));
         }
         lines.retain(|_, line| model.is_made_by(line));

@@ -3,7 +3,7 @@
 mod around;
 mod older;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::claim::{Anchor, Claim, Mending, Telling, Worth, related};
 use super::{declare_rule, measure, place};
@@ -99,7 +99,8 @@ fn lines(facts: &Facts) -> Vec<Vec<AllocationId>> {
 }
 
 /// Whether the next iteration replaces them one by one, each as soon as its successor is there: the values of a container that outlives the
-/// iterations (what a network has made of each batch so far). What a name holds goes at once.
+/// iterations (what a network has made of each batch so far). What a name holds goes at once, and that of two names at two lines, of which
+/// the first has no successor yet.
 fn is_replaced_in_place(facts: &Facts, made: &[AllocationId]) -> bool {
     let mut turns: BTreeMap<usize, Vec<(usize, usize)>> = BTreeMap::new();
     for one in made.iter().filter_map(|id| facts.timeline.allocation(*id)) {
@@ -113,16 +114,21 @@ fn is_replaced_in_place(facts: &Facts, made: &[AllocationId]) -> bool {
     let (mut replaced, mut all) = (0, 0);
     for (turn, old) in &turns {
         let Some(new) = turns.get(&(turn + 1)) else { continue };
-        let mut old = old.clone();
-        old.sort_unstable_by_key(|(_, dies)| *dies);
+        // Oldest first, as their successors stand.
+        let has_successor =
+            |&(at, &(_, dies)): &(usize, &(usize, usize))| new.get(at).is_some_and(|(born, _)| *born <= dies);
+        let succeeded: BTreeSet<usize> =
+            old.iter().enumerate().filter(has_successor).map(|(_, (_, dies))| *dies).collect();
+        let mut deaths: Vec<usize> = old.iter().map(|(_, dies)| *dies).collect();
+        deaths.sort_unstable();
         // Between two that go, a new one comes.
-        let comes = |(before, after): (usize, usize)| {
+        let comes = |before: usize, after: usize| {
             let next = new.partition_point(|(born, _)| *born <= before);
             new.get(next).is_some_and(|(born, _)| *born < after)
         };
-        let gaps = old.iter().zip(old.iter().skip(1)).map(|((_, one), (_, next))| (*one, *next));
+        let gaps = deaths.iter().zip(deaths.iter().skip(1)).map(|(one, next)| (*one, *next));
         all += old.len().saturating_sub(1);
-        replaced += gaps.filter(|gap| comes(*gap)).count();
+        replaced += gaps.filter(|(one, next)| succeeded.contains(one) && comes(*one, *next)).count();
     }
     replaced * 2 > all
 }

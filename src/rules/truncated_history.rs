@@ -76,15 +76,15 @@ fn tell(facts: &Facts, why: Lost, lost: usize, worth: &Worth) -> Finding {
     let telling = Telling {
         message: message(why, events),
         help: help(why).to_owned(),
-        place: outermost(facts),
-        label: "what this call allocated is in use, and its events are lost".to_owned(),
+        place: if lost == 0 { first_left(facts) } else { outermost(facts) },
+        label: match lost {
+            0 => "the first line that is left of the recording",
+            _ => "what this call allocated is in use, and its events are lost",
+        }
+        .to_owned(),
         related: Vec::new(),
         evidence: vec![
-            measure(
-                "blocks-without-allocation",
-                Quantity::Count(lost as u64),
-                format!("{} in use with a stack, but without an allocation event", count(lost, "block")),
-            ),
+            measure("blocks-without-allocation", Quantity::Count(lost as u64), proof(lost)),
             measure(
                 "events",
                 Quantity::Count(events as u64),
@@ -96,6 +96,14 @@ fn tell(facts: &Facts, why: Lost, lost: usize, worth: &Worth) -> Finding {
     telling.told(facts, &TruncatedHistory::META, worth).seeking(seek(why)).excused_by(excuse)
 }
 
+/// How it shows that something was lost.
+fn proof(lost: usize) -> String {
+    match lost {
+        0 => "the first event is in the middle of a backward pass".to_owned(),
+        _ => format!("{} in use with a stack, but without an allocation event", count(lost, "block")),
+    }
+}
+
 /// The outermost call whose allocations are in use.
 fn outermost(facts: &Facts) -> Anchor {
     let older = facts.timeline.allocations.iter().filter(|one| one.alloc.is_none());
@@ -105,6 +113,13 @@ fn outermost(facts: &Facts) -> Anchor {
     let outermost = facts.frames.user(stack).filter(|frame| !is_module(facts, *frame)).last();
     let frame = outermost.or_else(|| facts.site(stack));
     frame.map_or(Anchor::Nowhere, |frame| Anchor::At(frame, None, None))
+}
+
+/// The line of the user's of the first event that shows one.
+fn first_left(facts: &Facts) -> Anchor {
+    let stacks = facts.trace.events.iter().filter_map(|event| event.stack);
+    let first = stacks.filter_map(|stack| facts.site(stack)).next();
+    first.map_or(Anchor::Nowhere, |frame| Anchor::At(frame, None, None))
 }
 
 fn is_module(facts: &Facts, frame: crate::unit::FrameId) -> bool {

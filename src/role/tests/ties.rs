@@ -58,6 +58,16 @@ fn what_takes_the_place_of_weights_is_weights() {
 
 #[test]
 fn joined_weights_and_moments_follow_what_they_replace() {
+    joined(Phase::Other);
+}
+
+/// A functional call without autograd looks like an evaluation.
+#[test]
+fn resized_weights_and_moments_follow_what_they_replace() {
+    joined(Phase::Evaluation);
+}
+
+fn joined(phase: Phase) {
     let mut trace = Trace::default();
     let (mut mib, mut weights, mut moments) = ([4, 5, 6, 7], Vec::new(), Vec::new());
     for turn in 0..5 {
@@ -77,8 +87,8 @@ fn joined_weights_and_moments_follow_what_they_replace() {
         if turn % 2 == 1 {
             mib = mib.map(|mib| mib + 10);
             for (at, mib) in mib.into_iter().enumerate() {
-                let weight = trace.alloc(Phase::Other, mib, STEP);
-                let moment = trace.alloc(Phase::Other, mib, COMPREHENSION);
+                let weight = trace.alloc(phase, mib, STEP);
+                let moment = trace.alloc(phase, mib, COMPREHENSION);
                 trace.free(Phase::Other, moments[at], COMPREHENSION);
                 trace.free(Phase::Other, weights[at], USER);
                 (weights[at], moments[at]) = (weight, moment);
