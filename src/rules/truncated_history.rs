@@ -117,8 +117,8 @@ fn outermost(facts: &Facts) -> Anchor {
 
 /// The line of the user's of the first event that shows one.
 fn first_left(facts: &Facts) -> Anchor {
-    let stacks = facts.trace.events.iter().filter_map(|event| event.stack);
-    let first = stacks.filter_map(|stack| facts.site(stack)).next();
+    let mut stacks = facts.trace.events.iter().filter_map(|event| event.stack);
+    let first = stacks.find_map(|stack| facts.site(stack));
     first.map_or(Anchor::Nowhere, |frame| Anchor::At(frame, None, None))
 }
 
