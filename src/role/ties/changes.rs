@@ -1,7 +1,7 @@
 //! What comes and goes of the model's sizes.
 //!
-//! In: the lines that make blocks of the model's sizes, and what is settled. Out: all that comes at work and lasts, and all that goes
-//! while something is trained, in the order of the recording: what [`super::kin`] and [`super::returns`] look at.
+//! In: the lines that make blocks of the model's sizes, and what is settled. Out: all that comes at work and lasts, and all that goes,
+//! in the order of the recording: what [`super::kin`] and [`super::returns`] look at.
 
 use super::super::scene::{Life, Scene};
 use super::super::{Role, RoleVerdict, Verdicts};
@@ -25,7 +25,7 @@ pub(super) struct Transition {
     pub(super) bytes: Bytes,
 }
 
-/// All that comes at work and lasts, and all that goes while something is trained, in the order of the recording.
+/// All that comes at work and lasts, and all that goes, in the order of the recording.
 pub(super) fn changes(scene: &Scene<'_>, verdicts: &Verdicts, lines: &Lines) -> Vec<Transition> {
     let mut changes = Vec::new();
     for (life, verdict) in scene.lives().zip(&verdicts.0) {
@@ -33,9 +33,7 @@ pub(super) fn changes(scene: &Scene<'_>, verdicts: &Verdicts, lines: &Lines) -> 
         let bytes = life.bytes();
         let born = life.born().filter(|_| !life.is_from_setup());
         changes.extend(born.map(|at| Transition { at, comes: true, kind, bytes }));
-        // What goes after the last backward pass makes room for nothing that is trained.
-        let died = life.died().filter(|at| scene.last_backward.is_none_or(|last| *at < last));
-        changes.extend(died.map(|at| Transition { at, comes: false, kind, bytes }));
+        changes.extend(life.died().map(|at| Transition { at, comes: false, kind, bytes }));
     }
     changes.sort_by_key(|change| change.at);
     changes

@@ -29,6 +29,10 @@ pub(super) fn find(scene: &Scene<'_>, changes: &[Transition], lines: &Lines) -> 
             open.push((turn, change));
             continue;
         }
+        // What goes after the last backward pass makes room for nothing that is trained.
+        if scene.last_backward.is_some_and(|last| change.at > last) {
+            break;
+        }
         let Some((_, successor)) = open.pop_if(|(since, _)| *since == turn) else { continue };
         let Party::Line(line) = successor.kind else { continue };
         let Some(replaced) = replaced.get_mut(line) else { continue };
