@@ -11,7 +11,7 @@ use crate::snapshot::{Action, DeviceTrace, Snapshot};
 use crate::timeline::Timeline;
 use crate::unit::StackId;
 
-/// Why blocks have a stack and no event.
+/// Why the beginning of a recording is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lost {
     /// `_record_memory_history(True)`, the call of before 2.1, keeps one event; so does `"state"`.

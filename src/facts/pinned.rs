@@ -66,10 +66,11 @@ fn examine(facts: &Facts, size: Bytes, inside: &[AllocationId]) -> Option<Pinned
         .collect();
     // What holds it through the last iteration pins it, also where the program's end frees that before the snapshot is taken.
     let ends = facts.iteration_ends();
-    let last = ends.last().copied().unwrap_or(usize::MAX);
+    let last = ends.last().and_then(|end| EventIndex::at(*end));
+    let in_time = |died: &EventIndex| last.is_none_or(|last| *died <= last);
     let tenants = all.iter().filter(|(.., bytes)| bytes.share_of(size) >= TENANT.get());
     let (tenant, gone) = tenants
-        .map(|(id, one, _)| one.free.filter(|died| died.position() <= last).map(|died| (*id, died)))
+        .map(|(id, one, _)| one.free.filter(in_time).map(|died| (*id, died)))
         .collect::<Option<Vec<_>>>()?
         .into_iter()
         .max_by_key(|(_, died)| *died)?;
@@ -79,7 +80,7 @@ fn examine(facts: &Facts, size: Bytes, inside: &[AllocationId]) -> Option<Pinned
         changes.push((one.alloc.map_or(0, Index::position), bytes));
         changes.extend(one.free.map(|died| (died.position(), -bytes)));
     }
-    changes.retain(|(position, _)| *position <= last);
+    changes.retain(|(position, _)| last.is_none_or(|last| *position <= last.position()));
     changes.sort_unstable();
     let (mut level, mut used, mut since) = (0_i128, 0_i128, gone.position());
     for (position, by) in changes {
@@ -95,13 +96,11 @@ fn examine(facts: &Facts, size: Bytes, inside: &[AllocationId]) -> Option<Pinned
     if level <= 0 || used.share_of(size) > EMPTY.get() {
         return None;
     }
-    let pins = all.iter().filter(|(_, one, _)| holds_at(one, last)).map(|(id, ..)| *id).collect();
+    let pins = all
+        .iter()
+        .filter(|(_, one, _)| last.map_or(one.free.is_none(), |last| one.alive_after(last)))
+        .map(|(id, ..)| *id)
+        .collect();
     let ends = ends.len() - ends.partition_point(|end| *end <= since);
     Some(PinnedSegment { size, used, tenant, pins, since: EventIndex::at(since)?, ends, is_older: false })
-}
-
-/// Whether a block is in use after an event.
-fn holds_at(one: &Allocation, event: usize) -> bool {
-    one.alloc.is_none_or(|born| born.position() <= event)
-        && one.free.is_none_or(|died| died.position() > event)
 }

@@ -99,8 +99,8 @@ fn lines(facts: &Facts) -> Vec<Vec<AllocationId>> {
 }
 
 /// Whether the next iteration replaces them one by one, each as soon as its successor is there: the values of a container that outlives the
-/// iterations (what a network has made of each batch so far). What a name holds goes at once, and that of two names at two lines, of which
-/// the first has no successor yet.
+/// iterations (what a network has made of each batch so far). What a name holds goes at once; what two names hold that one line binds may
+/// go one by one, but the first of it before its successor is there.
 fn is_replaced_in_place(facts: &Facts, made: &[AllocationId]) -> bool {
     let mut turns: BTreeMap<usize, Vec<(usize, usize)>> = BTreeMap::new();
     for one in made.iter().filter_map(|id| facts.timeline.allocation(*id)) {
