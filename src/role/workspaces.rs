@@ -3,6 +3,9 @@
 //! In: the scene and what is settled already. Out: the workspaces. A size alone proves nothing: it also counts how many blocks of
 //! that size are explained otherwise.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use rustc_hash::FxHashMap;
 
 use super::scene::{Scene, StepSide};
@@ -41,7 +44,8 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
         if life.made().native || (scene.has_stacks && !computing) {
             return None;
         }
-        if may_be_gradient && !gradients.leave_one_over(scene.stretch(born), (life.bytes(), life.stream())) {
+        let kind = (life.bytes(), life.stream());
+        if may_be_gradient && !gradients.leave_one_over(scene.stretch(born), kind) {
             return None;
         }
         let count = found.entry((life.bytes(), in_backward, life.stream())).or_default();
@@ -54,6 +58,8 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
 #[derive(Default)]
 struct GradientCounts {
     left: FxHashMap<(Bytes, u16), Passes>,
+    /// How many of them stand at once at most, by stream; what they are counted from has no other use.
+    together: FxHashMap<(Bytes, u16), Standing>,
     /// The parameters that could have a gradient of that size.
     parameters: Sizes,
 }
@@ -68,6 +74,8 @@ impl GradientCounts {
             match (by_backward, role) {
                 (Some(born), None | Some(Role::Gradient)) => {
                     counts.add(scene.stretch(born), (life.bytes(), life.stream()));
+                    let standing = counts.together.entry((life.bytes(), life.stream())).or_default();
+                    standing.add(born, life.died());
                 }
                 (None, Some(Role::Parameter)) => _ = counts.parameters.add(life.bytes()),
                 (None, None) if life.born().is_none() => _ = counts.parameters.add(life.bytes()),
@@ -81,12 +89,34 @@ impl GradientCounts {
         self.left.entry(kind).or_default().add(stretch);
     }
 
-    /// Whether a backward pass leaves more blocks of a size on a stream than there are gradients of it. Other passes on that stream
-    /// show how many those are, where they make their gradients anew; otherwise there are at most as many as parameters.
+    /// Whether backward passes leave more blocks of a size on a stream than there are gradients of it. Other passes on that stream
+    /// show how many one of them leaves, where they make their gradients anew; otherwise there are at most as many as parameters. Where passes of
+    /// several models take turns, each with gradients of its own, no pass shows it: there are never more at once than parameters.
     fn leave_one_over(&self, stretch: usize, kind: (Bytes, u16)) -> bool {
         let (here, others) =
             self.left.get(&kind).map_or((0, None), |passes| passes.here_and_elsewhere(stretch));
-        here > others.unwrap_or_else(|| self.parameters.of(kind.0))
+        let parameters = self.parameters.of(kind.0);
+        let together = self.together.get(&kind).map_or(0, |standing| standing.most);
+        here > others.unwrap_or(parameters) || (parameters > 0 && together > parameters)
+    }
+}
+
+/// How many blocks of one size stand at once.
+#[derive(Default)]
+struct Standing {
+    /// When those go that stand, the first to go on top.
+    ends: BinaryHeap<Reverse<usize>>,
+    most: usize,
+}
+
+impl Standing {
+    /// Counts a block that outlives its birth; blocks come in the order of their births.
+    fn add(&mut self, born: usize, died: Option<usize>) {
+        while self.ends.peek().is_some_and(|Reverse(end)| *end < born) {
+            self.ends.pop();
+        }
+        self.ends.push(Reverse(died.unwrap_or(usize::MAX)));
+        self.most = self.most.max(self.ends.len());
     }
 }
 

@@ -6,6 +6,7 @@ mod passes;
 mod renewed;
 mod sizes;
 mod source;
+mod stages;
 mod standing;
 mod tell;
 
@@ -129,6 +130,9 @@ fn copies_of_weights(facts: &Facts) -> Vec<Copied> {
     });
     let mut copies = computed::without(facts, &sources, copies.collect());
     let trains = passes::trains(facts);
+    if trains {
+        copies = stages::without(facts, &sources, copies);
+    }
     copies.extend(standing::copies(facts, &sets, trains));
     if !trains {
         copies.extend(renewed::copies(facts, &sources, &sets));

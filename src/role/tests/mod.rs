@@ -126,6 +126,29 @@ fn a_blas_workspace_is_the_one_block_more_than_the_gradients_of_its_size() {
 }
 
 #[test]
+fn a_blas_workspace_is_known_where_two_models_take_turns_at_the_backward_pass() {
+    let mut trace = Trace::default();
+    let weight = trace.alloc(Phase::Setup, 32, MOVE);
+    let (mut workspace, mut gradients) = (0, Vec::new());
+    for turn in 0..4 {
+        trace.iteration();
+        trace.alloc(Phase::Forward, 1, USER);
+        let other = trace.alloc(Phase::Backward, 5, ENGINE);
+        if turn == 0 {
+            workspace = trace.alloc(Phase::Backward, 32, ENGINE);
+        }
+        trace.free(Phase::ZeroGrad, other, USER);
+        trace.alloc(Phase::Forward, 1, USER);
+        let gradient = trace.alloc(Phase::Backward, 32, ENGINE);
+        trace.free(Phase::ZeroGrad, gradient, USER);
+        gradients.push(gradient);
+    }
+    let role = trace.roles();
+    assert_eq!((role(weight), role(workspace)), (Role::Parameter, Role::Workspace));
+    assert!(gradients.into_iter().all(|gradient| role(gradient) == Role::Gradient));
+}
+
+#[test]
 fn the_gradient_of_an_input_is_told_by_its_size() {
     let mut trace = Trace::default();
     for mib in [40, 41] {

@@ -53,6 +53,11 @@ pub(super) fn one_a_turn(facts: &Facts, scale: Widening) -> bool {
     let start = facts.loop_start();
     // A trial of both before the loop tells nothing of two formats; of two equal models it tells that both are used.
     let from = if scale.is_same() { 0 } else { start };
+    one_a_turn_from(facts, from, scale)
+}
+
+/// The same of the passes from an event on.
+pub(super) fn one_a_turn_from(facts: &Facts, from: usize, scale: Widening) -> bool {
     let calls: Vec<&ModuleCall> = facts.module_calls().iter().filter(|call| call.start >= from).collect();
     let turns: BTreeSet<IterationIndex> =
         calls.iter().filter_map(|call| facts.iteration_of(facts.event(call.start)?)).collect();
