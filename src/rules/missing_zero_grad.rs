@@ -50,6 +50,10 @@ enum Neglect {
 /// the number of events is enough; in a hostile file all of them could be sought in all iterations.
 const LOOKS: usize = 8;
 
+/// What helps where every step has its `zero_grad`, and some parameters are in no optimizer.
+const NOT_IN_OPTIMIZER: &str =
+    "freeze what no optimizer updates: backbone.requires_grad_(False), or clear it with model.zero_grad()";
+
 impl MissingZeroGrad {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         older::claim(facts).or_else(|| newer(facts)).into_iter().collect()
@@ -233,10 +237,9 @@ fn tell(
             format!("one optimizer's gradients are never cleared ({bytes}, {tensors})"),
             "call zero_grad(set_to_none=True) on every optimizer, before its own backward pass",
         ),
-        Neglect::NotInOptimizer => (
-            format!("no optimizer clears the gradients of {tensors} ({bytes})"),
-            "freeze what no optimizer updates: backbone.requires_grad_(False), or clear it with model.zero_grad()",
-        ),
+        Neglect::NotInOptimizer => {
+            (format!("no optimizer clears the gradients of {tensors} ({bytes})"), NOT_IN_OPTIMIZER)
+        }
     };
     let place = entered_before(facts, kept.iter().map(|one| one.id));
     let telling = Telling {
