@@ -111,13 +111,14 @@ fn growing_through(facts: &Facts, turns: &Turns) -> Vec<Growing> {
         }
         let of_site = members.iter().map(|member| (*site, *member));
         match found {
-            _ if !apart.is_empty() => judged.sure.append(&mut apart),
+            _ if apart.iter().any(is_certain) => judged.sure.extend(apart.into_iter().filter(is_certain)),
             Some(one) if is_meant(&one) => {}
             Some(one) if is_sure(&one) => judged.sure.push(one),
             Some(one) => {
                 judged.unsure.push(one);
                 judged.few.extend(of_site);
             }
+            None if !apart.is_empty() => judged.unsure.append(&mut apart),
             None if may_go_on(&held.stays(members), held.turns) => {
                 // Of a line at which some go, others stay for sure only once they are older than any of these.
                 let gone = members.iter().filter(|member| member.last < held.turns);
@@ -152,6 +153,11 @@ fn leave_workspaces_out(facts: &Facts, growing: &mut Growing) -> bool {
 
 fn is_sure(growing: &Growing) -> bool {
     growing.growth.confidence(true) > Confidence::Low
+}
+
+/// Whether a stack's growth counts by itself: of the line something went, and fewer rises may be those of a history that fills up to a bound.
+fn is_certain(growing: &Growing) -> bool {
+    growing.growth.confidence(true) == Confidence::High
 }
 
 /// The lines, each judged by itself.
@@ -229,7 +235,7 @@ impl LineHoldings {
         (!self.is_exchange(&growing)).then_some(growing)
     }
 
-    /// The certain growth of what each stack of a line makes, where it has several: behind what one statement of it replaces, and beside the
+    /// The growth of what each stack of a line makes, where it has several: behind what one statement of it replaces, and beside the
     /// state that another one makes once, what a third keeps does not show.
     fn judge_stacks(&self, facts: &Facts, site: FrameId, members: &[Outliving]) -> Vec<Growing> {
         let mut parts: BTreeMap<Option<StackId>, Vec<Outliving>> = BTreeMap::new();
@@ -239,9 +245,7 @@ impl LineHoldings {
         }
         let parts = parts.into_values();
         let parts = parts.filter(|part| part.len() < members.len() && part.len() >= growth::FEWEST.get());
-        // Of the line something went: fewer rises may be those of a history that fills up to a bound.
-        let is_certain = |one: &Growing| one.growth.confidence(true) == Confidence::High;
-        parts.filter_map(|part| self.judge(site, &part)).filter(is_certain).collect()
+        parts.filter_map(|part| self.judge(site, &part)).collect()
     }
 
     fn stays(&self, members: &[Outliving]) -> Vec<Stay> {
