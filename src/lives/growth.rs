@@ -103,6 +103,11 @@ impl Growth {
         self.net.min(self.bounds.1 * self.turns as f64)
     }
 
+    /// The same growth, with rises of as many turns before the first that was seen.
+    pub fn with_earlier(&self, turns: usize) -> Growth {
+        Growth { rises: self.rises + turns, turns: self.turns + turns, ..self.clone() }
+    }
+
     /// How sure it is that it goes on: beyond doubt from many rises on; fewer convince if the first turns are seen (what fills up
     /// to a bound has a beginning), there was one from these on, and nothing ever went.
     pub fn confidence(&self, begins_here: bool) -> Confidence {

@@ -1,6 +1,7 @@
 //! Lines whose tensors pile up from iteration to iteration, or from turn to turn of another loop.
 
 mod collected;
+mod earlier;
 
 use super::claim::{Anchor, Claim, Mending, Telling, Worth, related};
 use super::{declare_rule, measure};
@@ -49,7 +50,8 @@ fn claim<'f>(facts: &'f Facts<'f>, growing: &'f Growing) -> Claim<'f> {
     claim.pace = Some(Bytes::rounded(growing.growth.slope));
     claim.held = Some(Bytes::rounded(growing.growth.steadily()));
     claim.together = Some(statement(facts, growing));
-    let sure = growing.growth.confidence(facts.evidence.first_iteration().is_ok());
+    let growth = growing.growth.with_earlier(earlier::earlier(facts, growing).iterations);
+    let sure = growth.confidence(facts.evidence.first_iteration().is_ok());
     claim.undecided = (sure == Confidence::Low).then_some(Hidden::Bound);
     let sure = sure.min(facts.program.confidence);
     let sure = if waits_for_a_burst(facts, growing) { Confidence::Low } else { sure };
@@ -192,6 +194,14 @@ fn evidence(facts: &Facts, growing: &Growing, worth: &Worth, (slope, net): (Byte
         measure("resident", Quantity::Series(growing.series.clone()), String::new()),
         holder(facts, &worth.about),
     ];
+    let earlier = earlier::earlier(facts, growing);
+    if earlier.iterations > 0 {
+        told.push(measure(
+            "of-before",
+            Quantity::Bytes(earlier.bytes),
+            format!("{} of before the recording were made the same way, and none of it goes", earlier.bytes),
+        ));
+    }
     // What makes edits asks for it: a copy in host memory mends no tensor too many.
     if !growing.surplus.is_empty() {
         let many = growing.surplus.len();
