@@ -104,6 +104,7 @@ impl Growth {
     }
 
     /// The same growth, with rises of as many turns before the first that was seen.
+    #[must_use]
     pub fn with_earlier(&self, turns: usize) -> Growth {
         Growth { rises: self.rises + turns, turns: self.turns + turns, ..self.clone() }
     }

@@ -59,7 +59,7 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
 struct GradientCounts {
     left: FxHashMap<(Bytes, u16), Passes>,
     /// How many of them stand at once at most, by stream; what they are counted from has no other use.
-    together: FxHashMap<(Bytes, u16), Standing>,
+    together: FxHashMap<(Bytes, u16), AliveAtOnce>,
     /// The parameters that could have a gradient of that size.
     parameters: Sizes,
 }
@@ -103,13 +103,13 @@ impl GradientCounts {
 
 /// How many blocks of one size stand at once.
 #[derive(Default)]
-struct Standing {
+struct AliveAtOnce {
     /// When those go that stand, the first to go on top.
     ends: BinaryHeap<Reverse<usize>>,
     most: usize,
 }
 
-impl Standing {
+impl AliveAtOnce {
     /// Counts a block that outlives its birth; blocks come in the order of their births.
     fn add(&mut self, born: usize, died: Option<usize>) {
         while self.ends.peek().is_some_and(|Reverse(end)| *end < born) {

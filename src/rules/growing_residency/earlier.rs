@@ -12,7 +12,7 @@ use crate::unit::{Bytes, Index, StackId};
 
 /// What stands of before the recording.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Earlier {
+pub(super) struct PiledUpBefore {
     /// How much.
     pub(super) bytes: Bytes,
     /// In how many iterations as large as the largest recorded one it was made, at least.
@@ -20,7 +20,7 @@ pub(super) struct Earlier {
 }
 
 /// What had piled up before a line was seen to grow; nothing where some of it goes.
-pub(super) fn earlier(facts: &Facts, growing: &Growing) -> Earlier {
+pub(super) fn earlier(facts: &Facts, growing: &Growing) -> PiledUpBefore {
     let stays = growing.stays.iter().filter_map(|id| facts.timeline.allocation(*id));
     let (mut stacks, mut turns): (BTreeSet<StackId>, BTreeMap<usize, Bytes>) = Default::default();
     for one in stays.filter(|one| one.alloc.is_some()) {
@@ -30,13 +30,13 @@ pub(super) fn earlier(facts: &Facts, growing: &Growing) -> Earlier {
         }
     }
     let Some(most) = turns.into_values().max().filter(|most| *most > Bytes::ZERO) else {
-        return Earlier::default();
+        return PiledUpBefore::default();
     };
     let alike = |one: &Allocation| one.stack.is_some_and(|stack| stacks.contains(&stack));
     let older = || facts.timeline.older().map(|(_, one)| one).filter(|one| alike(one));
     if older().any(|one| one.given_back().is_some()) {
-        return Earlier::default();
+        return PiledUpBefore::default();
     }
     let bytes: Bytes = older().map(|one| one.bytes).sum();
-    Earlier { bytes, iterations: usize::try_from(bytes.get() / most.get()).unwrap_or(usize::MAX) }
+    PiledUpBefore { bytes, iterations: usize::try_from(bytes.get() / most.get()).unwrap_or(usize::MAX) }
 }
