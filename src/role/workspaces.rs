@@ -58,7 +58,7 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
 #[derive(Default)]
 struct GradientCounts {
     left: FxHashMap<(Bytes, u16), Passes>,
-    /// How many of them stand at once at most, by stream; what they are counted from has no other use.
+    /// How many of them stand at once, by stream.
     together: FxHashMap<(Bytes, u16), AliveAtOnce>,
     /// The parameters that could have a gradient of that size.
     parameters: Sizes,
