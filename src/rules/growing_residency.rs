@@ -9,6 +9,7 @@ use crate::facts::{Facts, Growing};
 use crate::finding::{Finding, Hidden, Measure, Quantity, Related, Severity};
 use crate::lives::Changes;
 use crate::unit::{AllocationId, Bytes, Confidence, FrameId, count};
+use earlier::{OlderByStack, PiledUpBefore};
 
 declare_rule! {
     /// Memory allocated at one line grows from iteration to iteration.
@@ -33,24 +34,26 @@ const NAMED: usize = 4;
 
 impl GrowingResidency {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
-        let piles = facts.growing().iter().map(|growing| claim(facts, growing));
+        let older = OlderByStack::of(facts);
+        let piles =
+            facts.growing().iter().map(|growing| claim(facts, growing, older.piled_up(facts, growing)));
         piles.chain(collected::claims(facts)).collect()
     }
 }
 
-fn claim<'f>(facts: &'f Facts<'f>, growing: &'f Growing) -> Claim<'f> {
+fn claim<'f>(facts: &'f Facts<'f>, growing: &'f Growing, earlier: PiledUpBefore) -> Claim<'f> {
     let mut mended = Changes::removing(growing.surplus.iter().copied());
     if growing.surplus.is_empty() {
         facts.free_with_their_iteration(&mut mended, &growing.stays);
     }
     let about = growing.stays.iter().chain(&growing.surplus).copied();
     let mut claim = Claim::new(&GrowingResidency::META, about, Mending::lives(mended), move |worth| {
-        tell(facts, growing, worth)
+        tell(facts, (growing, earlier), worth)
     });
     claim.pace = Some(Bytes::rounded(growing.growth.slope));
     claim.held = Some(Bytes::rounded(growing.growth.steadily()));
     claim.together = Some(statement(facts, growing));
-    let growth = growing.growth.with_earlier(earlier::earlier(facts, growing).iterations);
+    let growth = growing.growth.with_earlier(earlier.iterations);
     let sure = growth.confidence(facts.evidence.first_iteration().is_ok());
     claim.undecided = (sure == Confidence::Low).then_some(Hidden::Bound);
     let sure = sure.min(facts.program.confidence);
@@ -83,7 +86,7 @@ fn statement(facts: &Facts, growing: &Growing) -> FrameId {
     found.unwrap_or(growing.site)
 }
 
-fn tell(facts: &Facts, growing: &Growing, worth: &Worth) -> Finding {
+fn tell(facts: &Facts, (growing, earlier): (&Growing, PiledUpBefore), worth: &Worth) -> Finding {
     let (slope, net) = (worth.pace.unwrap_or_default(), worth.held.unwrap_or_default());
     let place = Anchor::responsible(facts, &worth.about, true);
     let message = if !growing.surplus.is_empty() {
@@ -124,7 +127,7 @@ fn tell(facts: &Facts, growing: &Growing, worth: &Worth) -> Finding {
         help: if growing.surplus.is_empty() { help(facts, &worth.about) } else { TAKE_AWAY.to_owned() },
         label,
         related: beside,
-        evidence: evidence(facts, growing, worth, (slope, net)),
+        evidence: evidence(facts, (growing, earlier), worth, (slope, net)),
         place,
     };
     telling.told(facts, &GrowingResidency::META, worth)
@@ -171,7 +174,12 @@ fn made_at(facts: &Facts, worth: &Worth, place: &Anchor) -> Vec<Related> {
     lines.into_iter().filter_map(one).take(NAMED).collect()
 }
 
-fn evidence(facts: &Facts, growing: &Growing, worth: &Worth, (slope, net): (Bytes, Bytes)) -> Vec<Measure> {
+fn evidence(
+    facts: &Facts,
+    (growing, earlier): (&Growing, PiledUpBefore),
+    worth: &Worth,
+    (slope, net): (Bytes, Bytes),
+) -> Vec<Measure> {
     let growth = &growing.growth;
     let (low, high) = (Bytes::rounded(growth.bounds.0), Bytes::rounded(growth.bounds.1));
     // The bounds are those of one line: of several that hang together they say nothing.
@@ -194,7 +202,6 @@ fn evidence(facts: &Facts, growing: &Growing, worth: &Worth, (slope, net): (Byte
         measure("resident", Quantity::Series(growing.series.clone()), String::new()),
         holder(facts, &worth.about),
     ];
-    let earlier = earlier::earlier(facts, growing);
     if earlier.iterations > 0 {
         told.push(measure(
             "of-before",

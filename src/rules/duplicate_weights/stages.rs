@@ -10,7 +10,7 @@ use super::{COVERED, Copied, CopySizes, Kind, Widening};
 use crate::facts::Facts;
 use crate::role::Role;
 use crate::timeline::Allocation;
-use crate::unit::{EventIndex, Index};
+use crate::unit::{AllocationId, EventIndex, Index};
 
 /// Leaves out what is trained instead of the model before it, and is less sure of what may be.
 pub(super) fn without(facts: &Facts, sources: &[TensorSource], copies: Vec<Copied>) -> Vec<Copied> {
@@ -44,10 +44,9 @@ fn original_has_state(facts: &Facts, copy: &Copied, made: EventIndex) -> bool {
     let stands = |one: &Allocation| {
         one.alloc.is_none_or(|born| born < made) && one.given_back().is_none_or(|gone| gone > next.start)
     };
-    let mut state = CopySizes::default();
-    for (_, one) in facts.with_role(Role::OptimizerState).filter(|(_, one)| stands(one)) {
-        state.add(one.bytes);
-    }
-    let repeated = state.repeated(&CopySizes::of(facts, &copy.tensors), Widening::SAME, 1);
+    let state = facts.with_role(Role::OptimizerState).filter(|(_, one)| stands(one));
+    let state: Vec<AllocationId> = state.map(|(id, _)| id).collect();
+    let repeated =
+        CopySizes::of(facts, &state).repeated(&CopySizes::of(facts, &copy.tensors), Widening::SAME, 1);
     repeated.copy.share_of(copy.bytes) >= COVERED.get()
 }

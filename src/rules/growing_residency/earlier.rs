@@ -6,9 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rustc_hash::FxHashMap;
+
 use crate::facts::{Facts, Growing};
-use crate::timeline::Allocation;
 use crate::unit::{Bytes, Index, StackId};
+
+/// What is older than the recording, by the stack that made it: how much, or nothing where some of it goes.
+pub(super) struct OlderByStack(FxHashMap<StackId, Option<Bytes>>);
 
 /// What stands of before the recording.
 #[derive(Debug, Clone, Copy, Default)]
@@ -19,24 +23,31 @@ pub(super) struct PiledUpBefore {
     pub(super) iterations: usize,
 }
 
-/// What had piled up before a line was seen to grow; nothing where some of it goes.
-pub(super) fn earlier(facts: &Facts, growing: &Growing) -> PiledUpBefore {
-    let stays = growing.stays.iter().filter_map(|id| facts.timeline.allocation(*id));
-    let (mut stacks, mut turns): (BTreeSet<StackId>, BTreeMap<usize, Bytes>) = Default::default();
-    for one in stays.filter(|one| one.alloc.is_some()) {
-        stacks.extend(one.stack);
-        if let Some(turn) = facts.born_in(one) {
-            *turns.entry(turn.position()).or_default() += one.bytes;
+impl OlderByStack {
+    pub(super) fn of(facts: &Facts) -> OlderByStack {
+        let mut older = FxHashMap::default();
+        for (_, one) in facts.timeline.older() {
+            let Some(stack) = one.stack else { continue };
+            let bytes = older.entry(stack).or_insert(Some(Bytes::ZERO));
+            *bytes = bytes.filter(|_| one.given_back().is_none()).map(|bytes| bytes + one.bytes);
         }
+        OlderByStack(older)
     }
-    let Some(most) = turns.into_values().max().filter(|most| *most > Bytes::ZERO) else {
-        return PiledUpBefore::default();
-    };
-    let alike = |one: &Allocation| one.stack.is_some_and(|stack| stacks.contains(&stack));
-    let older = || facts.timeline.older().map(|(_, one)| one).filter(|one| alike(one));
-    if older().any(|one| one.given_back().is_some()) {
-        return PiledUpBefore::default();
+
+    /// What had piled up before a line was seen to grow; nothing where some of it goes.
+    pub(super) fn piled_up(&self, facts: &Facts, growing: &Growing) -> PiledUpBefore {
+        let stays = growing.stays.iter().filter_map(|id| facts.timeline.allocation(*id));
+        let (mut stacks, mut turns): (BTreeSet<StackId>, BTreeMap<usize, Bytes>) = Default::default();
+        for one in stays.filter(|one| one.alloc.is_some()) {
+            stacks.extend(one.stack);
+            if let Some(turn) = facts.born_in(one) {
+                *turns.entry(turn.position()).or_default() += one.bytes;
+            }
+        }
+        let most = turns.into_values().max().unwrap_or_default();
+        let bytes: Option<Bytes> = stacks.iter().filter_map(|stack| self.0.get(stack).copied()).sum();
+        let bytes = bytes.unwrap_or_default();
+        let iterations = bytes.get().checked_div(most.get()).and_then(|many| usize::try_from(many).ok());
+        PiledUpBefore { bytes, iterations: iterations.unwrap_or(0) }
     }
-    let bytes: Bytes = older().map(|one| one.bytes).sum();
-    PiledUpBefore { bytes, iterations: usize::try_from(bytes.get() / most.get()).unwrap_or(usize::MAX) }
 }

@@ -99,16 +99,15 @@ fn seen_over_a_clearing(facts: &Facts, older: &OlderGradients) -> Added {
         (!ids.is_empty() && !older.handed_over.contains(&key.0)).then_some((*key, ids))
     };
     let mut seen: Added = older.dropped.iter().filter_map(seen).collect();
-    let ends = |bytes: Bytes| {
-        let mut before = seen.keys().filter(|(one, _)| *one == bytes).map(|(_, step)| *step);
-        let first = before.next()?;
-        let (first, last) = (steps.get(first)?, steps.get(before.next_back()?)?);
-        clearings
-            .iter()
-            .any(|clearing| first.end <= clearing.start && clearing.start < last.start)
-            .then_some(bytes)
+    let is_over_a_clearing = |bytes: &Bytes| {
+        let mut added =
+            seen.range((*bytes, 0)..=(*bytes, usize::MAX)).filter_map(|((_, step), _)| steps.get(*step));
+        let Some((first, last)) = added.next().zip(added.next_back()) else { return false };
+        let next = clearings.partition_point(|clearing| clearing.start < first.end);
+        clearings.get(next).is_some_and(|clearing| clearing.start < last.start)
     };
-    let sizes: BTreeSet<Bytes> = seen.keys().filter_map(|(bytes, _)| ends(*bytes)).collect();
+    let sizes: BTreeSet<Bytes> = seen.keys().map(|(bytes, _)| *bytes).collect();
+    let sizes: BTreeSet<Bytes> = sizes.into_iter().filter(is_over_a_clearing).collect();
     seen.retain(|(bytes, _), _| sizes.contains(bytes));
     seen
 }
