@@ -60,6 +60,36 @@ def test_says_that_fewer_steps_were_made_than_were_asked_for(program: Program, a
     assert (told and json.loads(told)) == (expected if asked == 4 else None)
 
 
+CYCLE = """
+import gc, torch
+gc.disable()
+class Owner: pass
+one = Owner()
+one.itself, one.block = one, torch.cuda.allocate(7)
+del one
+"""
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_says_when_garbage_was_collected(program: Program, collects: bool) -> None:
+    begun = time.time_ns() // 1000
+    program.run(CYCLE + ("gc.collect()\ngc.collect()" if collects else ""))
+    told = Ran.read(program.folder / "out" / "snapshot.1.pickle").get("memlint_collections")
+    if not collects:
+        assert told is None
+        return
+    known = json.loads(told)
+    at, took, *more = known["spans"]
+    assert (known["version"], more) == (1, []), "what freed nothing is not told"
+    assert begun <= at <= at + took <= time.time_ns() // 1000
+
+
+def test_listens_to_the_garbage_collector_as_long_as_it_records(program: Program) -> None:
+    listening = "print('listening', sum('memlint' in str(heard) for heard in gc.callbacks))"
+    ran = program.run(CYCLE + trains(1) + listening + "\n" + trains(1) + listening, iterations=2)
+    assert [line for line in ran.out.splitlines() if "listening" in line] == ["listening 1", "listening 0"]
+
+
 def test_records_before_the_first_allocation_and_not_before_cuda(program: Program) -> None:
     ran = program.run("import torch\nassert torch.cuda.memory.recording is None\ntorch.cuda.allocate(7)")
     assert ran.snapshots == {"snapshot.1.pickle": [7]}

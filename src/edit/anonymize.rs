@@ -53,6 +53,7 @@ pub fn anonymize(snapshot: Snapshot) -> Snapshot {
     anonymous.excerpt = snapshot.excerpt.clone().map(|excerpt| names.excerpt(&snapshot, &frames, excerpt));
     anonymous.modelled = snapshot.modelled.clone().map(|modelled| names.modelled(modelled));
     anonymous.ended = snapshot.ended.clone().map(Ended::unnamed);
+    anonymous.collections.clone_from(&snapshot.collections);
     anonymous.strings = names.strings;
     anonymous.streams = snapshot.streams;
     anonymous.gaps = snapshot.gaps;

@@ -3,20 +3,31 @@
 //! In: lifetimes and iterations. Out: the frees between one allocation and the next, where they let go of the tensors of
 //! at least three iterations, two of them past, that came one after the other or at even distances (every second
 //! iteration takes the path that leaves a cycle): everything that one line left behind since the last such moment. That
-//! is how Python's garbage collector frees a reference cycle. Where C++ frames show the collector itself, neither distances nor shares matter.
+//! is how Python's garbage collector frees a reference cycle. Where C++ frames show the collector itself, or the recorder heard it, neither
+//! distances nor shares matter.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::iter;
 
 use crate::facts::Facts;
 use crate::frames::MemorySign;
-use crate::snapshot::Action;
+use crate::snapshot::{Action, Event};
 use crate::threshold::Threshold;
-use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index, IterationIndex, Ranks, StackId};
+use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index, IterationIndex, Micros, Ranks, StackId};
 
 /// Iterations whose tensors have to go together.
 static ITERATIONS: Threshold<usize> = Threshold::new("facts::bursts::ITERATIONS", 3);
 /// How much of the largest iteration's share the smallest has to have: cycles hold the same things each time.
 static EVEN: Threshold<f64> = Threshold::new("facts::bursts::EVEN", 0.5);
+
+/// What shows the garbage collector at work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seen {
+    /// Its own C++ frames.
+    Frames,
+    /// Python told the recorder.
+    Told,
+}
 
 /// What one line's tensors lose at one moment.
 #[derive(Debug)]
@@ -33,8 +44,8 @@ pub struct Burst {
     pub past: Vec<AllocationId>,
     /// Their bytes.
     pub bytes: Bytes,
-    /// Whether C++ frames show the garbage collector at that moment.
-    pub seen: bool,
+    /// How it is known that the garbage collector was at work at that moment, if it is.
+    pub seen: Option<Seen>,
 }
 
 /// The bursts of a device, by line, then by time.
@@ -59,34 +70,55 @@ pub(super) fn bursts(facts: &Facts) -> Vec<Burst> {
             groups.entry((site, moment)).or_default().push((id, born.position()));
         }
     }
-    let collections = if groups.is_empty() { BTreeSet::new() } else { collections(facts, &births) };
+    let seen = if groups.is_empty() { BTreeMap::new() } else { collections(facts, &births) };
     let of_group = |((site, moment), group): ((FrameId, usize), Vec<_>)| {
-        burst(facts, site, &group, collections.contains(&moment))
+        burst(facts, site, &group, seen.get(&moment).copied())
     };
     groups.into_iter().filter_map(of_group).collect()
 }
 
-/// The moments at which C++ frames show the garbage collector at work.
-fn collections(facts: &Facts, births: &Ranks) -> BTreeSet<usize> {
+/// The moments at which the garbage collector is seen at work.
+fn collections(facts: &Facts, births: &Ranks) -> BTreeMap<usize, Seen> {
+    let told = told(facts).into_iter().zip(iter::repeat(Seen::Told));
+    let shown = shown(facts).into_iter().zip(iter::repeat(Seen::Frames));
+    told.chain(shown).map(|(at, seen)| (births.before(at), seen)).collect()
+}
+
+/// The frees whose C++ frames show the collector.
+fn shown(facts: &Facts) -> Vec<usize> {
     if !facts.timeline.frees_have_stacks() {
-        return BTreeSet::new();
+        return Vec::new();
     }
     let stacks = &facts.snapshot.stacks;
     let signs = |stack: StackId| stacks.get(stack).iter().map(|frame| facts.frames.memory(*frame));
     let collects: Vec<bool> = stacks.ids().map(|stack| MemorySign::collects(signs(stack))).collect();
     if !collects.contains(&true) {
-        return BTreeSet::new();
+        return Vec::new();
     }
-    let frees =
-        facts.trace.events.iter().enumerate().filter(|(_, event)| event.action == Action::FreeRequested);
-    let seen = frees.filter(|(_, event)| {
+    let is_shown = |event: &Event| {
         event.stack.and_then(|stack| collects.get(stack.position())).is_some_and(|collects| *collects)
-    });
-    seen.map(|(at, _)| births.before(at)).collect()
+    };
+    frees(facts).filter(|(_, event)| is_shown(event)).map(|(at, _)| at).collect()
+}
+
+/// The frees that came while the collector was at work, by what Python told the recorder.
+fn told(facts: &Facts) -> Vec<usize> {
+    let Some(collections) = &facts.snapshot.collections else { return Vec::new() };
+    let mut spans: Vec<(Micros, Micros)> = collections.spans().collect();
+    spans.sort_unstable();
+    let is_within = |event: &Event| {
+        let before = spans.partition_point(|(begun, _)| *begun <= event.time);
+        before.checked_sub(1).and_then(|last| spans.get(last)).is_some_and(|(_, ended)| event.time <= *ended)
+    };
+    frees(facts).filter(|(_, event)| is_within(event)).map(|(at, _)| at).collect()
+}
+
+fn frees<'f>(facts: &'f Facts) -> impl Iterator<Item = (usize, &'f Event)> {
+    facts.trace.events.iter().enumerate().filter(|(_, event)| event.action == Action::FreeRequested)
 }
 
 /// A group of tensors that one line made and that go at one moment, if it is a burst.
-fn burst(facts: &Facts, site: FrameId, group: &[(AllocationId, usize)], seen: bool) -> Option<Burst> {
+fn burst(facts: &Facts, site: FrameId, group: &[(AllocationId, usize)], seen: Option<Seen>) -> Option<Burst> {
     let freed = |id: AllocationId| {
         let one = facts.timeline.allocation(id)?;
         one.given_back()
@@ -98,7 +130,7 @@ fn burst(facts: &Facts, site: FrameId, group: &[(AllocationId, usize)], seen: bo
     for (id, born) in group {
         *shares.entry(*born).or_default() += bytes(*id);
     }
-    if shares.len() < ITERATIONS.get() || !seen && !is_collected(&shares, iteration) {
+    if shares.len() < ITERATIONS.get() || seen.is_none() && !is_collected(&shares, iteration) {
         return None;
     }
     let past: Vec<AllocationId> = group.iter().map(|(id, _)| *id).collect();

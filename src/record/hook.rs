@@ -9,12 +9,13 @@ use super::error::RecordError;
 
 /// The hook, by path below the folder that is searched. Its package is part of the Python package, too; here it has a name of its
 /// own, because a program may have another memlint installed.
-const FILES: [(&str, &str); 18] = [
+const FILES: [(&str, &str); 19] = [
     ("sitecustomize.py", include_str!("../../python/hook/sitecustomize.py")),
     ("memlint_recorder/__init__.py", include_str!("../../python/memlint/_recorder/__init__.py")),
     ("memlint_recorder/checkpoints.py", include_str!("../../python/memlint/_recorder/checkpoints.py")),
     ("memlint_recorder/descent.py", include_str!("../../python/memlint/_recorder/descent.py")),
     ("memlint_recorder/dump.py", include_str!("../../python/memlint/_recorder/dump.py")),
+    ("memlint_recorder/garbage.py", include_str!("../../python/memlint/_recorder/garbage.py")),
     ("memlint_recorder/history.py", include_str!("../../python/memlint/_recorder/history.py")),
     ("memlint_recorder/known.py", include_str!("../../python/memlint/_recorder/known.py")),
     ("memlint_recorder/ledger.py", include_str!("../../python/memlint/_recorder/ledger.py")),

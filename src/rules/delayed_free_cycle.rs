@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::claim::{Anchor, Claim, Mending, Telling, Worth, related};
 use super::{declare_rule, measure};
-use crate::facts::{Burst, Facts};
+use crate::facts::{Burst, Facts, Seen};
 use crate::finding::{Finding, Quantity, Related};
 use crate::lives::{Changes, Turns};
 use crate::program::LoopRun;
@@ -32,7 +32,7 @@ impl DelayedFreeCycle {
         let alike = like(facts, &past);
         let mut mended = Changes::default();
         facts.free_with_their_iteration(&mut mended, &alike);
-        let seen = bursts.iter().any(|burst| burst.seen);
+        let seen = bursts.iter().any(|burst| burst.seen.is_some());
         let sure = if seen || moments.len() > 1 { Confidence::High } else { Confidence::Medium };
         let told = move |worth: &Worth| tell(facts, &bursts, (&past, held), worth);
         let claim = Claim::new(&Self::META, alike, Mending::lives(mended), told);
@@ -43,7 +43,8 @@ impl DelayedFreeCycle {
 /// The bursts in which the collector is seen, and those that strike inside the loop's body. What goes when the body has been left (a list made anew for every
 /// epoch, a function's locals) was kept on purpose, unless it comes from several turns of a loop around it.
 fn cycles<'a>(facts: &'a Facts) -> Vec<&'a Burst> {
-    let strikes = |burst: &&Burst| burst.seen || strikes_inside(facts, burst) || strikes_around(facts, burst);
+    let strikes =
+        |burst: &&Burst| burst.seen.is_some() || strikes_inside(facts, burst) || strikes_around(facts, burst);
     facts.bursts().iter().filter(strikes).collect()
 }
 
@@ -122,10 +123,10 @@ fn tell(facts: &Facts, bursts: &[&Burst], (past, held): (&[AllocationId], Bytes)
 }
 
 fn held_by(bursts: &[&Burst]) -> String {
-    let sign = if bursts.iter().any(|burst| burst.seen) {
-        "the C++ frames of the garbage collector show"
-    } else {
-        "the garbage collector's burst shows"
+    let sign = match bursts.iter().find_map(|burst| burst.seen) {
+        Some(Seen::Frames) => "the C++ frames of the garbage collector show",
+        Some(Seen::Told) => "the garbage collector's own times show",
+        None => "the garbage collector's burst shows",
     };
     format!("held by a reference cycle, as {sign}; the recording does not show which objects")
 }

@@ -25,7 +25,7 @@ impl RetainedGraph {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let unused = facts.unused_graphs().iter().filter(|unused| unused.sure);
         let unused: FxHashSet<AllocationId> = unused.flat_map(|unused| &unused.kept).copied().collect();
-        let seen = facts.bursts().iter().filter(|burst| burst.seen);
+        let seen = facts.bursts().iter().filter(|burst| burst.seen.is_some());
         let garbage: FxHashSet<AllocationId> = seen.flat_map(|burst| &burst.past).copied().collect();
         let graphs = facts.kept_graphs().iter().filter(|graph| !is_collected(facts, graph, &garbage));
         let kept = graphs.filter(|graph| !is_recorded_for_nothing(facts, graph, &unused));

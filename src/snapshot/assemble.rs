@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
+use super::collections::Collections;
 use super::ended::Ended;
 use super::excerpt::Excerpt;
 use super::listed::{Rows, overlap, take};
@@ -36,7 +37,7 @@ pub(super) fn read(source: impl Read, limits: &PickleLimits) -> Result<Snapshot,
     let annotations = parts.annotations();
     let settings = parts.settings();
     let has_traces = parts.traces.is_some();
-    let (excerpt, modelled, ended) = (parts.excerpt, parts.modelled, parts.ended);
+    let Ours { excerpt, modelled, ended, collections } = parts.ours;
     let mut known = Vec::new();
     if !has_traces {
         known.push(Gap::NoTraces);
@@ -64,6 +65,7 @@ pub(super) fn read(source: impl Read, limits: &PickleLimits) -> Result<Snapshot,
         excerpt,
         modelled,
         ended,
+        collections,
         gaps: known,
     };
     if categorised {
@@ -85,10 +87,38 @@ struct Parts<'a> {
     settings: Option<Value>,
     host_segments: Option<Value>,
     host_trace: Option<Value>,
+    ours: Ours,
+    unknown_keys: BTreeMap<StringId, usize>,
+}
+
+/// What memlint itself wrote into the file.
+#[derive(Default)]
+struct Ours {
     excerpt: Option<Excerpt>,
     modelled: Option<Modelled>,
     ended: Option<Ended>,
-    unknown_keys: BTreeMap<StringId, usize>,
+    collections: Option<Collections>,
+}
+
+impl Ours {
+    /// Takes the text of a key; whether the key is memlint's, and the text as it should be.
+    fn read(&mut self, key: &str, text: &str) -> bool {
+        match key {
+            "memlint_slice" => put(&mut self.excerpt, Excerpt::read(text)),
+            "memlint_record" => put(&mut self.modelled, Modelled::read(text)),
+            "memlint_end" => put(&mut self.ended, Ended::read(text)),
+            "memlint_collections" => put(&mut self.collections, Collections::read(text)),
+            _ => false,
+        }
+    }
+}
+
+fn put<T>(place: &mut Option<T>, read: Option<T>) -> bool {
+    let is_read = read.is_some();
+    if is_read {
+        *place = read;
+    }
+    is_read
 }
 
 /// The list that a segment stands in.
@@ -117,9 +147,7 @@ impl<'a> Parts<'a> {
             settings: None,
             host_segments: None,
             host_trace: None,
-            excerpt: None,
-            modelled: None,
-            ended: None,
+            ours: Ours::default(),
             unknown_keys: BTreeMap::new(),
         };
         let Some(items) = heap.dict(top) else {
@@ -141,25 +169,13 @@ impl<'a> Parts<'a> {
                 "allocator_settings" => parts.settings = Some(value),
                 "host_segments" => parts.host_segments = Some(value),
                 "host_traces" => parts.host_trace = Some(value),
-                "memlint_slice" => match value {
-                    Value::Text(text) if let Some(excerpt) = Excerpt::read(strings.get(text)) => {
-                        parts.excerpt = Some(excerpt);
+                name => {
+                    let is_ours =
+                        matches!(value, Value::Text(text) if parts.ours.read(name, strings.get(text)));
+                    if !is_ours {
+                        *parts.unknown_keys.entry(key).or_insert(0) += 1;
                     }
-                    _ => *parts.unknown_keys.entry(key).or_insert(0) += 1,
-                },
-                "memlint_record" => match value {
-                    Value::Text(text) if let Some(modelled) = Modelled::read(strings.get(text)) => {
-                        parts.modelled = Some(modelled);
-                    }
-                    _ => *parts.unknown_keys.entry(key).or_insert(0) += 1,
-                },
-                "memlint_end" => match value {
-                    Value::Text(text) if let Some(ended) = Ended::read(strings.get(text)) => {
-                        parts.ended = Some(ended);
-                    }
-                    _ => *parts.unknown_keys.entry(key).or_insert(0) += 1,
-                },
-                _ => *parts.unknown_keys.entry(key).or_insert(0) += 1,
+                }
             }
         }
         if parts.segments.is_none() && parts.traces.is_none() {

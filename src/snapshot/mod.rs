@@ -8,6 +8,7 @@
 //! built; at the end `assemble` puts the tables in place.
 
 mod assemble;
+mod collections;
 mod ended;
 mod error;
 mod excerpt;
@@ -20,6 +21,7 @@ mod stacks;
 mod words;
 mod write;
 
+pub use collections::Collections;
 pub use ended::Ended;
 pub use error::SnapshotError;
 pub use excerpt::{
@@ -61,6 +63,8 @@ pub struct Snapshot {
     pub modelled: Option<Modelled>,
     /// How the program ended, where it did not come to its own end.
     pub ended: Option<Ended>,
+    /// When Python's garbage collector freed something, where that was recorded.
+    pub collections: Option<Collections>,
     /// What is missing or does not add up.
     pub gaps: Vec<Gap>,
 }

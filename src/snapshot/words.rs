@@ -79,6 +79,7 @@ words! {
     Excerpt = "memlint_slice",
     Modelled = "memlint_record",
     Ended = "memlint_end",
+    Collections = "memlint_collections",
     AllocConf = "PYTORCH_CUDA_ALLOC_CONF",
     MaxSplitSize = "max_split_size",
     GarbageCollectionThreshold = "garbage_collection_threshold",

@@ -97,6 +97,10 @@ impl Shared<'_> {
             self.word(out, KnownWord::Ended)?;
             out.text(&ended.text())?;
         }
+        if let Some(collections) = &snapshot.collections {
+            self.word(out, KnownWord::Collections)?;
+            out.text(&collections.text())?;
+        }
         Ok(())
     }
 

@@ -13,6 +13,7 @@
 //! alloc out# 8 MiB [2..]   allocates; `#` is the iteration's number, `#-1` the one before; `[…]` says when:
 //!                          [3], [2..], [..4], [2..4], [every 5]
 //! free out#-1              frees
+//! collect out#-1           frees, too: Python's garbage collector does, and the recorder hears it
 //! empty_cache [2..]        gives all free segments back to the driver (`torch.cuda.empty_cache`)
 //! release out#             the program gives it back, but another stream is still at it; `free` completes that later
 //! oom 384 MiB              a request fails
@@ -44,6 +45,7 @@ pub(crate) enum Statement {
     Loop(u32, Vec<Statement>),
     Alloc { name: String, bytes: u64, when: When },
     Free { name: String, when: When },
+    Collect { name: String, when: When },
     EmptyCache { when: When },
     Release { name: String, when: When },
     Oom { bytes: u64, when: When },
@@ -196,6 +198,7 @@ fn statement(line: &str) -> Result<Statement, String> {
             Ok(Statement::Alloc { name: (*name).to_owned(), bytes: size(number, unit)?, when })
         }
         ["free", name] => Ok(Statement::Free { name: (*name).to_owned(), when }),
+        ["collect", name] => Ok(Statement::Collect { name: (*name).to_owned(), when }),
         ["empty_cache"] => Ok(Statement::EmptyCache { when }),
         ["release", name] => Ok(Statement::Release { name: (*name).to_owned(), when }),
         ["oom", number, unit] => Ok(Statement::Oom { bytes: size(number, unit)?, when }),

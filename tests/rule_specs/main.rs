@@ -5,6 +5,7 @@ mod language;
 mod page;
 mod pool;
 mod recording;
+mod shape;
 
 use std::fmt::Write as _;
 

@@ -4,11 +4,13 @@
 //! pass, no Python frames on the autograd engine's thread, `torch/optim` frames and annotations around a step.
 
 use std::collections::{BTreeMap, HashMap};
+use std::iter;
 
-use serde::Serialize;
+use serde_json::json;
 
 use crate::language::{Phase, Place, Script, Stacks, Statement};
 use crate::pool::Pool;
+use crate::shape::{Annotation, Block, Event, Frame, Segment, Settings, Snapshot};
 
 const TORCH: &str = "/usr/lib/python3/site-packages/torch";
 const PACKAGES: &str = "/usr/lib/python3/site-packages";
@@ -16,71 +18,6 @@ const STANDARD: &str = "/usr/lib/python3.12";
 const PROJECT: &str = "/home/user/project";
 /// Microseconds from one event to the next.
 const TICK: i64 = 10;
-
-#[derive(Serialize)]
-struct Snapshot {
-    segments: Vec<Segment>,
-    device_traces: Vec<Vec<Event>>,
-    allocator_settings: Settings,
-    external_annotations: Vec<Annotation>,
-}
-
-#[derive(Serialize)]
-#[expect(non_snake_case, reason = "the key is written so in the file")]
-struct Settings {
-    PYTORCH_CUDA_ALLOC_CONF: String,
-    max_split_size: i64,
-    expandable_segments: bool,
-}
-
-#[derive(Serialize)]
-#[expect(clippy::struct_field_names, reason = "the keys are written so in the file")]
-struct Segment {
-    device: i32,
-    address: u64,
-    total_size: u64,
-    stream: i64,
-    segment_type: &'static str,
-    segment_pool_id: (u64, u64),
-    is_expandable: bool,
-    frames: Vec<Frame>,
-    blocks: Vec<Block>,
-}
-
-#[derive(Serialize)]
-struct Block {
-    address: u64,
-    size: u64,
-    requested_size: u64,
-    state: &'static str,
-    frames: Vec<Frame>,
-}
-
-#[derive(Serialize)]
-struct Event {
-    action: &'static str,
-    addr: u64,
-    size: u64,
-    stream: i64,
-    time_us: i64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    frames: Option<Vec<Frame>>,
-}
-
-#[derive(Serialize, Clone)]
-struct Frame {
-    name: String,
-    filename: String,
-    line: u32,
-}
-
-#[derive(Serialize)]
-struct Annotation {
-    stage: &'static str,
-    name: &'static str,
-    device: i32,
-    time_us: i64,
-}
 
 /// A block in use.
 struct Live {
@@ -104,6 +41,8 @@ struct Machine {
     live: HashMap<String, Live>,
     events: Vec<Event>,
     annotations: Vec<Annotation>,
+    /// When the garbage collector began and ended.
+    collections: Vec<(i64, i64)>,
 }
 
 /// The pickle of the snapshot that the script's program leaves behind.
@@ -120,6 +59,7 @@ pub(crate) fn pickle(script: &Script) -> Result<Vec<u8>, String> {
         live: HashMap::new(),
         events: Vec::new(),
         annotations: Vec::new(),
+        collections: Vec::new(),
     };
     machine.run(&script.statements, 0)?;
     machine.leave();
@@ -152,6 +92,11 @@ impl Machine {
                 Statement::Free { name, when } if when.holds(iteration) => {
                     self.free(&numbered(name, iteration))?;
                 }
+                Statement::Collect { name, when } if when.holds(iteration) => {
+                    let begun = self.now + 1;
+                    self.free(&numbered(name, iteration))?;
+                    self.collections.push((begun, self.now + 1));
+                }
                 Statement::EmptyCache { when } if when.holds(iteration) => self.empty_cache(),
                 Statement::Release { name, when } if when.holds(iteration) => {
                     self.release(&numbered(name, iteration))?;
@@ -159,6 +104,7 @@ impl Machine {
                 Statement::Oom { bytes, when } if when.holds(iteration) => self.fail(*bytes),
                 Statement::Alloc { .. }
                 | Statement::Free { .. }
+                | Statement::Collect { .. }
                 | Statement::Release { .. }
                 | Statement::EmptyCache { .. }
                 | Statement::Oom { .. }
@@ -322,7 +268,16 @@ impl Machine {
             .collect()
     }
 
+    /// What `memlint record` tells of the garbage collector: of each time since the one before began, and how long it took.
+    fn collections(&self) -> Option<String> {
+        let begun = iter::once(0).chain(self.collections.iter().map(|(begun, _)| *begun));
+        let spans = begun.zip(&self.collections).flat_map(|(before, (at, end))| [at - before, end - at]);
+        let spans: Vec<i64> = spans.collect();
+        (!spans.is_empty()).then(|| json!({"version": 1, "spans": spans}).to_string())
+    }
+
     fn snapshot(mut self) -> Snapshot {
+        let memlint_collections = self.collections();
         let used: HashMap<u64, Live> = self.live.drain().map(|(_, live)| (live.address, live)).collect();
         let keep_stacks = self.stacks != Stacks::None;
         let segments =
@@ -359,6 +314,7 @@ impl Machine {
                 expandable_segments: false,
             },
             external_annotations: self.annotations,
+            memlint_collections,
         }
     }
 }

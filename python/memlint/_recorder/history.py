@@ -12,9 +12,12 @@ import sys
 from typing import Any
 
 from .checkpoints import Checkpoints
+from .garbage import Garbage
 
 #: What a call may say. Only a history of all events could be more than what is recorded anyway.
 MEANT = ("all", "state", None)
+#: The key under which a snapshot tells when Python collected garbage (`src/snapshot/collections.rs`).
+COLLECTIONS = "memlint_collections"
 #: The attribute by which `_record_memory_history` says whether memlint keeps the history; another memlint's reads it, too.
 KEEPS = "memlint_keeps"
 
@@ -34,6 +37,7 @@ class History:
         self.is_within = False
         self._between: Any = None
         self._checkpoints = Checkpoints()
+        self._garbage = Garbage()
 
     def begin(self, anew: bool = False) -> None:
         """Records from here on, in all devices, and stands between the script and PyTorch. `anew` forgets what was before,
@@ -44,6 +48,7 @@ class History:
         self._record("all", context="all", stacks=self.stacks, max_entries=self.max_entries)
         self.is_kept = True
         self._checkpoints.hold()
+        self._garbage.begin()
 
         @functools.wraps(self._record)
         def _record_memory_history(*args: Any, **kwargs: Any) -> None:
@@ -78,6 +83,7 @@ class History:
         """Records no more, unless another recording goes on; from here on the script's own calls mean what they say."""
         self.is_kept = False
         self._checkpoints.release()
+        self._garbage.end()
         if not _keeps(self._memory._record_memory_history):
             self._record(None)
         if self._memory._record_memory_history is self._between:
@@ -85,7 +91,11 @@ class History:
 
     def read(self) -> Any:
         """The snapshot of this moment."""
-        return self._snapshot()
+        snapshot = self._snapshot()
+        collections = self._garbage.told()
+        if collections is not None:
+            snapshot[COLLECTIONS] = collections
+        return snapshot
 
 
 def _keeps(record: Any) -> bool:
