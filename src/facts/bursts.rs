@@ -22,7 +22,7 @@ static EVEN: Threshold<f64> = Threshold::new("facts::bursts::EVEN", 0.5);
 
 /// What shows the garbage collector at work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Seen {
+pub enum CollectorSign {
     /// Its own C++ frames.
     Frames,
     /// Python told the recorder.
@@ -45,7 +45,7 @@ pub struct Burst {
     /// Their bytes.
     pub bytes: Bytes,
     /// How it is known that the garbage collector was at work at that moment, if it is.
-    pub seen: Option<Seen>,
+    pub seen: Option<CollectorSign>,
 }
 
 /// The bursts of a device, by line, then by time.
@@ -78,9 +78,9 @@ pub(super) fn bursts(facts: &Facts) -> Vec<Burst> {
 }
 
 /// The moments at which the garbage collector is seen at work.
-fn collections(facts: &Facts, births: &Ranks) -> BTreeMap<usize, Seen> {
-    let told = told(facts).into_iter().zip(iter::repeat(Seen::Told));
-    let shown = shown(facts).into_iter().zip(iter::repeat(Seen::Frames));
+fn collections(facts: &Facts, births: &Ranks) -> BTreeMap<usize, CollectorSign> {
+    let told = told(facts).into_iter().zip(iter::repeat(CollectorSign::Told));
+    let shown = shown(facts).into_iter().zip(iter::repeat(CollectorSign::Frames));
     told.chain(shown).map(|(at, seen)| (births.before(at), seen)).collect()
 }
 
@@ -118,7 +118,12 @@ fn frees<'f>(facts: &'f Facts) -> impl Iterator<Item = (usize, &'f Event)> {
 }
 
 /// A group of tensors that one line made and that go at one moment, if it is a burst.
-fn burst(facts: &Facts, site: FrameId, group: &[(AllocationId, usize)], seen: Option<Seen>) -> Option<Burst> {
+fn burst(
+    facts: &Facts,
+    site: FrameId,
+    group: &[(AllocationId, usize)],
+    seen: Option<CollectorSign>,
+) -> Option<Burst> {
     let freed = |id: AllocationId| {
         let one = facts.timeline.allocation(id)?;
         one.given_back()

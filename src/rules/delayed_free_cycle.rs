@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::claim::{Anchor, Claim, Mending, Telling, Worth, related};
 use super::{declare_rule, measure};
-use crate::facts::{Burst, Facts, Seen};
+use crate::facts::{Burst, CollectorSign, Facts};
 use crate::finding::{Finding, Quantity, Related};
 use crate::lives::{Changes, Turns};
 use crate::program::LoopRun;
@@ -124,8 +124,8 @@ fn tell(facts: &Facts, bursts: &[&Burst], (past, held): (&[AllocationId], Bytes)
 
 fn held_by(bursts: &[&Burst]) -> String {
     let sign = match bursts.iter().find_map(|burst| burst.seen) {
-        Some(Seen::Frames) => "the C++ frames of the garbage collector show",
-        Some(Seen::Told) => "the garbage collector's own times show",
+        Some(CollectorSign::Frames) => "the C++ frames of the garbage collector show",
+        Some(CollectorSign::Told) => "the garbage collector's own times show",
         None => "the garbage collector's burst shows",
     };
     format!("held by a reference cycle, as {sign}; the recording does not show which objects")

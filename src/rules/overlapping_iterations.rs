@@ -1,6 +1,7 @@
 //! Tensors of one iteration that live on through the next one's forward pass.
 
 mod around;
+mod before;
 mod older;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,9 +36,11 @@ impl OverlappingIterations {
             return older::claim(facts).into_iter().collect();
         }
         let lines = lines(facts);
-        let mut mended = Changes::default();
-        facts.free_with_their_iteration(&mut mended, lines.iter().flatten());
-        let about: Vec<AllocationId> = lines.iter().flatten().copied().collect();
+        let mut about: Vec<AllocationId> = lines.iter().flatten().copied().collect();
+        let before = before::forerunners(facts, &about);
+        let mut mended = Changes::removing(before.iter().copied());
+        facts.free_with_their_iteration(&mut mended, &about);
+        about.extend(before);
         let regular = facts.iteration_ends().len() >= 4;
         let sure = if regular { Confidence::High } else { Confidence::Medium };
         let many = lines.len();
@@ -211,7 +214,10 @@ fn tell(facts: &Facts, (turn, lines): (&str, usize), worth: &Worth) -> Finding {
         old.clone_from(&worth.about);
     }
     let bytes = facts.bytes(&old);
-    let place = Anchor::responsible(facts, &heaviest_line(facts, &old), true);
+    // What is older than the recording has no line; what came after it has.
+    let made = Some(heaviest_line(facts, &old)).filter(|made| !made.is_empty());
+    let made = made.unwrap_or_else(|| heaviest_line(facts, &worth.about));
+    let place = Anchor::responsible(facts, &made, true);
     let freed = related(facts, freeing_line(facts, &old), &place, format!("freed here in the next {turn}"));
     let telling = Telling {
         message: format!("{bytes} of the previous {turn} live on through the next one"),
