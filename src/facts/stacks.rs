@@ -25,6 +25,12 @@ impl Facts<'_> {
         }
     }
 
+    /// The stack under which an allocation was given back, where frees have stacks of their own.
+    pub fn freed_under(&self, one: &Allocation) -> Option<StackId> {
+        let freed = one.free_requested.filter(|_| self.timeline.frees_have_stacks())?;
+        self.trace.event(freed)?.stack
+    }
+
     /// The stack that a person would see for an allocation, be it older than the recording.
     pub fn stack_of(&self, one: &Allocation) -> Option<StackId> {
         match one.alloc {

@@ -271,9 +271,6 @@ fn holder(facts: &Facts, old: &[AllocationId]) -> Measure {
 
 /// The user's line at which the largest of the old tensors is let go of in the end.
 fn freeing_line(facts: &Facts, old: &[AllocationId]) -> Option<FrameId> {
-    if !facts.timeline.frees_have_stacks() {
-        return None;
-    }
     let largest = old.iter().filter_map(|id| facts.timeline.allocation(*id)).max_by_key(|one| one.bytes);
-    facts.site(facts.trace.event(largest?.free_requested?)?.stack?)
+    facts.site(facts.freed_under(largest?)?)
 }

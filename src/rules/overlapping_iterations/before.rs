@@ -12,12 +12,7 @@ use crate::unit::{AllocationId, Bytes, Index, StackId};
 
 /// The older ones that go as some of these do.
 pub(super) fn forerunners(facts: &Facts, left: &[AllocationId]) -> Vec<AllocationId> {
-    if !facts.timeline.frees_have_stacks() {
-        return Vec::new();
-    }
-    let goes = |one: &Allocation| -> Option<(StackId, Bytes)> {
-        Some((facts.trace.event(one.free_requested?)?.stack?, one.bytes))
-    };
+    let goes = |one: &Allocation| -> Option<(StackId, Bytes)> { Some((facts.freed_under(one)?, one.bytes)) };
     let known: BTreeSet<(StackId, Bytes)> =
         left.iter().filter_map(|id| goes(facts.timeline.allocation(*id)?)).collect();
     let in_the_first = |one: &Allocation| {
@@ -25,7 +20,8 @@ pub(super) fn forerunners(facts: &Facts, left: &[AllocationId]) -> Vec<Allocatio
             .and_then(|freed| facts.iteration_of(freed))
             .is_some_and(|turn| turn.position() == 0)
     };
-    let is_one = |one: &Allocation| in_the_first(one) && goes(one).is_some_and(|how| known.contains(&how));
-    let older = facts.timeline.older().filter(|(id, one)| may_overlap(facts.role(*id)) && is_one(one));
+    let goes_alike =
+        |one: &Allocation| goes(one).is_some_and(|how| known.contains(&how)) && in_the_first(one);
+    let older = facts.timeline.older().filter(|(id, one)| goes_alike(one) && may_overlap(facts.role(*id)));
     older.map(|(id, _)| id).collect()
 }

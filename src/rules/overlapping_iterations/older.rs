@@ -23,7 +23,6 @@ const BESIDE: usize = 3;
 struct Replaced {
     old: AllocationId,
     new: AllocationId,
-    freed: EventIndex,
 }
 
 pub(super) fn claim<'f>(facts: &'f Facts<'f>) -> Option<Claim<'f>> {
@@ -55,7 +54,7 @@ fn replaced(facts: &Facts) -> Vec<Replaced> {
     let pair = |(freed, old, bytes): (EventIndex, AllocationId, Bytes)| {
         let alike = stays.get_mut(&bytes)?;
         let (_, new) = alike.remove(alike.partition_point(|(born, _)| *born < freed).checked_sub(1)?);
-        Some(Replaced { old, new, freed })
+        Some(Replaced { old, new })
     };
     gone.into_iter().filter_map(pair).collect()
 }
@@ -116,8 +115,8 @@ struct FreeingLine {
 /// The lines under which the old values go, that of most bytes first.
 fn freeing_lines(facts: &Facts, replaced: &[Replaced]) -> Vec<FreeingLine> {
     let mut lines: BTreeMap<FrameId, FreeingLine> = BTreeMap::new();
-    for one in replaced.iter().filter(|_| facts.timeline.frees_have_stacks()) {
-        let stack = facts.trace.event(one.freed).and_then(|event| event.stack);
+    for one in replaced {
+        let stack = facts.timeline.allocation(one.old).and_then(|old| facts.freed_under(old));
         if let Some((stack, line)) = stack.and_then(|stack| Some((stack, facts.site(stack)?))) {
             let fresh = FreeingLine { line, bytes: Bytes::ZERO, stack };
             lines.entry(line).or_insert(fresh).bytes += facts.bytes(&[one.old]);
