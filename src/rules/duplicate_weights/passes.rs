@@ -75,12 +75,17 @@ fn first_bytes(facts: &Facts, call: &ModuleCall) -> Option<Bytes> {
     Some(facts.timeline.allocation(*call.made.first()?)?.bytes)
 }
 
-/// Whether what makes a call's first tensor makes no other in it: a second pass would begin as the first does, on the same line by the same operator.
+/// Whether a call can be no two passes: a second one would begin as the first does, on the same line by the same operator, and would end as it does,
+/// too. (Like layers of one pass begin alike; what follows on the last of them comes once.)
 fn begins_once(facts: &Facts, call: &ModuleCall) -> bool {
-    let place = |at: usize| -> Option<(&[FrameId], Option<&str>)> {
-        let stack = facts.timeline.allocation(*call.made.get(at)?)?.stack?;
+    let place = |id: &AllocationId| -> Option<(&[FrameId], Option<&str>)> {
+        let stack = facts.timeline.allocation(*id)?.stack?;
         Some((facts.frames.python(stack), facts.frames.operator(facts.snapshot, stack)))
     };
-    let first = place(0);
-    first.is_some() && (1..call.made.len()).all(|at| place(at) != first)
+    let places: Vec<_> = call.made.iter().map(place).collect();
+    let Some((first, last)) = places.first().zip(places.last()).filter(|(first, _)| first.is_some()) else {
+        return false;
+    };
+    let again = places.iter().rposition(|place| place == first).unwrap_or(0);
+    again == 0 || places.iter().take(again + 1).all(|place| place != last)
 }
