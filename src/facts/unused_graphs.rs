@@ -16,6 +16,7 @@
 
 mod backward;
 mod training;
+mod without_autograd;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -158,8 +159,6 @@ impl UnusedGraph {
         }
     }
 
-    /// Without autograd a tensor dies when the next operation but one has its result: the next reads it. What the call's last
-    /// operation reads goes as the call ends.
     fn add(&mut self, facts: &Facts, call: &ModuleCall, kept: &KeptForNothing) {
         let KeptForNothing { tensors: kept, before, sure, .. } = kept;
         let bytes = facts.bytes(kept);
@@ -167,12 +166,7 @@ impl UnusedGraph {
         let mut made = call.made.iter().enumerate();
         for id in kept {
             let place = made.find(|(_, made)| *made == id).map(|(place, _)| place);
-            let after = place.and_then(|place| call.made.get(place + 2));
-            let end = match after {
-                Some(after) => facts.timeline.allocation(*after).and_then(|one| one.alloc),
-                None => EventIndex::at(call.end),
-            };
-            if let Some(end) = end {
+            if let Some(end) = place.and_then(|place| without_autograd::end(facts, call, place)) {
                 self.changes.set(*id, Change::EndAt(end));
             }
         }
