@@ -85,12 +85,7 @@ fn each_update_takes_most(facts: &Facts, about: &[AllocationId]) -> bool {
 }
 
 fn tell(facts: &Facts, worth: &Worth) -> Finding {
-    let steady = facts.steady();
-    let is_at_peak = |id: &AllocationId| {
-        let alive = facts.timeline.allocation(*id).zip(steady.peak_event);
-        alive.is_some_and(|(one, at)| one.alive_after(at))
-    };
-    let at_peak: Vec<AllocationId> = worth.about.iter().copied().filter(is_at_peak).collect();
+    let (at_peak, peak) = standing_at_peak(facts, &worth.about);
     let bytes = facts.bytes(&at_peak);
     let optimizer = facts.guilty(at_peak.iter().copied()).iter().find_map(|one| optimizer_of(facts, one));
     let help = match optimizer {
@@ -100,7 +95,7 @@ fn tell(facts: &Facts, worth: &Worth) -> Finding {
         Some(_) => "update one tensor at a time: pass foreach=False to the optimizer",
         None => "update one tensor at a time and in place: torch.addcmul(..., out=buffer), p.add_(update)",
     };
-    let share = percent(bytes.share_of(steady.peak));
+    let share = percent(bytes.share_of(peak));
     let telling = Telling {
         message: format!("temporaries of the optimizer's step set the peak ({bytes})"),
         help: help.to_owned(),
@@ -122,6 +117,20 @@ fn tell(facts: &Facts, worth: &Worth) -> Finding {
         ],
     };
     telling.told(facts, &OptimizerStepPeak::META, worth)
+}
+
+/// Which of some temporaries stand at the peak, and how high that is: at that of the steady iterations, or at the run's, where the first step alone is at it.
+fn standing_at_peak(facts: &Facts, about: &[AllocationId]) -> (Vec<AllocationId>, Bytes) {
+    let (steady, run) = (facts.steady(), &facts.timeline.peak_requested);
+    let standing = |(event, peak): (Option<EventIndex>, Bytes)| {
+        let stands = |id: &AllocationId| {
+            facts.timeline.allocation(*id).zip(event).is_some_and(|(one, at)| one.alive_after(at))
+        };
+        (about.iter().copied().filter(stands).collect::<Vec<_>>(), peak)
+    };
+    let peaks = [(steady.peak_event, steady.peak), (run.event, run.bytes)];
+    let found = peaks.into_iter().map(standing).find(|(standing, _)| !standing.is_empty());
+    found.unwrap_or((Vec::new(), run.bytes))
 }
 
 /// The file of PyTorch's optimizer that a stack runs in: `adam`.

@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::source::TensorSource;
+use super::source::{TensorSource, made_by};
 use super::{Copied, Kind};
 use crate::facts::Facts;
 use crate::timeline::Allocation;
-use crate::unit::{AllocationId, Bytes, FunctionId, Index, IterationIndex, StackId};
+use crate::unit::{AllocationId, Bytes, FunctionId, IterationIndex, StackId};
 
 /// Leaves out what is computed.
 pub(super) fn without(facts: &Facts, sources: &[TensorSource], mut copies: Vec<Copied>) -> Vec<Copied> {
@@ -42,10 +42,8 @@ fn set(facts: &Facts, copy: &Copied) -> ComputedTogether {
 
 /// Whether a line of the loop makes it, and nothing that is known to copy.
 fn is_plain(facts: &Facts, sources: &[TensorSource], copy: &Copied) -> bool {
-    let first = copy.tensors.first().and_then(|id| facts.timeline.allocation(*id)?.stack);
-    let source = first.and_then(|stack| sources.get(stack.position()));
-    matches!(copy.kind, Kind::CopiedInLoop | Kind::BuiltInLoop)
-        && source.is_some_and(|source| !source.made.copies())
+    let made = made_by(facts, sources, &copy.tensors);
+    matches!(copy.kind, Kind::CopiedInLoop | Kind::BuiltInLoop) && made.is_some_and(|made| !made.copies())
 }
 
 /// Where tensors of such sizes are made that die in their iteration.

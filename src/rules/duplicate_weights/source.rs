@@ -5,7 +5,7 @@
 
 use crate::facts::Facts;
 use crate::frames::{GraphSign, MemorySign, Method, PhaseSign};
-use crate::unit::{FrameId, StackId};
+use crate::unit::{AllocationId, FrameId, Index, StackId};
 
 /// What a stack says of the tensors made under it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -52,6 +52,12 @@ impl MadeBy {
 /// Reads every distinct stack once.
 pub(super) fn sources(facts: &Facts) -> Vec<TensorSource> {
     facts.snapshot.stacks.ids().map(|stack| source(facts, stack)).collect()
+}
+
+/// By what some tensors are made, as the first of them shows.
+pub(super) fn made_by(facts: &Facts, sources: &[TensorSource], tensors: &[AllocationId]) -> Option<MadeBy> {
+    let stack = facts.timeline.allocation(*tensors.first()?)?.stack?;
+    sources.get(stack.position()).map(|source| source.made)
 }
 
 fn source(facts: &Facts, stack: StackId) -> TensorSource {

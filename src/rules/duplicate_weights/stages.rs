@@ -5,7 +5,7 @@
 //! without state shows nothing of that; then one of the two lies idle where each turn makes one pass.
 
 use super::passes;
-use super::source::{MadeBy, TensorSource};
+use super::source::{MadeBy, TensorSource, made_by};
 use super::{COVERED, Copied, CopySizes, Kind, Widening};
 use crate::facts::Facts;
 use crate::role::Role;
@@ -31,10 +31,8 @@ pub(super) fn without(facts: &Facts, sources: &[TensorSource], copies: Vec<Copie
 
 /// Whether the loop makes a module: on the host and moves it, or where it is.
 fn is_module(facts: &Facts, sources: &[TensorSource], copy: &Copied) -> bool {
-    let first = copy.tensors.first().and_then(|id| facts.timeline.allocation(*id)?.stack);
-    let source = first.and_then(|stack| sources.get(stack.position()));
-    copy.kind == Kind::CopiedInLoop
-        && source.is_some_and(|source| matches!(source.made, MadeBy::Moved | MadeBy::Built))
+    let made = made_by(facts, sources, &copy.tensors);
+    copy.kind == Kind::CopiedInLoop && matches!(made, Some(MadeBy::Moved | MadeBy::Built))
 }
 
 /// Whether the original has an optimizer: state for tensors of these sizes was there before they were, and still is in the next step.
