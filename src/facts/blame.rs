@@ -180,14 +180,24 @@ impl Blame<'_> {
             if inside.is_empty() || outputs * 2 < inside.len() {
                 break;
             }
-            let caller = inside.iter().find_map(|(one, depth)| {
-                let outer = self.frames.python(one.stack).get(..*depth)?;
-                outer.iter().rev().copied().find(|outer| self.frames.is_own(*outer))
-            });
+            let caller = self.heaviest_caller(&inside);
             let Some(caller) = caller else { break };
             frame = caller;
         }
         Some(frame)
+    }
+
+    /// The user's line right above a place in some stacks that most of their weight passes; of equal ones the first.
+    fn heaviest_caller(&self, inside: &[(&GuiltyStack, usize)]) -> Option<FrameId> {
+        let mut callers: BTreeMap<FrameId, (u64, Reverse<usize>)> = BTreeMap::new();
+        for (order, (one, depth)) in inside.iter().enumerate() {
+            let outer = self.frames.python(one.stack).get(..*depth).unwrap_or_default();
+            if let Some(caller) = outer.iter().rev().copied().find(|outer| self.frames.is_own(*outer)) {
+                let (weight, _) = callers.entry(caller).or_insert((0, Reverse(order)));
+                *weight = weight.saturating_add(one.weight);
+            }
+        }
+        callers.into_iter().max_by_key(|(_, rank)| *rank).map(|(caller, _)| caller)
     }
 
     /// The frames of a stack that can be blamed, outermost first: the user's; where there are none, a library's.
