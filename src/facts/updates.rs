@@ -51,9 +51,8 @@ pub(super) fn clears(program: &Program, timeline: &Timeline, roles: &Roles) -> b
     let freed_outside =
         |one: &Allocation| one.given_back().filter(|event| program.phase(*event) != Phase::Backward);
     let gradients = timeline.iter().filter(|(id, _)| roles.get(*id) == Role::Gradient);
-    let recorded = gradients.filter(|(_, one)| one.alloc.is_some());
     let cleared: BTreeSet<IterationIndex> =
-        recorded.filter_map(|(_, one)| program.iteration_of(freed_outside(one)?)).collect();
+        gradients.filter_map(|(_, one)| program.iteration_of(freed_outside(one)?)).collect();
     let runs_backward = |iteration: &&Iteration| {
         let phases = program.phases.get(iteration.start.position()..iteration.end.position());
         phases.is_some_and(|phases| phases.contains(&Phase::Backward))
