@@ -228,6 +228,11 @@ impl<'a> Scene<'a> {
         }
     }
 
+    /// Whether a stack shows a module that is built, moved, cast, copied or loaded.
+    pub(super) fn makes_modules(&self) -> bool {
+        self.traits.shows(TorchOrigin::Module)
+    }
+
     /// Whether there is a backward pass.
     pub(super) fn trains(&self) -> bool {
         self.first_backward.is_some()

@@ -8,8 +8,9 @@ use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashMap;
 
-use super::scene::{Scene, StepSide};
+use super::scene::{Life, Scene, StepSide};
 use super::sizes::Sizes;
+use super::stacks::{AskingCode, TorchOrigin};
 use super::{Ground, Role, RoleGround, Verdicts};
 use crate::program::Phase;
 use crate::unit::Bytes;
@@ -78,7 +79,7 @@ impl GradientCounts {
                     standing.add(born, life.died());
                 }
                 (None, Some(Role::Parameter)) => _ = counts.parameters.add(life.bytes()),
-                (None, None) if life.born().is_none() => _ = counts.parameters.add(life.bytes()),
+                (None, None) if may_be_parameter(scene, &life) => _ = counts.parameters.add(life.bytes()),
                 _ => {}
             }
         }
@@ -99,6 +100,13 @@ impl GradientCounts {
         let together = self.together.get(&kind).map_or(0, |standing| standing.most);
         here > others.unwrap_or(parameters) || (parameters > 0 && together > parameters)
     }
+}
+
+/// Whether something older than the recording may be a parameter. Where modules are seen to be made, what a line outside of them computed is none.
+fn may_be_parameter(scene: &Scene<'_>, life: &Life<'_>) -> bool {
+    let made = life.made();
+    let is_plain = made.origin == TorchOrigin::Plain && made.maker != AskingCode::Constructor;
+    life.born().is_none() && !(life.stack().is_some() && is_plain && scene.makes_modules())
 }
 
 /// How many blocks of one size stand at once.

@@ -123,6 +123,14 @@ fn a_blas_workspace_is_the_one_block_more_than_the_gradients_of_its_size() {
     trace.alloc(Phase::Forward, 1, USER);
     let gradient = trace.alloc(Phase::Backward, 32, ENGINE);
     assert_eq!(trace.roles()(gradient), Role::Gradient);
+
+    // What is as large and older than the recording is no parameter where modules are seen to be made and a line outside of them computed it.
+    let mut trace = Trace::default();
+    trace.standing(5, MOVE);
+    trace.standing(32, USER);
+    trace.alloc(Phase::Forward, 1, USER);
+    let workspace = trace.alloc(Phase::Backward, 32, ENGINE);
+    assert_eq!(trace.roles()(workspace), Role::Workspace);
 }
 
 #[test]
