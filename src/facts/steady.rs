@@ -1,12 +1,13 @@
 //! The part of the recording by which a program is judged: its loop without the first iteration.
 //!
 //! In: iterations. Out: a range of events and the highest requested bytes in it. The first iteration is left out where
-//! two more follow: `cudnn.benchmark` tries workspaces there that no later iteration needs, and lazy state appears.
+//! two more follow: `cudnn.benchmark` tries workspaces there that no later iteration needs, and lazy state appears. A loop that may be none
+//! (over the layers of one pass) is no measure: then it is all of the recording.
 
 use std::ops::Range;
 
 use crate::facts::Facts;
-use crate::unit::{Bytes, EventIndex, Index};
+use crate::unit::{Bytes, Confidence, EventIndex, Index};
 
 /// The steady part of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +25,9 @@ impl Steady {
         let iterations = &facts.program.iterations;
         let from = if iterations.len() >= 3 { iterations.get(1) } else { iterations.first() };
         let events = match (from, iterations.last()) {
-            (Some(first), Some(last)) => first.start.position()..last.end.position(),
+            (Some(first), Some(last)) if facts.program.confidence > Confidence::Low => {
+                first.start.position()..last.end.position()
+            }
             _ => 0..facts.trace.events.len(),
         };
         let levels = &facts.timeline.levels;

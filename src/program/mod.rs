@@ -254,7 +254,9 @@ impl Program {
             library_loop,
             loops: turns::runs(&loops, events.len()),
             found_by,
-            confidence: certainty::of(found_by, &cut, || certainty::is_at_work(events, frames, &paths, &cut)),
+            confidence: certainty::of(found_by, &cut, || {
+                certainty::is_at_work(events, frames, &paths, &cut, &marks.steps)
+            }),
             phases,
             steps: steps(&marks.steps),
             zero_grads: steps(&marks.zero_grads),
