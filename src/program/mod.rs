@@ -256,6 +256,7 @@ impl Program {
             found_by,
             confidence: certainty::of(found_by, &cut, || {
                 certainty::is_at_work(events, frames, &paths, &cut, &marks.steps)
+                    && !certainty::is_one_pass(timeline, &phases, &cut)
             }),
             phases,
             steps: steps(&marks.steps),

@@ -68,6 +68,9 @@ fn strikes_around(facts: &Facts, burst: &Burst) -> bool {
 }
 
 fn strikes_inside(facts: &Facts, burst: &Burst) -> bool {
+    if !facts.timeline.frees_have_stacks() {
+        return strikes_between_turns(facts, burst);
+    }
     let Some(looping) = facts.program.library_loop.or(facts.program.main_loop) else { return false };
     let Some(head) = facts.frames.function(looping.frame) else { return false };
     let Some(stack) = free_stack(facts, burst) else { return false };
@@ -79,8 +82,17 @@ fn strikes_inside(facts: &Facts, burst: &Burst) -> bool {
     facts.frames.python(stack).iter().any(inside)
 }
 
+/// The same where frees say nothing of what ran: the loop had been entered, and the same call of it went on.
+fn strikes_between_turns(facts: &Facts, burst: &Burst) -> bool {
+    let is_running = |run: &&LoopRun| {
+        run.starts.first().is_some_and(|first| *first < burst.event) && burst.event < run.end
+    };
+    facts.program.loops.iter().filter(is_running).any(|run| facts.program.is_main(run))
+}
+
 fn free_stack(facts: &Facts, burst: &Burst) -> Option<StackId> {
-    facts.trace.event(burst.event)?.stack
+    let first = burst.past.iter().filter_map(|id| facts.timeline.allocation(*id));
+    first.min_by_key(|one| one.given_back()).and_then(|one| facts.freed_under(one))
 }
 
 /// The bytes that go at each moment, of all lines together.

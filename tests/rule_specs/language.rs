@@ -3,7 +3,8 @@
 //! In: the text of a block. Out: a list of statements, or an error that names the line.
 //!
 //! ```text
-//! stacks python            which stacks the recording keeps: all, python (the default) or none
+//! stacks python            which stacks the recording keeps: all, python (the default), none, or those of allocations alone, which their frees
+//!                          carry, too (`context="alloc"`): alloc
 //! annotations off          a file of PyTorch before 2.5: no Optimizer.step and zero_grad ranges
 //! setup @ train.py:4 main  what follows runs in this phase, under this line of the user's program; callers follow
 //!                          after `<`, and it may have a condition. Files under torch/, safetensors/, peft/ and transformers/ are those of
@@ -37,6 +38,7 @@ pub(crate) struct Script {
 pub(crate) enum Stacks {
     All,
     Python,
+    Alloc,
     None,
 }
 
@@ -141,6 +143,7 @@ fn script(text: &str) -> Result<Script, String> {
                 script.stacks = match line {
                     "stacks all" => Stacks::All,
                     "stacks python" => Stacks::Python,
+                    "stacks alloc" => Stacks::Alloc,
                     "stacks none" => Stacks::None,
                     _ => return Err(format!("unknown stacks: {line}")),
                 };

@@ -172,7 +172,7 @@ impl Machine {
     fn free(&mut self, name: &str) -> Result<(), String> {
         self.release(name)?;
         let block = self.live.remove(name).ok_or(format!("{name} is not in use"))?;
-        let frames = self.stack(false);
+        let frames = self.freed_under(&block);
         self.event("free_completed", block.address, block.bytes, &frames);
         self.give_back(block.address);
         Ok(())
@@ -188,13 +188,18 @@ impl Machine {
 
     /// The program gives a block back, if it has not yet.
     fn release(&mut self, name: &str) -> Result<(), String> {
-        let frames = self.stack(false);
+        let frames = self.live.get(name).map(|block| self.freed_under(block)).unwrap_or_default();
         let block = self.live.get_mut(name).ok_or(format!("{name} is not in use"))?;
         if !std::mem::replace(&mut block.released, true) {
             let (address, bytes) = (block.address, block.bytes);
             self.event("free_requested", address, bytes, &frames);
         }
         Ok(())
+    }
+
+    /// The frames of a free: those of the present phase, or a copy of the allocation's.
+    fn freed_under(&self, block: &Live) -> Vec<Frame> {
+        if self.stacks == Stacks::Alloc { block.frames.clone() } else { self.stack(false) }
     }
 
     /// A request fails; where other events have an address, this one has the device's free bytes.
