@@ -15,7 +15,7 @@ pub(super) fn end(facts: &Facts, call: &ModuleCall, place: usize) -> Option<Even
         Some(facts.frames.python(made.stack?))
     };
     let reads =
-        stack(place).zip(stack(place + 1)).and_then(|(made, reads)| Reader::begun(facts, made, reads));
+        stack(place).zip(stack(place + 1)).and_then(|(made, reads)| ReadingCall::begun(facts, made, reads));
     let behind = match reads {
         Some(mut reader) => (place + 2..call.made.len())
             .find(|at| !stack(*at).is_some_and(|next| reader.goes_on(facts, next))),
@@ -26,7 +26,7 @@ pub(super) fn end(facts: &Facts, call: &ModuleCall, place: usize) -> Option<Even
 }
 
 /// A call of a module within another one, followed along the operations that stand in it.
-struct Reader<'f> {
+struct ReadingCall<'f> {
     /// The frames around it, and those of PyTorch's that make the call.
     around: &'f [FrameId],
     /// Where its first operation stands.
@@ -35,9 +35,9 @@ struct Reader<'f> {
     last: &'f [FrameId],
 }
 
-impl<'f> Reader<'f> {
+impl<'f> ReadingCall<'f> {
     /// The outermost call that begins between two operations and has the second in it.
-    fn begun(facts: &Facts, before: &[FrameId], stack: &'f [FrameId]) -> Option<Reader<'f>> {
+    fn begun(facts: &Facts, before: &[FrameId], stack: &'f [FrameId]) -> Option<ReadingCall<'f>> {
         let calls = |frame: &FrameId| facts.frames.phase(*frame) == PhaseSign::ModuleCall;
         let shared = before.iter().zip(stack).take_while(|(one, other)| one == other).count();
         let diverge = before.get(shared).zip(stack.get(shared));
@@ -48,7 +48,7 @@ impl<'f> Reader<'f> {
         };
         let call = stack.iter().skip(from).position(calls)? + from;
         let code = stack.iter().skip(call).position(|frame| !calls(frame))? + call;
-        Some(Reader { around: stack.get(..code)?, first: stack, last: stack })
+        Some(ReadingCall { around: stack.get(..code)?, first: stack, last: stack })
     }
 
     /// Whether the next operation still stands in the call: not where its code goes back, or begins as the call began.
