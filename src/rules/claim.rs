@@ -4,6 +4,7 @@
 //! to tell it once it is settled. Always: a claim has no severity; what it is worth and whether another claim explains it is the
 //! verdict's business (module `verdict`), so that no rule has to ask another.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::facts::{Facts, GuiltyStack};
@@ -276,6 +277,30 @@ pub(super) fn related(
     let frame = frame.filter(|frame| Some(*frame) != own.frame())?;
     let location: Location = place(facts, frame)?;
     Some(Related { location, message: message.into(), stood: None })
+}
+
+/// How many lines that make what a finding is about are named beside the blamed one.
+const NAMED: usize = 4;
+
+/// Of the heaviest line's bytes, the share from which on another line is worth a look.
+const WORTH_A_LOOK: f64 = 0.1;
+
+/// The other lines that make what a finding is about, those with most first, and how much that is.
+pub(super) fn made_at(facts: &Facts, about: &[AllocationId], place: &Anchor) -> Vec<Related> {
+    let mut lines: BTreeMap<FrameId, Bytes> = BTreeMap::new();
+    for one in facts.guilty(about.iter().copied()) {
+        if let Some(frame) = facts.site(one.stack) {
+            *lines.entry(frame).or_default() += Bytes(one.weight);
+        }
+    }
+    let mut lines: Vec<(FrameId, Bytes)> = lines.into_iter().collect();
+    lines.sort_by_key(|(frame, bytes)| (Reverse(*bytes), *frame));
+    let one = |(frame, bytes): (FrameId, Bytes)| {
+        related(facts, Some(frame), place, format!("{bytes} of it is made here"))
+    };
+    let most = lines.first().map(|(_, bytes)| *bytes).unwrap_or_default();
+    lines.retain(|(_, bytes)| bytes.share_of(most) >= WORTH_A_LOOK);
+    lines.into_iter().filter_map(one).take(NAMED).collect()
 }
 
 /// What else a finding may say, that most do not.

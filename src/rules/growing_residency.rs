@@ -3,7 +3,7 @@
 mod collected;
 mod earlier;
 
-use super::claim::{Anchor, Claim, Mending, Telling, Worth, related};
+use super::claim::{Anchor, Claim, Mending, Telling, Worth, made_at, related};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, Growing};
 use crate::finding::{Finding, Hidden, Measure, Quantity, Related, Severity};
@@ -28,9 +28,6 @@ pub const HOLDER_LIMIT: &str =
 
 /// The evidence that sets of tensors replace one another and each has more members.
 pub const SURPLUS: &str = "surplus";
-
-/// How many of the lines that make what grows are named beside the blamed one.
-const NAMED: usize = 4;
 
 impl GrowingResidency {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
@@ -96,7 +93,7 @@ fn tell(facts: &Facts, (growing, earlier): (&Growing, PiledUpBefore), worth: &Wo
     } else {
         format!("memory grows by {slope} an iteration, {net} in all")
     };
-    let mut beside: Vec<Related> = made_at(facts, worth, &place);
+    let mut beside: Vec<Related> = made_at(facts, &worth.about, &place);
     let emptied = facts.go_at(&worth.about);
     beside.extend(match emptied {
         Some(line) => {
@@ -156,22 +153,6 @@ fn help(facts: &Facts, alive: &[AllocationId]) -> String {
              with more room"
         )
     }
-}
-
-/// The lines that make most of it, if they are not the blamed one.
-fn made_at(facts: &Facts, worth: &Worth, place: &Anchor) -> Vec<Related> {
-    let mut lines: std::collections::BTreeMap<FrameId, Bytes> = std::collections::BTreeMap::new();
-    for one in facts.guilty(worth.about.iter().copied()) {
-        if let Some(frame) = facts.site(one.stack) {
-            *lines.entry(frame).or_default() += Bytes(one.weight);
-        }
-    }
-    let mut lines: Vec<(FrameId, Bytes)> = lines.into_iter().collect();
-    lines.sort_by_key(|(frame, bytes)| (std::cmp::Reverse(*bytes), *frame));
-    let one = |(frame, bytes): (FrameId, Bytes)| {
-        related(facts, Some(frame), place, format!("{bytes} of it is made here"))
-    };
-    lines.into_iter().filter_map(one).take(NAMED).collect()
 }
 
 fn evidence(

@@ -6,7 +6,7 @@ mod older;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::claim::{Anchor, Claim, Mending, Telling, Worth, related};
+use super::claim::{Anchor, Claim, Mending, Telling, Worth, made_at, related};
 use super::{declare_rule, measure, place};
 use crate::facts::Facts;
 use crate::finding::{Finding, Measure, Quantity, Severity};
@@ -219,11 +219,14 @@ fn tell(facts: &Facts, (turn, lines): (&str, usize), worth: &Worth) -> Finding {
     let made = made.unwrap_or_else(|| heaviest_line(facts, &worth.about));
     let place = Anchor::responsible(facts, &made, true);
     let freed = related(facts, freeing_line(facts, &old), &place, format!("freed here in the next {turn}"));
+    let mut beside = made_at(facts, &old, &place);
+    beside.retain(|one| freed.as_ref().is_none_or(|freed| freed.location != one.location));
+    beside.extend(freed);
     let telling = Telling {
         message: format!("{bytes} of the previous {turn} live on through the next one"),
         help: HELP.to_owned(),
         label: format!("what is made here is freed only when the next {turn} replaces it"),
-        related: freed.into_iter().collect(),
+        related: beside,
         evidence: vec![
             measure(
                 "held",
