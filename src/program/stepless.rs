@@ -14,10 +14,12 @@
 //!   whose turns save something for a backward pass behind it (a rollout, a solver).
 //! - Where one inner loop makes 90 % of a loop's allocations and bytes *and* begins its iterations with an input of its own
 //!   (an allocation outside any module call), the inner one iterates: batches within epochs, and not tokens within a
-//!   request, layers within a batch, or steps within a pass whose backward comes behind them.
+//!   request, layers within a batch, or steps within a pass whose backward comes behind them. Where the outer one's turns
+//!   call a module before the inner one begins, they have an input of their own: it is encoded, and then decoded or searched.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use super::iterations::{Cut, heads, tile};
 use super::loops::{Activation, Edge, EdgeKind, Loops};
@@ -206,10 +208,15 @@ impl StepSearch<'_> {
         for edge in higher {
             if varied && passes(&edge) { own.push(edge) } else { inner.push(edge) }
         }
-        if inner.is_empty() || (self.bring_input(&inner) && self.fill(call, one, &inner)) {
+        own.sort_by_key(|edge| edge.event);
+        let encodes = || {
+            let turns: Vec<usize> =
+                [one.start].into_iter().chain(own.iter().map(|edge| edge.event)).collect();
+            self.encode_first(&turns, one.end, entries(call, &inner))
+        };
+        if inner.is_empty() || (self.bring_input(&inner) && self.fill(call, one, &inner) && !encodes()) {
             return Vec::new();
         }
-        own.sort_by_key(|edge| edge.event);
         one.edges = own;
         inner
     }
@@ -221,14 +228,13 @@ impl StepSearch<'_> {
 
     /// What a stretch of a call allocates at the lines of a loop.
     fn at_lines(&self, call: &Activation, (start, end): (usize, usize), edges: &[Edge]) -> Sum {
-        let lowest = edges.iter().map(|edge| edge.to).min().unwrap_or(0);
-        let highest = edges.iter().map(|edge| edge.highest).max().unwrap_or(0);
+        let lines = span(edges);
         let mut sum = Sum::default();
         let from = call.visits.partition_point(|(event, _)| *event < start);
         let visits = call.visits.iter().skip(from).take_while(|(event, _)| *event < end);
         let after = call.visits.iter().skip(from + 1).map(|(event, _)| *event).chain([end]);
         for (&(event, line), next) in visits.zip(after) {
-            if (lowest..=highest).contains(&line) {
+            if lines.contains(&line) {
                 sum += self.tally.between(event, next.min(end));
             }
         }
@@ -264,6 +270,23 @@ impl StepSearch<'_> {
         })
     }
 
+    /// Whether most turns of a loop that run an inner one call a module before it begins: what comes in is encoded, and then
+    /// decoded, denoised or searched. `turns` are the first events of the loop's turns, `runs` those of the inner one's runs, both ascending.
+    fn encode_first(&self, turns: &[usize], end: usize, runs: impl Iterator<Item = usize>) -> bool {
+        let (mut all, mut encoded) = (0, 0);
+        let mut turns = turns.iter().copied().peekable();
+        let mut runs = runs.peekable();
+        while let Some(turn) = turns.next() {
+            let next = turns.peek().copied().unwrap_or(end);
+            while runs.next_if(|run| *run < turn).is_some() {}
+            if let Some(run) = runs.next_if(|run| *run < next) {
+                all += 1;
+                encoded += usize::from(self.tally.between(turn, run).in_modules > 0);
+            }
+        }
+        encoded * 2 > all
+    }
+
     /// The inner loop that makes up nearly all of `outer`, with the edges of both.
     fn descend(&self, outer: &LoopCandidate, candidates: &[LoopCandidate]) -> Option<LoopCandidate> {
         let mut groups: BTreeMap<(u32, u32), Vec<&LoopCandidate>> = BTreeMap::new();
@@ -280,6 +303,7 @@ impl StepSearch<'_> {
             edges.len() > outer.edges.len()
                 && sum.fills(&outer.sum, WHOLE)
                 && self.bring_input(&edges)
+                && !self.encode_first(&outer.turns(), outer.end, group.iter().map(|one| one.start))
                 && group.iter().filter(is_fed).count() * 2 <= group.len()
         });
         let group = fits.min_by_key(|group| group.first().map(|one| (one.depth, one.start)))?;
@@ -289,6 +313,23 @@ impl StepSearch<'_> {
         (inner.start, inner.end, inner.sum) = (outer.start, outer.end, outer.sum);
         Some(inner)
     }
+}
+
+/// The lines that a loop runs through.
+fn span(edges: &[Edge]) -> RangeInclusive<u32> {
+    let lowest = edges.iter().map(|edge| edge.to).min().unwrap_or(0);
+    let highest = edges.iter().map(|edge| edge.highest).max().unwrap_or(0);
+    lowest..=highest
+}
+
+/// Where a call comes to the lines of a loop from others, ascending.
+fn entries<'c>(call: &'c Activation, edges: &[Edge]) -> impl Iterator<Item = usize> + 'c {
+    let lines = span(edges);
+    let mut within = false;
+    call.visits.iter().filter_map(move |(event, line)| {
+        let was = std::mem::replace(&mut within, lines.contains(line));
+        (within && !was).then_some(*event)
+    })
 }
 
 /// Edges grouped so that the line spans of different groups do not overlap.

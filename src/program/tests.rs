@@ -394,6 +394,25 @@ fn without_steps_requests_iterate_and_not_their_tokens() {
 }
 
 #[test]
+fn what_is_encoded_first_iterates_and_not_the_steps_of_the_search_that_follows() {
+    for [encoding, input, step] in [
+        ["main:9 run:30 @module forward:5", "main:9 run:32", "main:9 run:33 @module forward:6"],
+        ["main:9 @module forward:5", "main:11", "main:12 @module forward:6"],
+    ] {
+        let mut tape = Tape::default();
+        for _ in 0..4 {
+            tape.alloc("main:8");
+            tape.alloc(encoding);
+            for _ in 0..20 {
+                tape.alloc(input);
+                tape.alloc(step);
+            }
+        }
+        assert_eq!(starts(&tape.program()), [0, 42, 84, 126], "{input}");
+    }
+}
+
+#[test]
 fn without_steps_batches_iterate_and_not_their_epochs() {
     let mut tape = Tape::default();
     for _ in 0..2 {

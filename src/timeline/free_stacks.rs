@@ -2,7 +2,8 @@
 //!
 //! In: allocations and events. Out: [`FreeStacks`]. With `context="alloc"` the allocator stores the allocation's stack on
 //! every event of the block (`CUDACachingAllocator.cpp`, `free_locked`), so that a single free whose stack is another one proves
-//! that frees have stacks of their own. Two empty stacks prove nothing: threads without Python frames have no others.
+//! that frees have stacks of their own. Two empty stacks prove nothing: threads without Python frames have no others. Where none of the
+//! frees has a frame they say nothing, whatever the allocations say.
 
 use super::{Allocation, FreeStacks};
 use crate::snapshot::{Event, Stacks};
@@ -11,15 +12,18 @@ use crate::unit::{EventIndex, Index, StackId};
 pub(super) fn find(allocations: &[Allocation], events: &[Event], stacks: &Stacks) -> FreeStacks {
     let at = |event: EventIndex| events.get(event.position()).and_then(|event| event.stack);
     let is_full = |stack: StackId| !stacks.get(stack).is_empty();
-    let (mut copied, mut any) = (false, false);
+    let (mut copied, mut own, mut any) = (false, false, false);
     for one in allocations {
         // A free that completes late carries the stack of whoever noticed.
         let Some(freed) = one.free_requested.or(one.free).and_then(at) else { continue };
         any |= is_full(freed);
         match one.alloc.and_then(at) {
-            Some(made) if made != freed => return FreeStacks::Own,
+            Some(made) if made != freed => own = true,
             Some(made) => copied |= is_full(made),
             None => {}
+        }
+        if own && any {
+            return FreeStacks::Own;
         }
     }
     match (any, copied) {
@@ -62,5 +66,6 @@ mod tests {
         assert_eq!(found(&[("a", "a"), ("b", "")]), FreeStacks::Own);
         assert_eq!(found(&[("", ""), ("", "a")]), FreeStacks::Own);
         assert_eq!(found(&[("", ""), ("", "")]), FreeStacks::Missing);
+        assert_eq!(found(&[("a", ""), ("b", "")]), FreeStacks::Missing);
     }
 }
