@@ -69,7 +69,10 @@ struct LineHoldings {
 /// Where nothing trains, the last iteration may be the one that lets go of what all of them collected (a metric that is computed with the last batch): of lines that do
 /// not grow to the end, what comes before it is judged, if most of it goes then.
 pub(super) fn growing(facts: &Facts) -> Vec<Growing> {
-    let mut found = growing_through(facts, facts.turns());
+    let mut found = match facts.program.iterations.split_last() {
+        Some((last, whole)) if !last.complete => growing_through(facts, &Turns::of_iterations(whole)),
+        _ => growing_through(facts, facts.turns()),
+    };
     let trains = facts.program.phases.contains(&Phase::Backward);
     if let Some((last, before)) = facts.program.iterations.split_last().filter(|_| !trains) {
         let sites: Vec<FrameId> = found.iter().map(|one| one.site).collect();
@@ -132,7 +135,7 @@ fn growing_through(facts: &Facts, turns: &Turns) -> Vec<Growing> {
     }
     let mut found = judged
         .pooled(|pool| scattered(facts, &held, pool).filter(|one| !parameters.bound(facts, &one.stays)));
-    found.retain_mut(|one| leave_workspaces_out(facts, one));
+    found.retain_mut(|one| parameters.leave_lasting_out(facts, one));
     found.sort_by(fastest_first);
     found
 }
@@ -140,15 +143,6 @@ fn growing_through(facts: &Facts, turns: &Turns) -> Vec<Growing> {
 /// Whether a backward pass behind the loop lets go of most of it: a loop over layers or samples collects what one pass saves.
 fn is_for_backward(facts: &Facts, stays: &[AllocationId]) -> bool {
     most_goes(facts, stays, |at| facts.phase(at) == Phase::Backward)
-}
-
-/// A library makes its workspace once for each stream, at whatever line calls it first, and keeps it: mending the leak of that line does not
-/// free it. What is mostly workspaces does not grow: PyTorch hands out 32 streams of a priority in turn (`kStreamsPerPoolBits` in
-/// `c10/cuda/CUDAStream.cpp`).
-fn leave_workspaces_out(facts: &Facts, growing: &mut Growing) -> bool {
-    let all = facts.bytes(&growing.stays);
-    growing.stays.retain(|id| facts.role(*id) != Role::Workspace);
-    facts.bytes(&growing.stays).times(2) > all
 }
 
 fn is_sure(growing: &Growing) -> bool {
@@ -347,6 +341,9 @@ fn beyond_the_first(members: &[Outliving], from: usize) -> Vec<AllocationId> {
     beyond
 }
 
+/// The most bytes of a single number, as optimizers count their steps for each parameter: one of double precision.
+const NUMBER: Bytes = Bytes(8);
+
 /// How many parameters there are of each size.
 struct ParameterCounts(FxHashMap<Bytes, usize>);
 
@@ -362,25 +359,46 @@ impl ParameterCounts {
     /// Whether what stays is mostly gradients and optimizer state, and no more than the parameters of these sizes have: layers
     /// that are unfrozen one after the other gain theirs in steps, and only so many.
     fn bound(&self, facts: &Facts, stays: &[AllocationId]) -> bool {
-        let mut counts: BTreeMap<(Bytes, Role), usize> = BTreeMap::new();
-        let (mut theirs, mut all) = (Bytes::ZERO, Bytes::ZERO);
-        for id in stays {
-            let Some(one) = facts.timeline.allocation(*id) else { continue };
-            match facts.role(*id) {
-                // A workspace is made once and does not grow.
-                Role::Workspace => continue,
-                role @ (Role::Gradient | Role::OptimizerState) => {
-                    theirs += one.bytes;
-                    *counts.entry((one.bytes, role)).or_default() += 1;
-                }
-                _ => {}
-            }
-            all += one.bytes;
-        }
-        let room = |bytes: &Bytes, each: usize| each * self.0.get(bytes).copied().unwrap_or(0);
-        let fits = counts.iter().all(|((bytes, role), count)| {
-            *count <= room(bytes, if *role == Role::Gradient { 1 } else { STATES.get() })
-        });
-        theirs.times(2) > all && fits
+        // A workspace is made once and does not grow.
+        let of_any = stays.iter().copied().filter(|id| facts.role(*id) != Role::Workspace);
+        let (theirs, others): (Vec<_>, Vec<_>) = of_any.partition(|id| is_updates(facts, *id));
+        facts.bytes(&theirs) > facts.bytes(&others) && self.fit(facts, &theirs)
     }
+
+    /// Whether gradients and states are no more than the parameters of their sizes have.
+    fn fit(&self, facts: &Facts, theirs: &[AllocationId]) -> bool {
+        let mut counts: BTreeMap<(Bytes, Role), usize> = BTreeMap::new();
+        for id in theirs {
+            let Some(one) = facts.timeline.allocation(*id) else { continue };
+            *counts.entry((one.bytes, facts.role(*id))).or_default() += 1;
+        }
+        let all: usize = self.0.values().sum();
+        let room = |bytes: &Bytes, each: usize| {
+            each * if *bytes <= NUMBER { all } else { self.0.get(bytes).copied().unwrap_or(0) }
+        };
+        counts.iter().all(|((bytes, role), count)| {
+            *count <= room(bytes, if *role == Role::Gradient { 1 } else { STATES.get() })
+        })
+    }
+
+    /// Leaves out of what stays what was made once at the same line and lasts: mending the leak does not free it. A library makes its
+    /// workspace once for each stream, at whatever line calls it first (PyTorch hands out 32 streams of a priority in turn,
+    /// `kStreamsPerPoolBits` in `c10/cuda/CUDAStream.cpp`), and a trainer its optimizer's state in the call that runs the loop. What is
+    /// mostly workspaces does not grow.
+    fn leave_lasting_out(&self, facts: &Facts, growing: &mut Growing) -> bool {
+        let all = facts.bytes(&growing.stays);
+        growing.stays.retain(|id| facts.role(*id) != Role::Workspace);
+        let grows = facts.bytes(&growing.stays).times(2) > all;
+        let theirs: Vec<AllocationId> =
+            growing.stays.iter().copied().filter(|id| is_updates(facts, *id)).collect();
+        if self.fit(facts, &theirs) {
+            growing.stays.retain(|id| theirs.binary_search(id).is_err());
+        }
+        grows
+    }
+}
+
+/// Whether it is what parameters are updated by.
+fn is_updates(facts: &Facts, id: AllocationId) -> bool {
+    matches!(facts.role(id), Role::Gradient | Role::OptimizerState)
 }
