@@ -9,7 +9,7 @@ use crate::finding::{Finding, Measure, Quantity, Related, Severity};
 use crate::lives::{Change, Changes, Curve};
 use crate::program::Phase;
 use crate::threshold::Threshold;
-use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, Index, count};
+use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, Index, count, grouped};
 
 declare_rule! {
     /// Every forward pass leaves its activations behind.
@@ -187,7 +187,7 @@ fn tensors(graph: &KeptGraph) -> String {
         0 => format!("{} of {passes} in all", count(kept, "tensor")),
         beside => {
             let all = count(kept + beside, "tensor");
-            format!("{all} in all: {kept} of {passes}, {beside} beside them")
+            format!("{all}: {} made in {passes}, {} beside them", grouped(kept), grouped(beside))
         }
     }
 }

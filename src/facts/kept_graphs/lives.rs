@@ -1,7 +1,7 @@
 //! What may be part of a graph that is kept: what forward passes, and backward passes with `create_graph`, make.
 //!
 //! In: lifetimes, phases and stacks. Out: one [`GraphLife`] for each allocation of a forward pass, of the fetching of a batch, or that a backward pass
-//! leaves behind, by birth; with the line of the user's that runs the model.
+//! leaves behind, by birth, but for what a library keeps for itself; with the line of the user's that runs the model.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -63,7 +63,8 @@ pub(super) fn lives(facts: &Facts) -> Vec<GraphLife> {
                 _ => false,
             };
             let function = function(facts, stack);
-            if !ours || (function.is_none() && phase != Phase::Backward) {
+            let of_library = facts.role(id) == Role::Workspace;
+            if !ours || of_library || (function.is_none() && phase != Phase::Backward) {
                 return None;
             }
             let caller = callers.get(stack.position()).copied().flatten().filter(|_| forward);
