@@ -36,11 +36,17 @@ fn claim<'f>(facts: &'f Facts<'f>, one: &'f Reallocation) -> Claim<'f> {
     claim.holding(one.last).sure(sure)
 }
 
-/// What is reserved and was never in use, if that is more than the buffers themselves: no hole that one leaves fits the next.
+/// What is reserved and was never in use, if that is more than the buffers themselves: no hole that one leaves fits the next. The
+/// holes that they leave are together no larger than what was copied out of them: what is more has other causes.
 fn holes(facts: &Facts, one: &Reallocation) -> Option<Bytes> {
     let pool = facts.default_pool();
     let unused = pool.reserved - pool.active.max(pool.held_before);
-    Some(unused).filter(|unused| *unused > one.last)
+    Some(unused.min(copied(facts, one))).filter(|unused| *unused > one.last)
+}
+
+/// What all versions but the last ones hold, and leave behind.
+fn copied(facts: &Facts, one: &Reallocation) -> Bytes {
+    one.links().map(|(old, _)| size(facts, old)).sum()
 }
 
 fn tell(facts: &Facts, one: &Reallocation, worth: &Worth) -> Finding {
@@ -97,7 +103,7 @@ fn step(facts: &Facts, one: &Reallocation) -> Bytes {
 }
 
 fn evidence(facts: &Facts, one: &Reallocation) -> Vec<Measure> {
-    let copied: Bytes = one.links().map(|(old, _)| size(facts, old)).sum();
+    let copied = copied(facts, one);
     let step = step(facts, one);
     let mut evidence = vec![
         measure(
