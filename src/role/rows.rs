@@ -157,9 +157,13 @@ fn steps(life: &Life<'_>) -> bool {
     (life.born().is_some() || life.died().is_none()) && stepping
 }
 
-/// A batch that is read with `torch.load` is a batch.
+/// A batch that is read with `torch.load` is a batch; a module that is built or moved where batches are fetched is none.
 fn is_built(life: &Life<'_>) -> bool {
-    let building = life.made().origin == TorchOrigin::Module && life.born_phase() != Some(Phase::Input);
+    let building = match life.made().origin {
+        TorchOrigin::Module => true,
+        TorchOrigin::File => life.born_phase() != Some(Phase::Input),
+        _ => false,
+    };
     (life.born().is_some() || life.died().is_none()) && building
 }
 

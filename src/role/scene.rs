@@ -230,7 +230,7 @@ impl<'a> Scene<'a> {
 
     /// Whether a stack shows a module that is built, moved, cast, copied or loaded.
     pub(super) fn makes_modules(&self) -> bool {
-        self.traits.shows(TorchOrigin::Module)
+        self.traits.shows(TorchOrigin::Module) || self.traits.shows(TorchOrigin::File)
     }
 
     /// Whether there is a backward pass.

@@ -34,8 +34,10 @@ pub(super) enum TorchOrigin {
     ZeroGrad,
     /// An optimizer.
     Optimizer,
-    /// A module that is built, moved, cast, copied or loaded.
+    /// A module that is built, moved, cast or copied, or that gets an adapter.
     Module,
+    /// A file is read.
+    File,
     /// A wrapper that keeps whole replicas (DDP).
     Replicated,
     /// A wrapper that shards parameters (FSDP, `DeepSpeed`).
@@ -185,7 +187,8 @@ fn decided(one: &Meaning) -> Option<TorchOrigin> {
         _ => {}
     }
     match one.memory {
-        MemorySign::Build | MemorySign::Copy | MemorySign::Fill | MemorySign::Move | MemorySign::Read => {
+        MemorySign::Read => Some(TorchOrigin::File),
+        MemorySign::Adapts | MemorySign::Build | MemorySign::Copy | MemorySign::Fill | MemorySign::Move => {
             Some(TorchOrigin::Module)
         }
         MemorySign::Replicated => Some(TorchOrigin::Replicated),

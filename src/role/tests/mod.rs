@@ -440,3 +440,20 @@ fn every_role_says_what_it_rests_on() {
     assert_eq!(found, [RoleGround::Frames, RoleGround::Lifetime, RoleGround::Lifetime]);
     assert_eq!(ground(0).because, "a module was built, moved, copied or loaded");
 }
+
+#[test]
+fn what_is_built_where_batches_are_fetched_is_a_parameter_and_what_is_read_there_a_batch() {
+    const PEFT: &str = "/v/site-packages/peft/tuners/tuners_utils.py";
+    const TORCH_LOAD: &str = "/v/site-packages/torch/serialization.py";
+    let mut trace = Trace::default();
+    trace.alloc(Phase::Setup, 4, MOVE);
+    trace.alloc(Phase::Forward, 8, USER);
+    let adapter = trace.alloc(Phase::Input, 2, &[(PEFT, "cast_adapter_dtype"), ("serve.py", "activate")]);
+    let module = trace.alloc(Phase::Input, 3, MOVE);
+    let batch = trace.alloc(Phase::Input, 5, &[(TORCH_LOAD, "_load"), ("serve.py", "main")]);
+    let out = trace.alloc(Phase::Forward, 6, USER);
+    trace.free(Phase::Forward, out, USER);
+    let role = trace.roles();
+    assert_eq!((role(adapter), role(module)), (Role::Parameter, Role::Parameter));
+    assert_eq!(role(batch), Role::Input);
+}
