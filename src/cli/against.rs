@@ -61,7 +61,8 @@ impl Base {
             let base = self.beside(position, head, report.recordings.len())?;
             let side = |measured, report| Side { measured, report };
             let comparison = Comparison::of(side(base, &self.report), side(head, report));
-            let worse = regressions(&comparison, report, position, &RegressionLimits::default());
+            let admit = |finding| plan.admitted(finding);
+            let worse = regressions(&comparison, report, position, &RegressionLimits::default(), admit);
             found.extend(worse.into_iter().map(|finding| Finding { input: position, ..finding }));
             report.differences.push(diff::render(&comparison, &Look::PLAIN));
             doubts.extend(comparison.beyond());
@@ -72,7 +73,7 @@ impl Base {
         doubts.dedup();
         report.notices.extend(doubts.into_iter().map(not_compared));
         report.notices.extend(self.missing_ranks(report));
-        report.add(plan.admitted(found));
+        report.add(found);
         report.base = self.report.recordings;
         Ok(())
     }

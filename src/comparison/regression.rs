@@ -52,12 +52,14 @@ impl RegressionLimits {
     }
 }
 
-/// What is worse in one input of the head, and not accounted for by a finding that counts.
+/// What is worse in one input of the head, and not accounted for by a finding that counts. `admit` gives a finding the level that was chosen
+/// for its rule, or drops it where that was not selected: faster growth that nobody is told of is no reason to be silent about the peak.
 pub fn regressions(
     comparison: &Comparison,
     head: &Report,
     input: usize,
     threshold: &RegressionLimits,
+    admit: impl Fn(Finding) -> Option<Finding>,
 ) -> Vec<Finding> {
     let mut found = Vec::new();
     for device in &comparison.devices {
@@ -72,9 +74,9 @@ pub fn regressions(
                     || finding.also.iter().any(|other| here(other.input, other.device))
             })
             .collect();
-        let growth = growth(device, &new, threshold);
-        let peak = peak(device, &new, growth.is_some(), threshold);
-        found.extend(growth.into_iter().chain(peak).map(|finding| Finding {
+        let growth = growth(device, &new, threshold).and_then(&admit);
+        let peak = peak(device, &new, growth.as_ref().is_some_and(speaks_for_itself), threshold);
+        found.extend(growth.into_iter().chain(peak.and_then(&admit)).map(|finding| Finding {
             device: Some(device.device),
             help: help(&comparison.base, &comparison.head),
             ..finding
@@ -265,14 +267,14 @@ mod tests {
             ..Finding::of("rule", *group, *severity)
         };
         let head = Report { findings: new.iter().map(finding).collect(), ..Report::default() };
-        let found = regressions(comparison, &head, 0, &RegressionLimits::default());
+        let found = regressions(comparison, &head, 0, &RegressionLimits::default(), Some);
         found.iter().map(|finding| format!("{}: {}", finding.rule, finding.message)).collect()
     }
 
     #[test]
     fn a_higher_peak_is_found_where_most_was_added() {
         let comparison = comparison(change(500, 600, 0), change(0, 0, 0));
-        let all = regressions(&comparison, &Report::default(), 0, &RegressionLimits::default());
+        let all = regressions(&comparison, &Report::default(), 0, &RegressionLimits::default(), Some);
         let [finding] = all.as_slice() else { panic!("{all:?}") };
         assert_eq!(finding.message, "the peak is 100 MiB higher than in the base (20 %)");
         assert_eq!(finding.location.as_ref().map(|location| location.line), Some(9));
@@ -314,6 +316,18 @@ mod tests {
             "what grows explains the peak"
         );
         assert!(found(&growing, &[(Group::Leak, Severity::Error, Standing::Open, 64)]).is_empty());
+    }
+
+    #[test]
+    fn growth_that_is_not_told_as_an_error_does_not_hide_the_peak() {
+        let growing = comparison(change(500, 564, 0), change(0, 8, 0));
+        let told = |admit: fn(Finding) -> Option<Finding>| {
+            let found = regressions(&growing, &Report::default(), 0, &RegressionLimits::default(), admit);
+            found.into_iter().map(|finding| finding.rule.into_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(told(|one| (one.rule != GROWTH_REGRESSION.name).then_some(one)), ["peak-regression"]);
+        let as_warnings = told(|one| Some(Finding { severity: Severity::Warning, ..one }));
+        assert_eq!(as_warnings, ["growth-regression", "peak-regression"]);
     }
 
     #[test]

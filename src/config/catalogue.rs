@@ -3,7 +3,7 @@
 use super::budget::Budget;
 use super::error::Fault;
 use crate::finding::{Group, Severity};
-use crate::rules::{Meta, RULES, metas};
+use crate::rules::{Meta, metas};
 use crate::unit::suggestion;
 
 /// The word for every rule there is.
@@ -125,11 +125,10 @@ impl Choice {
 
 /// What is wrong with the name of a rule that is none.
 pub(super) fn unknown_rule(name: &str) -> Fault {
-    let mut groups = RULES.iter().map(|rule| rule.meta().group.name());
-    if groups.any(|group| group == name) {
+    if metas().any(|meta| meta.group.name() == name) {
         return Fault::GroupForRule(name.to_owned());
     }
-    let hint = suggestion(name, "rules", RULES.iter().map(|rule| rule.meta().name));
+    let hint = suggestion(name, "rules", metas().map(|meta| meta.name));
     Fault::UnknownRule { name: name.to_owned(), hint }
 }
 

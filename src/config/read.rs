@@ -15,7 +15,7 @@ use super::word::{Level, Word};
 use super::{Configuration, PathMapping, date};
 use crate::finding::Severity;
 use crate::role::Role;
-use crate::rules;
+use crate::rules::metas;
 use crate::unit::Bytes;
 
 /// What a file means.
@@ -96,9 +96,9 @@ fn layer(
 fn rules(document: &Document, file: &File) -> Result<(Vec<Ignore>, Layer), ConfigError> {
     let (mut ignores, mut layer) = (Vec::new(), Layer::default());
     for (name, rule) in &file.rules {
-        let known = document.made(name, |name| match rules::named(name) {
-            Some(rule) => Ok(rule.meta().name),
-            None => Err(unknown_rule(name)),
+        let known = document.made(name, |name| {
+            let named = metas().find(|meta| meta.name == name);
+            named.map(|meta| meta.name).ok_or_else(|| unknown_rule(name))
         })?;
         if let Some(written) = &rule.level {
             let level = document.word::<Level>(written)?;

@@ -115,14 +115,11 @@ impl<'a> Plan<'a> {
         self.rules.iter().any(|one| one.meta().name == finding.rule)
     }
 
-    /// What is left of findings made beside the rules: those whose rule is selected, at the level that was chosen for it.
-    pub fn admitted(&self, findings: Vec<Finding>) -> Vec<Finding> {
-        let selected = |rule: &str| self.selection.is_none_or(|selection| selection.runs(rule));
-        let mut admitted: Vec<Finding> = findings.into_iter().filter(|one| selected(&one.rule)).collect();
-        for finding in &mut admitted {
-            self.level(finding);
-        }
-        admitted
+    /// A finding made beside the rules at the level that was chosen for its rule; none where that is not selected.
+    pub fn admitted(&self, mut finding: Finding) -> Option<Finding> {
+        let is_selected = self.selection.is_none_or(|selection| selection.runs(&finding.rule));
+        self.level(&mut finding);
+        is_selected.then_some(finding)
     }
 
     /// The names of all that runs.

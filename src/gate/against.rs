@@ -5,7 +5,7 @@
 
 use crate::comparison::Moves;
 use crate::engine::Report;
-use crate::finding::{Finding, Mark, Measure, Pairing, Quantity, Standing, Tolerance, pair};
+use crate::finding::{Finding, Group, Mark, Measure, Pairing, Quantity, Standing, Tolerance, pair};
 
 /// Settles the findings that the base has, too, no smaller than they are now. What is new or worse stays open.
 pub fn inherit(report: &mut Report, base: &Report, moves: &Moves, tolerance: &Tolerance) {
@@ -32,6 +32,8 @@ pub fn inherit(report: &mut Report, base: &Report, moves: &Moves, tolerance: &To
         }
         match mark.worse_than(before, tolerance) {
             Some(growth) => finding.evidence.push(growth.evidence("in-base", "in the base")),
+            // A limit holds for what is, whatever was before.
+            None if finding.group == Group::Budget => {}
             None => finding.standing = Standing::Inherited,
         }
     }
@@ -79,7 +81,7 @@ fn perhaps_renamed(old: &Finding) -> Measure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::{Fingerprint, Group, Impact, Location, Severity};
+    use crate::finding::{Fingerprint, Impact, Location, Severity};
     use crate::unit::Bytes;
 
     fn report(rates: &[u64]) -> Report {
@@ -100,6 +102,17 @@ mod tests {
         let mut head = report(&[40]);
         inherit(&mut head, &report(&[10]), &Moves::default(), &Tolerance::default());
         assert_eq!(head.findings[0].evidence[0].text, "10 MiB per iteration in the base, now 40 MiB");
+    }
+
+    #[test]
+    fn a_limit_is_not_waived_by_a_base_that_passes_it_too() {
+        let passed = || {
+            let budget = Finding::of("budget.card", Group::Budget, Severity::Error);
+            Report { findings: vec![budget], ..Report::default() }
+        };
+        let mut head = passed();
+        inherit(&mut head, &passed(), &Moves::default(), &Tolerance::default());
+        assert_eq!(head.findings[0].standing, Standing::Open);
     }
 
     #[test]
