@@ -75,7 +75,9 @@ impl Suppressions<'_> {
                     "remove it if that is so for all of your snapshots",
                 ),
             };
-            Some(Notice { kind, severity, message, help: help.to_owned(), location: place(&ignore.origin) })
+            let elsewhere = until.is_none().then(|| found_elsewhere(ignore, report)).flatten();
+            let help = elsewhere.unwrap_or_else(|| help.to_owned());
+            Some(Notice { kind, severity, message, help, location: place(&ignore.origin) })
         };
         self.ignores.iter().zip(used).filter_map(one).collect()
     }
@@ -258,6 +260,17 @@ fn of_comment(comment: &IgnoreComment, used: &[String], about: impl Fn(&str) -> 
         About::Judged | About::NotJudged => None,
     };
     asked.rules.iter().filter_map(one).collect()
+}
+
+/// Where else an ignore's rule found something: a path may be written in another way than it was recorded.
+fn found_elsewhere(ignore: &Ignore, report: &Report) -> Option<String> {
+    let mut of_rule = report.findings.iter().filter(|finding| finding.rule == ignore.rule);
+    let Location { file, function, .. } = of_rule.find_map(|finding| finding.location.as_ref())?;
+    Some(format!(
+        "`path` and `function` are held against what was recorded: this rule found something in {} of {}",
+        shown_name(function),
+        shown_name(file)
+    ))
 }
 
 /// The line of a configuration.
