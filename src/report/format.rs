@@ -63,9 +63,9 @@ impl Format {
         }
     }
 
-    /// Whether it is lines of a log, where standard error is read as well.
+    /// Whether it is lines for people, who read standard error as well.
     pub const fn is_read_in_logs(self) -> bool {
-        matches!(self, Format::Text | Format::Concise | Format::Github)
+        matches!(self, Format::Text | Format::Concise)
     }
 
     /// One line for the help.

@@ -171,7 +171,9 @@ fn programs_are_told_on_standard_output_that_there_is_no_verdict() {
         assert!(document.to_string().contains("bad.pickle"), "{document}");
     }
     assert!(stdout(&output("junit")).contains("<error"), "{}", stdout(&output("junit")));
-    for format in ["text", "concise", "github"] {
+    let annotation = output("github");
+    assert!(stdout(&annotation).starts_with("::error title=memlint::no verdict"), "{}", stdout(&annotation));
+    for format in ["text", "concise"] {
         assert_eq!(stdout(&output(format)), "", "the error is on standard error");
     }
 }
