@@ -328,6 +328,10 @@ pub(super) enum CliError {
         /// Why not.
         why: String,
     },
+    /// Edits that nobody asked to prove.
+    #[error("the edits are unsafe, so none was run")]
+    #[diagnostic(help("`--unsafe` takes them, and `--verify` says whether they help"))]
+    HeldBack,
     /// A panic.
     #[error("this is a bug in memlint: {what}")]
     #[diagnostic(help(

@@ -146,8 +146,8 @@ fn unclear(
         let is_apart = !of.is_empty() && cleared != optimizer && !of.contains(&last);
         if !is_other && !is_apart {
             return Err(format!(
-                "`{cleared}.zero_grad()` is there already: parameters that it does not have keep their gradients; \
-                 freeze them with `requires_grad_(False)`"
+                "`{cleared}.zero_grad()` is there already. If it was not when this was recorded, record again; if it was, \
+                 parameters that it does not have keep their gradients: freeze those that are not trained"
             ));
         }
     }

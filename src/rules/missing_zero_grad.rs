@@ -235,7 +235,7 @@ fn tell(
         ),
         Neglect::OneOptimizerForgotten => (
             format!("one optimizer's gradients are never cleared ({bytes}, {tensors})"),
-            "call zero_grad(set_to_none=True) on every optimizer, before its own backward pass",
+            "call zero_grad(set_to_none=True) on every optimizer, directly after it steps, and once more where another loss reaches its parameters",
         ),
         Neglect::NotInOptimizer => {
             (format!("no optimizer clears the gradients of {tensors} ({bytes})"), NOT_IN_OPTIMIZER)

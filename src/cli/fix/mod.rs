@@ -43,6 +43,10 @@ pub(super) fn run(arguments: &Fix, matches: &ArgMatches, color: Color) -> Result
     let asked = |rule: &str| arguments.only.is_empty() || arguments.only.iter().any(|name| name == rule);
     proposals.retain(|one| found.findings.get(one.finding).is_some_and(|finding| asked(&finding.rule)));
     let mut patch = Patch::of(proposals, arguments.unsafe_too);
+    if arguments.verify && patch.taken.is_empty() && !patch.held_back.is_empty() {
+        say(&patch, &found, &sources);
+        return Err(CliError::HeldBack);
+    }
     if arguments.verify {
         verify::verify(arguments, &mut patch, &found, color)?;
     }
@@ -52,6 +56,11 @@ pub(super) fn run(arguments: &Fix, matches: &ArgMatches, color: Color) -> Result
         write::replace_all(&changed)?;
         for file in &changed {
             terminal::say(&format!("{}: written", crate::unit::shown_name(&file.name)));
+        }
+        if !changed.is_empty() {
+            terminal::say(
+                "memlint: the recording is of the program as it was: record again, then `memlint diff` the two",
+            );
         }
     } else {
         let difference = report::difference(&named_from_here(&changed));
@@ -81,12 +90,17 @@ fn below(here: &Path, name: &str) -> Option<PathBuf> {
     fs::canonicalize(name).ok()?.strip_prefix(here).ok().map(Path::to_owned)
 }
 
-/// The same changes, each file named from the current folder where it lies below that, whatever way led to it.
+/// The same changes, each file named from the current folder where it lies below that, whatever way led to it, else from the root.
 fn named_from_here(changed: &[Patched]) -> Vec<Patched> {
     let here = env::current_dir().and_then(fs::canonicalize).ok();
-    let name = |file: &Patched| below(here.as_deref()?, &file.name)?.to_str().map(str::to_owned);
-    changed
-        .iter()
-        .map(|file| Patched { name: name(file).unwrap_or_else(|| file.name.clone()), ..file.clone() })
-        .collect()
+    let inside = |file: &Patched| below(here.as_deref()?, &file.name)?.to_str().map(str::to_owned);
+    let whole = |file: &Patched| {
+        terminal::say(&format!(
+            "memlint: {} is not below the current folder: `patch -p1 -d /` finds it",
+            crate::unit::shown_name(&file.name)
+        ));
+        fs::canonicalize(&file.name).ok()?.to_str().map(str::to_owned)
+    };
+    let name = |file: &Patched| inside(file).or_else(|| whole(file)).unwrap_or_else(|| file.name.clone());
+    changed.iter().map(|file| Patched { name: name(file), ..file.clone() }).collect()
 }
