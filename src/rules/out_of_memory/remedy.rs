@@ -6,11 +6,12 @@
 use std::collections::BTreeMap;
 
 use super::{RoleBytes, Shortage, met_own_limit};
-use crate::facts::{Facts, Failure, Trial};
+use crate::facts::{Facts, Failure, Growing, Trial};
 use crate::finding::{Absent, Silence};
 use crate::frames::PhaseSign;
 use crate::program::Phase;
 use crate::role::Role;
+use crate::rules::place;
 use crate::rules::trial::GROWING;
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, Confidence, StackId, count};
@@ -56,15 +57,23 @@ fn raise_the_limit(otherwise: &str) -> String {
 /// put the failure off.
 fn piled_up(facts: &Facts, failure: &Failure) -> Option<String> {
     let knows_first = facts.evidence.first_iteration().is_ok();
-    let sure = facts.growing().iter().filter(|one| one.growth.confidence(knows_first) > Confidence::Low);
+    let is_sure = |one: &&Growing| one.growth.confidence(knows_first) > Confidence::Low;
+    let sure: Vec<&Growing> = facts.growing().iter().filter(is_sure).collect();
     let stood = |id: &&AllocationId| {
         facts.timeline.allocation(**id).is_some_and(|one| one.alive_after(failure.event))
     };
-    let piled: Bytes =
-        sure.map(|one| facts.bytes(&one.stays.iter().filter(stood).copied().collect::<Vec<_>>())).sum();
+    let piled: Bytes = sure
+        .iter()
+        .map(|one| facts.bytes(&one.stays.iter().filter(stood).copied().collect::<Vec<_>>()))
+        .sum();
     let would_fit = piled >= failure.wanted;
+    let fastest = sure.first().and_then(|one| place(facts, one.site)).map_or_else(String::new, |line| {
+        format!(" (made at line {} of {}(); `growing-residency` tells of it)", line.line, line.function)
+    });
     (would_fit || piled.times(2) > failure.in_use).then(|| {
-        format!("mend what piles up first, {piled} of what was in use: anything else only puts it off")
+        format!(
+            "mend what piles up first{fastest}, {piled} of what was in use: anything else only puts it off"
+        )
     })
 }
 
