@@ -6,7 +6,7 @@ use super::bound::{ALWAYS, NEVER};
 use super::budget::Budget;
 use super::catalogue::Catalogue;
 use super::word::Word;
-use crate::rules::RULES;
+use crate::rules::metas;
 use crate::verdict::Materiality;
 
 /// One of a closed set of words.
@@ -29,7 +29,7 @@ pub(super) fn names(_: &mut SchemaGenerator) -> Schema {
 
 /// A table with one entry a rule.
 pub(super) fn by_rule<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
-    let names: Vec<&str> = RULES.iter().map(|rule| rule.meta().name).collect();
+    let names: Vec<&str> = metas().map(|meta| meta.name).collect();
     let rule = generator.subschema_for::<T>();
     json_schema!({ "type": "object", "propertyNames": { "enum": names }, "additionalProperties": rule })
 }

@@ -34,6 +34,16 @@ fn what_is_new_fails_and_its_removal_passes() {
 }
 
 #[test]
+fn a_higher_peak_fails_where_the_growth_behind_it_is_not_asked_for() {
+    let [bug, fixed] = [recording("grow-replay-bug"), recording("grow-replay-fixed")];
+    for only in [&["--select", "peak-regression"][..], &["--ignore", "leak"]] {
+        let output = memlint(&[&["check", &bug, "--against", &fixed, "--isolated"], only].concat());
+        assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+        assert!(stdout(&output).contains("[peak-regression]"), "{}", stdout(&output));
+    }
+}
+
+#[test]
 fn a_higher_peak_fails_where_its_reason_is_but_a_warning() {
     let (code, report) = against("latezero-vit-bug", "latezero-vit-fixed");
     assert_eq!(code, Some(1), "{report}");

@@ -141,6 +141,27 @@ fn the_difference_is_named_from_the_current_folder() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn a_file_elsewhere_is_named_from_the_root() {
+    let (place, here) = (program("fix-elsewhere", "seed-leak-list"), folder("fix-elsewhere-from"));
+    let options =
+        ["fix", "--isolated", "--source-root", "../fix-elsewhere", "../fix-elsewhere/memory.pickle.zst"];
+    let output = memlint_in(&here, &options);
+    let whole = fs::canonicalize(place.join("train.py")).unwrap();
+    let name = whole.to_str().unwrap();
+    assert!(stdout(&output).starts_with(&format!("--- a{name}\n+++ b{name}\n")), "{}", stdout(&output));
+    assert!(stderr(&output).contains("`patch -p1 -d /` finds it"), "{}", stderr(&output));
+}
+
+#[test]
+fn edits_that_nobody_allowed_are_not_proved() {
+    let place = program("fix-unproved", "seed-resnet50-bug");
+    let output = fix(&place, &["--verify", "--", "sh", "-c", "exit 0"]);
+    assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""));
+    assert!(stderr(&output).contains("the edits are unsafe, so none was run"), "{}", stderr(&output));
+}
+
 #[test]
 fn a_clean_program_stays_as_it_is() {
     let output = memlint(&["fix", "--isolated", &recording("seed-resnet50-fixed"), "--unsafe"]);

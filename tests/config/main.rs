@@ -245,7 +245,7 @@ fn without_a_file_the_defaults_hold() {
 }
 
 /// Files that are refused. Each is one mistake that somebody could make.
-const REFUSED: [(&str, &str); 46] = [
+const REFUSED: [(&str, &str); 47] = [
     ("no TOML", "[lint\nselect = []\n"),
     ("the same key twice", "[lint]\nstrict = true\nstrict = false\n"),
     ("a misspelt table", "[lints]\nselect = [\"leak\"]\n"),
@@ -257,6 +257,7 @@ const REFUSED: [(&str, &str); 46] = [
     ("a value for a table", "lint = 3\n"),
     ("a truth for an amount", "[baseline]\ntolerance = true\n"),
     ("a misspelt group", "[lint]\nselect = [\n  \"oom\",\n  \"laek\",\n]\n"),
+    ("a misspelt comparing rule", "[rules.growth-regresion]\nlevel = \"off\"\n"),
     ("a misspelt rule of a table", "[rules.mising-zero-grad]\nlevel = \"off\"\n"),
     ("a group in a table of rules", "[rules.leak]\nlevel = \"off\"\n"),
     ("a misspelt level", "[rules.oom]\nlevel = \"warn\"\n"),

@@ -20,6 +20,17 @@ fn the_schema_takes_the_sizes_that_are_read() {
 }
 
 #[test]
+fn rules_that_compare_have_a_table_and_the_schema_knows_it() {
+    let schema = serde_json::to_value(memlint::config::schema()).unwrap();
+    for rule in ["peak-regression", "growth-regression"] {
+        let text = format!("[rules.{rule}]\nlevel = \"warning\"\n");
+        assert!(read(&text).is_ok(), "{rule}");
+        let document: toml::Table = text.parse().unwrap();
+        assert!(jsonschema::is_valid(&schema, &serde_json::to_value(document).unwrap()), "{rule}");
+    }
+}
+
+#[test]
 fn the_book_names_what_a_budget_can_measure() {
     let schema = serde_json::to_value(memlint::config::schema()).unwrap();
     let book = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/src/configuration.md");

@@ -179,6 +179,22 @@ fn what_is_not_understood_is_not_applied_and_said() {
 }
 
 #[test]
+fn a_path_that_fits_nowhere_is_held_against_where_something_was_found() {
+    let program = Program::new("ignore-elsewhere", PROGRAM);
+    let settings = settings(
+        "[[rules.late-zero-grad.ignore]]\npath = \"src/nowhere.py\"\nreason = \"meant\"\n",
+        Overrides::default(),
+    );
+    let report = program.judge(&[("late-zero-grad", 2)], &settings, "2027-01-01");
+    let notice = report.notices.iter().find(|one| one.message.contains("hides nothing")).unwrap();
+    assert!(
+        notice.help.contains("this rule found something in ") && notice.help.contains(".py"),
+        "{}",
+        notice.help
+    );
+}
+
+#[test]
 fn what_was_not_judged_is_not_called_unused() {
     let program = Program::new("ignore-unjudged", PROGRAM);
     let without = settings(
