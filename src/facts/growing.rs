@@ -11,9 +11,12 @@
 //! What a backward pass behind the loop lets go of was kept for it. What is given back elsewhere in exchange is no growth: a rolling buffer that is recorded half way gives back a block from
 //! before the recording with each that it takes, and weights that are converted layer by layer go as their successors come.
 
+mod parameters;
+
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use parameters::ParameterCounts;
 use rustc_hash::FxHashMap;
 
 use crate::facts::Facts;
@@ -21,13 +24,8 @@ use crate::lives::Turns;
 use crate::lives::growth::{self, Growth, Stay, judge, may_go_on};
 use crate::program::Phase;
 use crate::role::Role;
-use crate::threshold::Threshold;
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, StackId};
-
-/// How many tensors of state an optimizer keeps for a parameter at most: Adam with `amsgrad` keeps three
-/// (`torch/optim/adam.py`).
-static STATES: Threshold<usize> = Threshold::new("facts::growing::STATES", 3);
 
 /// A line that grows.
 #[derive(Debug, Clone)]
@@ -64,7 +62,8 @@ struct LineHoldings {
     leaving: Vec<(usize, Bytes)>,
 }
 
-/// The lines that grow from iteration to iteration, what is fastest first.
+/// The lines that grow from iteration to iteration, what is fastest first. At the end of an iteration that was cut off (memory ran out, a
+/// snapshot was taken) stands what was under way: whole ones are judged.
 ///
 /// Where nothing trains, the last iteration may be the one that lets go of what all of them collected (a metric that is computed with the last batch): of lines that do
 /// not grow to the end, what comes before it is judged, if most of it goes then.
@@ -339,66 +338,4 @@ fn beyond_the_first(members: &[Outliving], from: usize) -> Vec<AllocationId> {
         }
     }
     beyond
-}
-
-/// The most bytes of a single number, as optimizers count their steps for each parameter: one of double precision.
-const NUMBER: Bytes = Bytes(8);
-
-/// How many parameters there are of each size.
-struct ParameterCounts(FxHashMap<Bytes, usize>);
-
-impl ParameterCounts {
-    fn of(facts: &Facts) -> ParameterCounts {
-        let mut sizes = FxHashMap::default();
-        for (_, one) in facts.with_role(Role::Parameter) {
-            *sizes.entry(one.bytes).or_default() += 1;
-        }
-        ParameterCounts(sizes)
-    }
-
-    /// Whether what stays is mostly gradients and optimizer state, and no more than the parameters of these sizes have: layers
-    /// that are unfrozen one after the other gain theirs in steps, and only so many.
-    fn bound(&self, facts: &Facts, stays: &[AllocationId]) -> bool {
-        // A workspace is made once and does not grow.
-        let of_any = stays.iter().copied().filter(|id| facts.role(*id) != Role::Workspace);
-        let (theirs, others): (Vec<_>, Vec<_>) = of_any.partition(|id| is_updates(facts, *id));
-        facts.bytes(&theirs) > facts.bytes(&others) && self.fit(facts, &theirs)
-    }
-
-    /// Whether gradients and states are no more than the parameters of their sizes have.
-    fn fit(&self, facts: &Facts, theirs: &[AllocationId]) -> bool {
-        let mut counts: BTreeMap<(Bytes, Role), usize> = BTreeMap::new();
-        for id in theirs {
-            let Some(one) = facts.timeline.allocation(*id) else { continue };
-            *counts.entry((one.bytes, facts.role(*id))).or_default() += 1;
-        }
-        let all: usize = self.0.values().sum();
-        let room = |bytes: &Bytes, each: usize| {
-            each * if *bytes <= NUMBER { all } else { self.0.get(bytes).copied().unwrap_or(0) }
-        };
-        counts.iter().all(|((bytes, role), count)| {
-            *count <= room(bytes, if *role == Role::Gradient { 1 } else { STATES.get() })
-        })
-    }
-
-    /// Leaves out of what stays what was made once at the same line and lasts: mending the leak does not free it. A library makes its
-    /// workspace once for each stream, at whatever line calls it first (PyTorch hands out 32 streams of a priority in turn,
-    /// `kStreamsPerPoolBits` in `c10/cuda/CUDAStream.cpp`), and a trainer its optimizer's state in the call that runs the loop. What is
-    /// mostly workspaces does not grow.
-    fn leave_lasting_out(&self, facts: &Facts, growing: &mut Growing) -> bool {
-        let all = facts.bytes(&growing.stays);
-        growing.stays.retain(|id| facts.role(*id) != Role::Workspace);
-        let grows = facts.bytes(&growing.stays).times(2) > all;
-        let theirs: Vec<AllocationId> =
-            growing.stays.iter().copied().filter(|id| is_updates(facts, *id)).collect();
-        if self.fit(facts, &theirs) {
-            growing.stays.retain(|id| theirs.binary_search(id).is_err());
-        }
-        grows
-    }
-}
-
-/// Whether it is what parameters are updated by.
-fn is_updates(facts: &Facts, id: AllocationId) -> bool {
-    matches!(facts.role(id), Role::Gradient | Role::OptimizerState)
 }
