@@ -68,12 +68,13 @@ struct LineHoldings {
 /// Where nothing trains, the last iteration may be the one that lets go of what all of them collected (a metric that is computed with the last batch): of lines that do
 /// not grow to the end, what comes before it is judged, if most of it goes then.
 pub(super) fn growing(facts: &Facts) -> Vec<Growing> {
-    let mut found = match facts.program.iterations.split_last() {
-        Some((last, whole)) if !last.complete => growing_through(facts, &Turns::of_iterations(whole)),
-        _ => growing_through(facts, facts.turns()),
-    };
+    let last = facts.program.iterations.split_last();
+    if let Some((_, whole)) = last.filter(|(last, _)| !last.complete) {
+        return growing_through(facts, &Turns::of_iterations(whole));
+    }
+    let mut found = growing_through(facts, facts.turns());
     let trains = facts.program.phases.contains(&Phase::Backward);
-    if let Some((last, before)) = facts.program.iterations.split_last().filter(|_| !trains) {
+    if let Some((last, before)) = last.filter(|_| !trains) {
         let sites: Vec<FrameId> = found.iter().map(|one| one.site).collect();
         let mut earlier = growing_through(facts, &Turns::of_iterations(before));
         earlier

@@ -20,16 +20,20 @@ static STATES: Threshold<usize> = Threshold::new("facts::growing::parameters::ST
 /// The most bytes of a single number, as optimizers count their steps for each parameter: one of double precision.
 const NUMBER: Bytes = Bytes(8);
 
-/// How many parameters there are of each size.
-pub(super) struct ParameterCounts(FxHashMap<Bytes, usize>);
+/// How many parameters there are.
+pub(super) struct ParameterCounts {
+    of_size: FxHashMap<Bytes, usize>,
+    all: usize,
+}
 
 impl ParameterCounts {
     pub(super) fn of(facts: &Facts) -> ParameterCounts {
-        let mut sizes = FxHashMap::default();
+        let mut counts = ParameterCounts { of_size: FxHashMap::default(), all: 0 };
         for (_, one) in facts.with_role(Role::Parameter) {
-            *sizes.entry(one.bytes).or_default() += 1;
+            *counts.of_size.entry(one.bytes).or_default() += 1;
+            counts.all += 1;
         }
-        ParameterCounts(sizes)
+        counts
     }
 
     /// Whether what stays is mostly gradients and optimizer state, and no more than the parameters of these sizes have: layers
@@ -48,9 +52,8 @@ impl ParameterCounts {
             let Some(one) = facts.timeline.allocation(*id) else { continue };
             *counts.entry((one.bytes, facts.role(*id))).or_default() += 1;
         }
-        let all: usize = self.0.values().sum();
         let room = |bytes: &Bytes, each: usize| {
-            each * if *bytes <= NUMBER { all } else { self.0.get(bytes).copied().unwrap_or(0) }
+            each * if *bytes <= NUMBER { self.all } else { self.of_size.get(bytes).copied().unwrap_or(0) }
         };
         counts.iter().all(|((bytes, role), count)| {
             *count <= room(bytes, if *role == Role::Gradient { 1 } else { STATES.get() })
@@ -68,7 +71,7 @@ impl ParameterCounts {
         let theirs: Vec<AllocationId> =
             growing.stays.iter().copied().filter(|id| is_updates(facts, *id)).collect();
         if self.fit(facts, &theirs) {
-            growing.stays.retain(|id| theirs.binary_search(id).is_err());
+            growing.stays.retain(|id| !is_updates(facts, *id));
         }
         grows
     }
