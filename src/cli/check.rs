@@ -263,7 +263,7 @@ pub(super) fn write_failure(reporting: &Reporting, error: &CliError) {
         // The error itself is being reported; that a file cannot even say so adds nothing to it.
         let _ = file::replace(&output.path, |out| output.format.write_failure(&failure, out));
     }
-    if !reporting.output_format.is_read_in_logs() && !matches!(error, CliError::Output { .. }) {
+    if !reporting.output_format.is_read_beside_errors() && !matches!(error, CliError::Output { .. }) {
         // A reader that left hears nothing either way.
         let _ = print(|out| reporting.output_format.write_failure(&failure, out));
     }

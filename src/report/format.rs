@@ -64,7 +64,7 @@ impl Format {
     }
 
     /// Whether it is lines for people, who read standard error as well.
-    pub const fn is_read_in_logs(self) -> bool {
+    pub const fn is_read_beside_errors(self) -> bool {
         matches!(self, Format::Text | Format::Concise)
     }
 

@@ -43,11 +43,11 @@ pub(super) fn run(arguments: &Fix, matches: &ArgMatches, color: Color) -> Result
     let asked = |rule: &str| arguments.only.is_empty() || arguments.only.iter().any(|name| name == rule);
     proposals.retain(|one| found.findings.get(one.finding).is_some_and(|finding| asked(&finding.rule)));
     let mut patch = Patch::of(proposals, arguments.unsafe_too);
-    if arguments.verify && patch.taken.is_empty() && !patch.held_back.is_empty() {
-        say(&patch, &found, &sources);
-        return Err(CliError::HeldBack);
-    }
     if arguments.verify {
+        if patch.taken.is_empty() && !patch.held_back.is_empty() {
+            say(&patch, &found, &sources);
+            return Err(CliError::HeldBack);
+        }
         verify::verify(arguments, &mut patch, &found, color)?;
     }
     say(&patch, &found, &sources);
