@@ -7,27 +7,16 @@
 //! distances nor shares matter.
 
 use std::collections::BTreeMap;
-use std::iter;
 
 use crate::facts::Facts;
-use crate::frames::MemorySign;
-use crate::snapshot::{Action, Event};
+use crate::program::{Collector, CollectorSign};
 use crate::threshold::Threshold;
-use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index, IterationIndex, Micros, Ranks, StackId};
+use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index, IterationIndex, Ranks};
 
 /// Iterations whose tensors have to go together.
 static ITERATIONS: Threshold<usize> = Threshold::new("facts::bursts::ITERATIONS", 3);
 /// How much of the largest iteration's share the smallest has to have: cycles hold the same things each time.
 static EVEN: Threshold<f64> = Threshold::new("facts::bursts::EVEN", 0.5);
-
-/// What shows the garbage collector at work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CollectorSign {
-    /// Its own C++ frames.
-    Frames,
-    /// Python told the recorder.
-    Told,
-}
 
 /// What one line's tensors lose at one moment.
 #[derive(Debug)]
@@ -79,42 +68,17 @@ pub(super) fn bursts(facts: &Facts) -> Vec<Burst> {
 
 /// The moments at which the garbage collector is seen at work.
 fn collections(facts: &Facts, births: &Ranks) -> BTreeMap<usize, CollectorSign> {
-    let told = told(facts).into_iter().zip(iter::repeat(CollectorSign::Told));
-    let shown = shown(facts).into_iter().zip(iter::repeat(CollectorSign::Frames));
-    told.chain(shown).map(|(at, seen)| (births.before(at), seen)).collect()
-}
-
-/// The frees whose C++ frames show the collector.
-fn shown(facts: &Facts) -> Vec<usize> {
-    if !facts.timeline.frees_have_stacks() {
-        return Vec::new();
+    let collector = Collector::of(facts.snapshot, facts.frames, facts.timeline.frees_have_stacks());
+    let mut seen = BTreeMap::new();
+    for (at, event) in facts.trace.events.iter().enumerate() {
+        let Some(sign) = collector.frees(event) else { continue };
+        let moment = seen.entry(births.before(at)).or_insert(sign);
+        // Of one moment its own frames say more.
+        if sign == CollectorSign::Frames {
+            *moment = sign;
+        }
     }
-    let stacks = &facts.snapshot.stacks;
-    let signs = |stack: StackId| stacks.get(stack).iter().map(|frame| facts.frames.memory(*frame));
-    let collects: Vec<bool> = stacks.ids().map(|stack| MemorySign::collects(signs(stack))).collect();
-    if !collects.contains(&true) {
-        return Vec::new();
-    }
-    let is_shown = |event: &Event| {
-        event.stack.and_then(|stack| collects.get(stack.position())).is_some_and(|collects| *collects)
-    };
-    frees(facts).filter(|(_, event)| is_shown(event)).map(|(at, _)| at).collect()
-}
-
-/// The frees that came while the collector was at work, by what Python told the recorder.
-fn told(facts: &Facts) -> Vec<usize> {
-    let Some(collections) = &facts.snapshot.collections else { return Vec::new() };
-    let mut spans: Vec<(Micros, Micros)> = collections.spans().collect();
-    spans.sort_unstable();
-    let is_within = |event: &Event| {
-        let before = spans.partition_point(|(begun, _)| *begun <= event.time);
-        before.checked_sub(1).and_then(|last| spans.get(last)).is_some_and(|(_, ended)| event.time <= *ended)
-    };
-    frees(facts).filter(|(_, event)| is_within(event)).map(|(at, _)| at).collect()
-}
-
-fn frees<'f>(facts: &'f Facts) -> impl Iterator<Item = (usize, &'f Event)> {
-    facts.trace.events.iter().enumerate().filter(|(_, event)| event.action == Action::FreeRequested)
+    seen
 }
 
 /// A group of tensors that one line made and that go at one moment, if it is a burst.

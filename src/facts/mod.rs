@@ -37,7 +37,7 @@ mod updates;
 use std::sync::OnceLock;
 
 pub use blame::{Blame, GuiltyStack};
-pub use bursts::{Burst, CollectorSign};
+pub use bursts::Burst;
 pub use calls::Calls;
 pub use collection::{Collected, CollectedAt, Collection};
 pub use evidence::Evidence;

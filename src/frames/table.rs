@@ -56,6 +56,8 @@ const ROWS: &[Row] = &[
     ("torch/nn/modules/lazy", &["_infer_parameters"], memory(MemorySign::Build)),
     ("torch/nn/parameter", &["materialize"], memory(MemorySign::Build)),
     ("torch/nn/modules/*", &["__init__", "_reset_parameters", "reset_parameters"], memory(MemorySign::Build)),
+    // New parameters, computed from those of two layers.
+    ("torch/nn/utils/fusion", &["fuse_*_weights"], memory(MemorySign::Build)),
     ("torch/nn/init", ANY, both(PhaseSign::Building, MemorySign::Build)),
     ("torch/nn/functional", &["*_loss", "cross_entropy", "kl_div", "log_softmax"], both(PhaseSign::Functional, MemorySign::Loss)),
     ("torch/nn/functional", ANY, phase(PhaseSign::Functional)),
@@ -113,6 +115,12 @@ const ROWS: &[Row] = &[
     ("python/runpy", ANY, phase(PhaseSign::Wrapper)),
     ("python/threading", ANY, phase(PhaseSign::Thread)),
     ("torch/_dynamo/eval_frame", ANY, phase(PhaseSign::Wrapper)),
+    // Transforms of functions call the function that they are given.
+    ("torch/_functorch/apis", ANY, phase(PhaseSign::Wrapper)),
+    ("torch/_functorch/eager_transforms", ANY, phase(PhaseSign::Wrapper)),
+    ("torch/_functorch/functional_call", ANY, phase(PhaseSign::Wrapper)),
+    ("torch/_functorch/vmap", ANY, phase(PhaseSign::Wrapper)),
+    ("torch/nn/utils/stateless", ANY, phase(PhaseSign::Wrapper)),
     ("torch/amp/autocast_mode", ANY, phase(PhaseSign::Wrapper)),
     ("torch/distributed/elastic/*", ANY, phase(PhaseSign::Wrapper)),
     ("torch/distributed/launch", ANY, phase(PhaseSign::Wrapper)),

@@ -11,14 +11,14 @@ use crate::snapshot::{Action, Event};
 use crate::timeline::{Allocation, Timeline};
 use crate::unit::{Confidence, Index};
 
-/// Whether a loop does something itself: its turns begin with an allocation of its own line or function (a batch), or it calls a model. A
+/// Whether a loop does something itself: its turns begin with an allocation of its own line or function (a batch), it calls a model, or its turns run backward passes. A
 /// loop that only calls the program's own functions may be one over the layers of a model that is written as such; and where optimizers step outside of
 /// it alone, what it allocates itself is no batch (a loop over the parameters that are pruned).
 pub(super) fn is_at_work(
     events: &[Event],
     frames: &Frames,
     paths: &Paths,
-    cut: &Cut,
+    (cut, phases): (&Cut, &[Phase]),
     steps: &[StepSpan],
 ) -> bool {
     let Some(header) = cut.header else { return true };
@@ -44,7 +44,12 @@ pub(super) fn is_at_work(
         steps.get(next).is_some_and(|step| step.start < *end)
     };
     let trains_beside = !steps.is_empty() && !turns.iter().any(steps_in);
-    (begun * 2 > turns.len() && !trains_beside) || calls()
+    // The layers of a pass have one backward pass behind them, and not one each.
+    let backward = |&&(start, end): &&(usize, usize)| {
+        phases.get(start..end).is_some_and(|turn| turn.contains(&Phase::Backward))
+    };
+    let trains = turns.iter().filter(backward).count() * 2 > turns.len();
+    ((begun * 2 > turns.len() || trains) && !trains_beside) || calls()
 }
 
 /// Whether one backward pass behind a loop lets go of what most of its turns made: then these are parts of one pass (a recurrent step, a view, a sample), and
@@ -106,5 +111,20 @@ mod tests {
     fn turns_that_one_backward_pass_uses_are_parts_of_one_pass() {
         assert_eq!(turns(true), Confidence::Low);
         assert_eq!(turns(false), Confidence::High, "it may be a loop that evaluates");
+    }
+
+    #[test]
+    fn a_loop_whose_turns_run_backward_passes_is_at_work() {
+        let confidence = |each: &str| {
+            let mut tape = Tape::default();
+            for _ in 0..8 {
+                tape.alloc("main:51 objective:5");
+                tape.alloc(each);
+                tape.alloc("main:53 update:9");
+            }
+            tape.program().confidence
+        };
+        assert_eq!(confidence("main:52 @backward"), Confidence::High);
+        assert_eq!(confidence("main:52 layer:7"), Confidence::Low, "these may be the layers of a pass");
     }
 }

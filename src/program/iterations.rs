@@ -10,11 +10,9 @@
 //!   ones before the first step, an incomplete last one.
 //! - Two optimizers in one iteration (GANs) need no rule: no edge lies between their steps. Where one of them has a loop of its
 //!   own, that loop's iterations hold unequal numbers of steps, and the loop around it is taken.
+//! - Where no optimizer is seen and backward passes set the pace, a loop in a function that is called after such a pass is a solver's.
 //! - A loop inside the main one that shows in few of its turns (over optimizers, which leave a mark where they make their state) parts none, where all
 //!   turns hold as many steps without it.
-//! - Passes without a step, regularly many for each one with, are micro-batches of gradient accumulation if gradients are not
-//!   cleared more often than steps run; then an iteration is the optimizer's period. A step that `GradScaler` skips is
-//!   followed by its `zero_grad` all the same, which tells the two apart.
 //! - Where all other iterations hold one step, a first one with several is parted behind each: there was nothing yet to free
 //!   on the loop's own line, so that no edge shows.
 //! - Iterations tile the loop: each ends where the next begins, so an evaluation in between belongs to the one before (and
@@ -24,7 +22,6 @@ use std::collections::BTreeMap;
 
 use super::loops::{Edge, EdgeKind, Loops};
 use super::marks::Marks;
-use super::pending::AwaitingBackward;
 use crate::snapshot::{Action, Event};
 use crate::unit::FrameId;
 
@@ -128,10 +125,13 @@ fn even(loops: &Loops, marks: &Marks, bounds: &[Edge], events: usize) -> Option<
     levels.sort_unstable();
     levels.dedup();
     let main = main_node(loops, bounds)?;
-    if marks.has_optimizer()
-        && let Some(cut) = without_strays(loops, marks, (bounds, main), events)
-    {
-        return Some(cut);
+    let special = if marks.has_optimizer() {
+        without_strays(loops, marks, (bounds, main), events)
+    } else {
+        around_solvers(loops, marks, bounds, events)
+    };
+    if special.is_some() {
+        return special;
     }
     let all = part(tile(loops, bounds, main, events), marks);
     if !marks.has_optimizer() || is_even(&all, marks) {
@@ -167,6 +167,26 @@ fn without_strays(
     let (_, whole) = counts.split_last()?;
     let usual = *whole.first()?;
     (usual > 0 && whole.iter().all(|count| *count == usual)).then_some(cut)
+}
+
+/// The turns of the outermost loop, where most of those that call a function with a loop of its own run a backward pass before: the loop of a solver
+/// (conjugate gradients, a line search) takes up what that pass left.
+fn around_solvers(loops: &Loops, marks: &Marks, bounds: &[Edge], events: usize) -> Option<Cut> {
+    let depth = bounds.iter().map(|edge| edge.depth).min()?;
+    let (outer, inner): (Vec<Edge>, Vec<Edge>) = bounds.iter().partition(|edge| edge.depth == depth);
+    let cut = tile(loops, &outer, main_node(loops, &outer)?, events);
+    let called = |(start, end): (usize, usize)| {
+        let calls = inner.iter().filter_map(|edge| loops.activations.get(edge.activation as usize));
+        calls.map(|call| call.entry).filter(|entry| (start..end).contains(entry)).min()
+    };
+    let runs_before = |(start, call): (usize, usize)| {
+        let next = marks.paces.partition_point(|pace| pace.end <= start);
+        marks.paces.get(next).is_some_and(|pace| pace.end <= call)
+    };
+    let solving: Vec<(usize, usize)> =
+        cut.spans().filter_map(|(start, end)| Some((start, called((start, end))?))).collect();
+    let after_a_pass = solving.iter().filter(|one| runs_before(**one)).count();
+    (cut.starts.len() >= 2 && after_a_pass * 2 > solving.len()).then_some(cut)
 }
 
 /// Whether nine tenths of the steps lie in iterations. A loop over stages of the training is not the loop of the program where others follow it.
@@ -321,70 +341,6 @@ fn header(bounds: &[Edge], main: u32) -> Option<Header> {
     let (_, &(_, frame)) = counts.iter().rev().max_by_key(|(_, (count, _))| *count)?;
     let last_line = bounds.iter().filter(|edge| edge.node == main).map(|edge| edge.highest).max()?;
     Some(Header { frame, node: main, last_line })
-}
-
-/// Joins micro-batches into optimizer periods. A turn without a step is a micro-batch where a backward pass runs in it; otherwise
-/// its batch was skipped.
-pub(super) fn join_micro_batches(cut: Cut, marks: &Marks, passes: impl FnOnce() -> AwaitingBackward) -> Cut {
-    if !marks.has_optimizer() {
-        return cut;
-    }
-    let (mut steps, mut zeros) = (vec![0_usize; cut.starts.len()], vec![0_usize; cut.starts.len()]);
-    for (marked, counts) in [(&marks.paces, &mut steps), (&marks.zero_grads, &mut zeros)] {
-        for one in marked {
-            // The last event of the call, or the event before it if it has none.
-            let found = cut.find(one.end.saturating_sub(1));
-            if let Some(count) = found.and_then(|at| counts.get_mut(at)) {
-                *count += 1;
-            }
-        }
-    }
-    if !accumulates(&steps, &zeros) {
-        return cut;
-    }
-    let passes = passes();
-    let idle = || cut.spans().zip(&steps).filter(|(_, count)| **count == 0);
-    if idle().filter(|((start, end), _)| passes.runs(*start, *end)).count() * 2 < idle().count() {
-        return cut;
-    }
-    let mut starts = Vec::new();
-    let mut begins = true;
-    for (&start, &count) in cut.starts.iter().zip(&steps) {
-        if begins {
-            starts.push(start);
-        }
-        begins = count > 0;
-    }
-    Cut { micro_batches: cut.starts, starts, ..cut }
-}
-
-/// Whether passes without a step come in equal numbers before each pass with one, and gradients are cleared no more often
-/// than steps run.
-fn accumulates(steps: &[usize], zeros: &[usize]) -> bool {
-    let mut gaps = Vec::new();
-    let mut gap = 0;
-    for &count in steps {
-        if count > 0 {
-            gaps.push(gap);
-            gap = 0;
-        } else {
-            gap += 1;
-        }
-    }
-    let idle = steps.iter().filter(|&&count| count == 0).count();
-    let Some((&first, rest)) = gaps.split_first() else { return false };
-    if idle == 0 || rest.is_empty() {
-        return false;
-    }
-    // The first gap may be cut short by the beginning of the recording.
-    let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
-    for &one in rest {
-        *counts.entry(one).or_insert(0) += 1;
-    }
-    let Some((&usual, &agree)) = counts.iter().max_by_key(|(_, count)| **count) else { return false };
-    // Clearing goes with stepping, before or after it (Lightning clears in a period's first pass).
-    let (cleared, stepped) = (zeros.iter().filter(|&&count| count > 0).count(), gaps.len());
-    usual > 0 && first <= usual && agree * 10 >= rest.len() * 7 && cleared <= stepped + 1
 }
 
 #[cfg(test)]

@@ -14,7 +14,8 @@
 //! - A loop whose body is one call shows no move at all in the looping function, but in the callee, which seems to run
 //!   backwards. If anything happened in the caller in between (locals freed on return), the callee is seen to be called
 //!   anew: an edge from the caller's line to itself, of the kind [`EdgeKind::Reentry`].
-//! - Python's garbage collector frees on whatever line it strikes; so only allocations make a re-entry.
+//! - Python's garbage collector frees on whatever line it strikes; so only allocations make a re-entry, and what it is seen to free
+//!   ([`super::collector`]) moves no call.
 //!
 //! Where the recording has `context="alloc"`, a free carries the stack of the allocation; then frees are left out.
 

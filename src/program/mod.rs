@@ -25,9 +25,11 @@
 
 mod annotated;
 mod certainty;
+mod collector;
 mod iterations;
 mod loops;
 mod marks;
+mod micro_batches;
 mod paths;
 mod pending;
 mod periodicity;
@@ -44,6 +46,7 @@ mod walk;
 
 use serde::{Deserialize, Serialize};
 
+pub use collector::{Collector, CollectorSign};
 pub use turns::LoopRun;
 
 use crate::frames::Frames;
@@ -218,8 +221,10 @@ impl Program {
         let frees = timeline.frees_have_stacks();
         let marks = Marks::of(snapshot, events, &signs, frees);
         let moments: Vec<usize> = marks.paces.iter().map(|step| step.end).collect();
+        let collector = Collector::of(snapshot, frames, frees);
         let search = |paths: Paths, thread: Thread| {
-            let loops = walk::walk(frames, &paths, events, frees, &moments);
+            let told = walk::Frees { own: frees, collector: &collector };
+            let loops = walk::walk(frames, &paths, events, &told, &moments);
             let (cut, found_by) = find(&IterationSearch {
                 snapshot,
                 device: timeline.device,
@@ -255,7 +260,7 @@ impl Program {
             loops: turns::runs(&loops, events.len()),
             found_by,
             confidence: certainty::of(found_by, &cut, || {
-                certainty::is_at_work(events, frames, &paths, &cut, &marks.steps)
+                certainty::is_at_work(events, frames, &paths, (&cut, &phases), &marks.steps)
                     && !certainty::is_one_pass(timeline, &phases, &cut)
             }),
             phases,
@@ -338,7 +343,7 @@ fn by_loops(sought: &IterationSearch) -> Option<(Cut, FoundBy)> {
             PacedBy::Backward | PacedBy::Nothing => FoundBy::LoopBackEdges,
         };
         let passes = || AwaitingBackward::of(events, signs, frees);
-        return Some((iterations::join_micro_batches(training, marks, passes), found_by));
+        return Some((micro_batches::join(training, marks, passes), found_by));
     }
     let tally = tally::TraceTotals::of(events, paths, pools);
     let pending = &AwaitingBackward::of(events, signs, frees);

@@ -25,6 +25,7 @@ impl Tape {
             "@decorator" => ("/v/site-packages/torch/utils/_contextlib.py", "decorate_context", 124),
             "@thread" => ("/usr/lib/python3.11/threading.py", "_bootstrap", 1002),
             "@launcher" => ("/tmp/job/run.py", "<module>", 53),
+            "@collector" => ("??", "gc_collect_main", 0),
             "@recompute" => ("/v/site-packages/torch/utils/checkpoint.py", "unpack_hook", 1100),
             _ => {
                 let (name, line) = text.split_once(':').unwrap();

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
+use super::collector::Collector;
 use super::loops::{Activation, CallNode, Edge, EdgeKind, Loops};
 use super::paths::{Path, Paths, passes_through};
 use crate::frames::{Frames, Owner, PhaseSign};
@@ -23,13 +24,21 @@ impl Loops {
     }
 }
 
+/// What frees say of where the program is.
+pub(super) struct Frees<'a> {
+    /// Whether they have stacks of their own.
+    pub(super) own: bool,
+    /// Which of them the garbage collector makes, on whatever line.
+    pub(super) collector: &'a Collector,
+}
+
 /// Walks over a device's events. `moments` are event positions, ascending: [`Loops::running`] tells what ran just before
 /// each of them.
 pub(super) fn walk(
     frames: &Frames,
     paths: &Paths,
     events: &[Event],
-    frees: bool,
+    frees: &Frees<'_>,
     moments: &[usize],
 ) -> Loops {
     let mut walker = StackWalker {
@@ -45,7 +54,7 @@ pub(super) fn walk(
         let allocates = event.action == Action::Alloc;
         let takes = allocates
             || event.action == Action::OutOfMemory
-            || (frees && event.action == Action::FreeRequested);
+            || (frees.own && event.action == Action::FreeRequested && frees.collector.frees(event).is_none());
         let Some(id) = takes.then(|| paths.of_event(event)).flatten() else { continue };
         if before != Some(id) {
             let Some(path) = paths.get(id) else { continue };

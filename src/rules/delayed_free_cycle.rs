@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use super::claim::{Anchor, Claim, Mending, Telling, Worth, related};
 use super::{declare_rule, measure};
-use crate::facts::{Burst, CollectorSign, Facts};
+use crate::facts::{Burst, Facts};
 use crate::finding::{Finding, Quantity, Related};
 use crate::lives::{Changes, Turns};
+use crate::program::CollectorSign;
 use crate::program::LoopRun;
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, Confidence, FrameId, Index, StackId, count};

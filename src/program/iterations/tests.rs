@@ -87,3 +87,34 @@ fn a_loop_over_optimizers_that_shows_where_they_make_their_state_parts_no_turn()
     let program = tape.program();
     assert_eq!((starts(&program), program.steps.len()), (begins, 16));
 }
+
+/// Turns that end in a solver of three rounds, each with a pass of its own; a pass comes before the solver, or none does.
+fn solved(passes_first: bool) -> (Vec<usize>, Vec<usize>) {
+    let mut tape = Tape::default();
+    let mut begins = Vec::new();
+    for _ in 0..5 {
+        begins.push(tape.recorder.events.len());
+        tape.alloc("main:10");
+        if passes_first {
+            tape.alloc("main:11 @module forward:5");
+            tape.alloc("main:12 @backward");
+        }
+        for _ in 0..3 {
+            tape.alloc("main:14 solve:30");
+            tape.alloc("main:14 solve:31 @module forward:5");
+            tape.alloc("main:14 solve:32 @backward");
+            tape.alloc("main:14 solve:33");
+        }
+        tape.alloc("main:15");
+    }
+    (starts(&tape.program()), begins)
+}
+
+#[test]
+fn the_rounds_of_a_solver_are_no_iterations() {
+    let (found, begins) = solved(true);
+    assert_eq!(found, begins);
+    // Epochs, and batches in them.
+    let (found, _) = solved(false);
+    assert_eq!(found.len(), 15);
+}

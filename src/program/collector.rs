@@ -1,0 +1,81 @@
+//! Frees that Python's garbage collector makes.
+//!
+//! In: stacks, and the times that Python told the recorder. Out: for each free whether the collector made it. It strikes on whatever line the
+//! program has reached, so such a free says nothing of what that line does.
+
+use crate::frames::{Frames, MemorySign};
+use crate::snapshot::{Action, Event, Snapshot};
+use crate::unit::{Index, Micros, StackId};
+
+/// What shows the garbage collector at work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CollectorSign {
+    /// Its own C++ frames.
+    Frames,
+    /// Python told the recorder.
+    Told,
+}
+
+/// When Python's garbage collector was at work.
+#[derive(Debug, Default)]
+pub struct Collector {
+    /// Whether a stack shows it; empty where none does.
+    stacks: Vec<bool>,
+    /// From when until when it ran, as told, ascending.
+    spans: Vec<(Micros, Micros)>,
+}
+
+impl Collector {
+    /// Reads a snapshot; `frees` says whether frees have stacks of their own.
+    pub fn of(snapshot: &Snapshot, frames: &Frames, frees: bool) -> Collector {
+        let signs = |stack: StackId| snapshot.stacks.get(stack).iter().map(|frame| frames.memory(*frame));
+        let mut stacks: Vec<bool> = if frees {
+            snapshot.stacks.ids().map(|stack| MemorySign::collects(signs(stack))).collect()
+        } else {
+            Vec::new()
+        };
+        if !stacks.contains(&true) {
+            stacks.clear();
+        }
+        let mut spans: Vec<(Micros, Micros)> =
+            snapshot.collections.iter().flat_map(|told| told.spans()).collect();
+        spans.sort_unstable();
+        Collector { stacks, spans }
+    }
+
+    /// How an event shows that the collector frees something, if it does.
+    pub fn frees(&self, event: &Event) -> Option<CollectorSign> {
+        if event.action != Action::FreeRequested {
+            return None;
+        }
+        let shown = event.stack.and_then(|stack| self.stacks.get(stack.position())) == Some(&true);
+        let told = || {
+            let before = self.spans.partition_point(|(begun, _)| *begun <= event.time).checked_sub(1);
+            before.and_then(|last| self.spans.get(last)).is_some_and(|(_, ended)| event.time <= *ended)
+        };
+        match shown {
+            true => Some(CollectorSign::Frames),
+            false => told().then_some(CollectorSign::Told),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::tape::Tape;
+
+    #[test]
+    fn a_line_on_which_the_collector_strikes_is_no_part_of_a_loop() {
+        let mut tape = Tape::default();
+        for turn in 0..16 {
+            tape.alloc("main:62");
+            tape.alloc("main:62 parse:34 @module forward:5");
+            tape.alloc("main:62 parse:35 @module forward:5");
+            if turn % 8 == 7 {
+                tape.free("main:65 @collector");
+            }
+        }
+        assert_eq!(tape.program().iterations.len(), 16);
+    }
+}
