@@ -87,9 +87,10 @@ fn newer<'f>(facts: &'f Facts<'f>) -> Option<Claim<'f>> {
         (_, zeroed) if zeroed + 1 < steps.len() && zeroed > 0 => Neglect::OneOptimizerForgotten,
         _ => Neglect::NotInOptimizer,
     };
-    // One optimizer's `zero_grad` clears all that its step uses: what it leaves is summed for nobody, and costs memory alone.
-    let idle =
-        cause == Neglect::NotInOptimizer && zeroed + 1 >= steps.len() && has_one_optimizer(facts, &steps);
+    // One optimizer's `zero_grad` clears all that its step uses: what it leaves is summed for nobody, and costs memory alone. Where no
+    // optimizer is seen at all, gradients are what the program makes of them.
+    let is_left = zeroed + 1 >= steps.len() && has_one_optimizer(facts, &steps);
+    let idle = cause == Neglect::NotInOptimizer && (is_left || facts.program.steps.is_empty());
     let mended = if idle { never_made(&kept) } else { cleared_after_each_step(facts, &kept, &steps) };
     let mending = Mending::lives(mended);
     let about: Vec<AllocationId> = kept.iter().map(|one| one.id).collect();
