@@ -8,12 +8,48 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
+use regex::Regex;
+
 /// The book's sources.
 const BOOK: &str = "docs/src";
 
 #[test]
 fn commands_do_what_is_shown() {
     trycmd::TestCases::new().case("docs/src/*.md").case("README.md");
+}
+
+#[test]
+fn every_name_in_evidence_is_explained_and_no_other() {
+    let page = read(&Path::new(BOOK).join("evidence.md"));
+    let names = Regex::new("`([a-z-]+)`").unwrap();
+    let columns = page.lines().filter_map(|line| line.split('|').nth(2));
+    let explained: BTreeSet<String> =
+        columns.flat_map(|keys| names.captures_iter(keys)).map(|one| one[1].to_owned()).collect();
+    let written = Regex::new(
+        r#"(?:measure\(|Measure \{\s*name:|Cow::Borrowed\(|&str =|source\.line\),)\s*"([a-z-]+)""#,
+    )
+    .unwrap();
+    let mut missing = BTreeSet::new();
+    let mut known = BTreeSet::new();
+    for file in sources(&root().join("src")) {
+        let text = fs::read_to_string(&file).unwrap();
+        for one in written.captures_iter(text.split("#[cfg(test)]").next().unwrap()) {
+            known.insert(one[1].to_owned());
+            let is_measure = !one[0].starts_with("&str") && !one[0].starts_with("Cow");
+            missing.extend((is_measure && !explained.contains(&one[1])).then(|| one[1].to_owned()));
+        }
+    }
+    assert!(missing.is_empty(), "not in evidence.md: {missing:?}");
+    assert!(known.len() > 100, "only {} names were found in the sources", known.len());
+    let unknown: Vec<_> = explained.difference(&known).collect();
+    assert!(unknown.is_empty(), "in evidence.md, and nowhere in the sources: {unknown:?}");
+}
+
+/// All files of Rust below a folder.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let files = |path: PathBuf| if path.is_dir() { sources(&path) } else { vec![path] };
+    entries.flat_map(files).filter(|path| path.extension().is_some_and(|ending| ending == "rs")).collect()
 }
 
 fn root() -> &'static Path {
@@ -119,7 +155,7 @@ fn every_link_of_the_readme_leads_to_a_file() {
 #[test]
 fn the_repository_has_one_address() {
     let address = env!("CARGO_PKG_REPOSITORY");
-    let named = regex::Regex::new(r"(?:github\.com/|uses: |repository: )([\w.-]+/memlint)\b").unwrap();
+    let named = Regex::new(r"(?:github\.com/|uses: |repository: )([\w.-]+/memlint)\b").unwrap();
     let mut places = 0;
     for file in ["README.md", "pyproject.toml", "docs/book.toml", "docs/src/ci.md", "action.yml"] {
         places += all_are(file, &named, address);
@@ -131,7 +167,7 @@ fn the_repository_has_one_address() {
 }
 
 /// How many places of a file name the repository, all of them rightly.
-fn all_are(file: &str, named: &regex::Regex, address: &str) -> usize {
+fn all_are(file: &str, named: &Regex, address: &str) -> usize {
     let text = read(Path::new(file));
     assert!(!text.contains("OWNER/"), "{file}");
     let names: Vec<&str> = named.captures_iter(&text).filter_map(|one| Some(one.get(1)?.as_str())).collect();

@@ -157,6 +157,7 @@ class Finding:
     standing: str
     ignored: Optional[Ignored]
     edits: List[Edit]
+    no_edit: Optional[str]
 
 
 @dataclass(frozen=True)

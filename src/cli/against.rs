@@ -9,7 +9,7 @@ use super::error::CliError;
 use super::reading::read_all;
 use super::required::refuse_what_cannot_be_compared;
 use crate::comparison::{Comparison, Doubt, Measured, Moves, RegressionLimits, Side, regressions};
-use crate::engine::{self, Plan, Report};
+use crate::engine::{self, FromBase, Plan, Report};
 use crate::finding::{Finding, Matter, Notice, Severity, Tolerance};
 use crate::gate::inherit;
 use crate::input::Source;
@@ -64,7 +64,11 @@ impl Base {
             let admit = |finding| plan.admitted(finding);
             let worse = regressions(&comparison, report, position, &RegressionLimits::default(), admit);
             found.extend(worse.into_iter().map(|finding| Finding { input: position, ..finding }));
-            report.differences.push(diff::render(&comparison, &Look::PLAIN));
+            report.differences.push(FromBase {
+                base: comparison.base.clone(),
+                peaks: comparison.highest_rise().map(|peak| (peak.base, peak.head)),
+                text: diff::render(&comparison, &Look::PLAIN),
+            });
             doubts.extend(comparison.beyond());
             doubts.extend(comparison.doubts);
         }

@@ -20,7 +20,7 @@ use crate::comparison::{Comparison, Measured, Side};
 use crate::config::Settings;
 use crate::engine::{self, Examination, Plan, Report};
 use crate::input::{self, Expansion, Origin, Source};
-use crate::report::{Detail, Look, diff};
+use crate::report::{Detail, Look, diff, json};
 use crate::source::{self, SourceMap};
 use crate::unit::{count, shown_name};
 
@@ -75,7 +75,7 @@ pub(super) fn run(arguments: &Diff, matches: &ArgMatches, color: Color) -> Resul
 fn write(format: PlainFormat, comparison: &Comparison, look: &Look, out: &mut dyn Write) -> io::Result<()> {
     match format {
         PlainFormat::Text => out.write_all(diff::render(comparison, look).as_bytes()),
-        PlainFormat::Json => diff::json(comparison, out),
+        PlainFormat::Json => json::diff(comparison, out),
     }
 }
 

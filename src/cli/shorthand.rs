@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use clap::Command;
+use clap::{Arg, Command};
 
 /// What is put before the path.
 const CHECK: &str = "check";
@@ -11,7 +11,7 @@ const CHECK: &str = "check";
 /// What says nothing of a command.
 const GENERAL: [&str; 5] = [COLOR, "--help", "-h", "--version", "-V"];
 
-/// The one option that may stand before the command and takes a value.
+/// The one of them that takes a value.
 const COLOR: &str = "--color";
 
 /// Arguments with the command that is meant: `check`, where the first that is no option is no command and looks like a path. A
@@ -24,7 +24,7 @@ pub(super) fn spelt_out(arguments: impl Iterator<Item = OsString>, memlint: &Com
         if !is_option {
             break;
         }
-        at += if argument == COLOR { 2 } else { 1 };
+        at += if takes_a_value(argument, memlint) { 2 } else { 1 };
     }
     // Before the options that are the command's own: `memlint -v run.pickle`, `memlint -v check run.pickle`.
     let own = (1..at).find(|&place| is_own(&arguments, place)).unwrap_or(at);
@@ -47,6 +47,17 @@ fn is_own(arguments: &[OsString], place: usize) -> bool {
     };
     let is_value = arguments.get(place.saturating_sub(1)).is_some_and(|before| before == COLOR);
     !is_value && arguments.get(place).is_some_and(|option| !is_general(option))
+}
+
+/// Whether what follows an option is its value, wherever `memlint` or `memlint check` know the option.
+fn takes_a_value(option: &OsStr, memlint: &Command) -> bool {
+    let known = memlint.find_subcommand(CHECK).into_iter().flat_map(Command::get_arguments);
+    let mut named = memlint.get_arguments().chain(known).filter(|one| {
+        let long = one.get_long().is_some_and(|long| option == OsStr::new(&format!("--{long}")));
+        long || one.get_short().is_some_and(|short| option == OsStr::new(&format!("-{short}")))
+    });
+    let may_stand_alone = |one: &Arg| one.is_require_equals_set();
+    named.any(|one| one.get_action().takes_values() && !may_stand_alone(one))
 }
 
 fn is_command(argument: &OsStr, memlint: &Command) -> bool {
@@ -82,6 +93,12 @@ mod tests {
             ("memlint -v run.pickle", "memlint check -v run.pickle"),
             ("memlint -v check run.pickle", "memlint check -v run.pickle"),
             ("memlint --color never -q run.pickle", "memlint --color never check -q run.pickle"),
+            ("memlint --select leak run.pickle", "memlint check --select leak run.pickle"),
+            ("memlint --select=leak run.pickle", "memlint check --select=leak run.pickle"),
+            (
+                "memlint --output-format json check run.pickle",
+                "memlint check --output-format json run.pickle",
+            ),
         ] {
             assert_eq!(spelt(line), meant);
         }

@@ -73,6 +73,12 @@ impl Comparison {
         }
     }
 
+    /// The peak that rose most, or fell least, of all devices.
+    pub fn highest_rise(&self) -> Option<SizeChange> {
+        let rise = |peak: &SizeChange| i128::from(peak.head.get()) - i128::from(peak.base.get());
+        self.devices.iter().map(|device| device.peak).max_by_key(rise)
+    }
+
     /// Where one of the two goes on beyond the other. No doubt of the figures, which show it; but a verdict has to say that nothing is
     /// compared there.
     pub fn beyond(&self) -> impl Iterator<Item = Doubt> {

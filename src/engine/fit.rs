@@ -45,7 +45,7 @@ impl Fit {
         });
         let all: Vec<Fit> = known.collect();
         let over = all.iter().filter(|one| one.most > capacity).count();
-        let worst = all.into_iter().rev().max_by_key(|one| (one.most, one.allocated))?;
+        let worst = all.into_iter().rev().max_by_key(|one| (one.is_impossible(), one.most, one.allocated))?;
         Some(Fit { over, ..worst })
     }
 
@@ -54,12 +54,17 @@ impl Fit {
         self.over == 0
     }
 
-    /// That it does not fit, where it does not.
+    /// Whether PyTorch could not have gone on with so little, whatever it gave back.
+    fn is_impossible(&self) -> bool {
+        self.allocated > self.capacity
+    }
+
+    /// That it does not fit, where it does not: an error where that is certain.
     pub(super) fn notice(&self) -> Option<Notice> {
         let name = shown_name(&self.name);
         (!self.fits()).then(|| Notice {
             kind: Matter::DoesNotFit,
-            severity: Severity::Warning,
+            severity: if self.is_impossible() { Severity::Error } else { Severity::Warning },
             message: self.excess(&name),
             help: format!(
                 "`memlint whatif {name} --device-memory {}` replays the recording with that much",
@@ -76,7 +81,7 @@ impl Fit {
             0 | 1 => String::new(),
             over => format!("; {} in all reserved more", count(over, "device")),
         };
-        if self.allocated > self.capacity {
+        if self.is_impossible() {
             let [capacity, allocated] = told_apart([self.capacity, self.allocated]);
             format!(
                 "what was recorded does not fit {capacity}: up to {allocated} were allocated {place}{more}"

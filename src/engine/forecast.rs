@@ -49,7 +49,7 @@ pub(super) fn forecast(findings: &mut [Finding], recordings: &[Recording], named
         let more = left.get().checked_div(each.get()).unwrap_or_default();
         let iteration = device.iterations as u64 + more + 1;
         let told = grouped(usize::try_from(iteration).unwrap_or(usize::MAX));
-        finding.evidence.push(Measure {
+        let date = Measure {
             name: "full-in-iteration".into(),
             value: Quantity::Count(iteration),
             text: if held > kept {
@@ -59,7 +59,9 @@ pub(super) fn forecast(findings: &mut [Finding], recordings: &[Recording], named
             } else {
                 format!("at this rate {capacity} are full in iteration {told}")
             },
-        });
+        };
+        // What somebody who is called at night asks first.
+        finding.evidence.insert(0, date);
     }
 }
 
@@ -98,11 +100,11 @@ mod tests {
         let recordings = [Recording { devices: vec![recorded], ..Recording::default() }];
         let mut findings = [grows(64), grows(192), grows(0)];
         forecast(&mut findings, &recordings, Some(Bytes::GIB.times(80)));
-        let last = |finding: &Finding| finding.evidence.last().map(|one| one.value.clone());
+        let date = |finding: &Finding| finding.evidence.first().map(|one| one.value.clone());
         // 76 GiB left, 256 MiB an iteration: 304 more fit after the tenth, the next does not.
-        assert_eq!(last(&findings[0]), Some(Quantity::Count(315)));
-        assert_eq!(last(&findings[1]), Some(Quantity::Count(315)));
-        assert_eq!(last(&findings[2]), None);
+        assert_eq!(date(&findings[0]), Some(Quantity::Count(315)));
+        assert_eq!(date(&findings[1]), Some(Quantity::Count(315)));
+        assert_eq!(date(&findings[2]), None);
         // Holes grow along with what is kept.
         let mut faster = recordings.clone();
         if let Some(device) = faster.first_mut().and_then(|one| one.devices.first_mut()) {
@@ -110,8 +112,8 @@ mod tests {
         }
         let mut findings = [grows(256)];
         forecast(&mut findings, &faster, Some(Bytes::GIB.times(80)));
-        assert_eq!(last(&findings[0]), Some(Quantity::Count(163)));
-        let told = findings[0].evidence.last().map(|one| one.text.as_str());
+        assert_eq!(date(&findings[0]), Some(Quantity::Count(163)));
+        let told = findings[0].evidence.first().map(|one| one.text.as_str());
         assert_eq!(
             told,
             Some("reserved memory grows by 512 MiB an iteration: 80 GiB are full in iteration 163")
@@ -119,7 +121,7 @@ mod tests {
         // What a note says again does not fill it sooner.
         let mut findings = [grows(256), Finding { severity: Severity::Info, ..grows(256) }];
         forecast(&mut findings, &recordings, Some(Bytes::GIB.times(80)));
-        assert_eq!(last(&findings[0]), Some(Quantity::Count(315)));
+        assert_eq!(date(&findings[0]), Some(Quantity::Count(315)));
         // Where memory ran out, a size that nobody named says nothing.
         let failed = Finding {
             device: Some(device),
@@ -127,8 +129,8 @@ mod tests {
         };
         let mut findings = [grows(64), failed];
         forecast(&mut findings, &recordings, None);
-        assert_eq!(last(&findings[0]), None);
+        assert_eq!(date(&findings[0]), None);
         forecast(&mut findings[..1], &recordings, None);
-        assert_eq!(last(&findings[0]), Some(Quantity::Count(10 + 1216 + 1)));
+        assert_eq!(date(&findings[0]), Some(Quantity::Count(10 + 1216 + 1)));
     }
 }

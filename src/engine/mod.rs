@@ -30,7 +30,7 @@ pub use plan::Plan;
 pub use profile::{IterationMemory, LineProfile, Profile};
 pub use recording::{MainLoop, RecordedDevice, Recording};
 pub use remedies::remedies;
-pub use report::{Outcome, Report, Unread, Verdict, Why};
+pub use report::{FromBase, Outcome, Report, Unread, Verdict, Why};
 pub use witness::{Called, Callee, RecordedFile, RecordedLine};
 
 use crate::facts::{Evidence, Facts, Inputs};

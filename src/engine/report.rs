@@ -30,8 +30,19 @@ pub struct Report {
     pub fit: Option<Fit>,
     /// The recordings that these are held against, where they are.
     pub base: Vec<Recording>,
-    /// What differs from the base, in words for people: a text for each recording.
-    pub differences: Vec<String>,
+    /// What differs from the base, one for each recording.
+    pub differences: Vec<FromBase>,
+}
+
+/// How a recording differs from the one of the base that it was held against.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FromBase {
+    /// What messages call the one of the base.
+    pub base: String,
+    /// The peaks of requested bytes in the base and here, of the device where it rose most.
+    pub peaks: Option<(Bytes, Bytes)>,
+    /// All of it, in words for people.
+    pub text: String,
 }
 
 /// A file that could not be read, or holds nothing that could be judged.

@@ -62,7 +62,6 @@ impl Collector {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::program::tape::Tape;
 
     #[test]

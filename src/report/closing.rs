@@ -1,61 +1,31 @@
-//! The last lines of a report: how the iterations were found, what the peak consists of, what was counted, and what was
-//! not looked at.
+//! What was recorded, in the last lines of a report: how the iterations were found, and what the peak consists of.
 
 use std::cmp::Reverse;
 use std::fmt::Write;
 
 use super::alike::{self, AlikeGroup, Member};
+use super::gap;
 use super::look::{Detail, Ink, Look};
 use super::place::PlacedLoop;
-use super::tally::Tally;
-use super::{gap, words};
-use crate::engine::{Fit, Outcome, RecordedDevice, Recording, Report};
-use crate::finding::{Finding, Severity};
+use crate::engine::{RecordedDevice, Recording, Report};
+use crate::finding::Finding;
 use crate::program::{FoundBy, Phase};
 use crate::role::{Familiar, Role};
-use crate::rules;
 use crate::source::{SourceMap, ZeroGrad};
-use crate::unit::{Bytes, Confidence, Index, count, shown_line, shown_name, told_apart};
+use crate::unit::{Bytes, Confidence, Index, count, shown_name};
 
 /// Roles below this share of the peak are summed up.
 const SMALL_SHARE: f64 = 0.01;
 /// What recordings that are alike lack, at most so much of it.
 const MOST_GAPS: usize = 3;
 
+/// What was recorded: each by itself, or what is alike as one.
 pub(super) fn render(out: &mut String, report: &Report, sources: &SourceMap, look: &Look) {
     if look.detail == Detail::Verbose {
         each(out, report, sources, look);
     } else {
         grouped(out, report, &alike::groups(&report.recordings), sources, look);
     }
-    if let Some(fit) = report.fit.as_ref().filter(|fit| fit.fits()) {
-        let _ = writeln!(out, "{}", look.wrap(&fits(report, fit), 2));
-    }
-    let _ = writeln!(out, "{}", look.wrap(&verdict(report, look), 2));
-    if let Some(line) = gate(report) {
-        let _ = writeln!(out, "{line}");
-    }
-    skipped(out, report, look);
-    if let Some(worst) = worst(report) {
-        let advice = format!("`memlint explain {}` says more.", worst.rule);
-        let _ = writeln!(out, "{}", look.paint(Ink::Faint, &advice));
-    }
-}
-
-/// That what was recorded fits a device, and by which peak.
-fn fits(report: &Report, fit: &Fit) -> String {
-    let failed = report.findings.iter().any(|one| one.rule == rules::OUT_OF_MEMORY);
-    let until = if failed { ", up to where memory ran out" } else { "" };
-    let of_all = match report.recordings.len() {
-        0 | 1 => String::new(),
-        several => format!(" in any of {}", count(several, "snapshot")),
-    };
-    let [most, capacity] = told_apart([fit.most, fit.capacity]);
-    let peak = if fit.is_reserved { "reserved" } else { "allocated, what was reserved is not known" };
-    format!(
-        "device memory: at most {most} of {capacity} were {peak}{of_all}, so what was recorded fits{until}; CUDA itself needs some \
-         hundred MiB more"
-    )
 }
 
 /// Every recording by itself, with all that is not known of it.
@@ -285,96 +255,6 @@ pub(super) fn familiar(device: &RecordedDevice, parts: &[(Familiar, Bytes)]) -> 
     let large = parts.iter().filter(|(_, bytes)| bytes.share_of(peak) >= SMALL_SHARE);
     let part = |(familiar, bytes): &(Familiar, Bytes)| format!("{} {bytes}", familiar.words());
     large.map(part).collect::<Vec<_>>().join(", ")
-}
-
-/// `2 errors, 1 note (lazy-optimizer-init; 1 ignored, 3 in the baseline; -v shows them)`.
-fn verdict(report: &Report, look: &Look) -> String {
-    let tally = Tally::of(report);
-    let painted = |number, noun, severity| look.paint(Ink::Severity(severity), &count(number, noun));
-    let mut parts = Vec::new();
-    for (number, noun, severity) in
-        [(tally.errors, "error", Severity::Error), (tally.warnings, "warning", Severity::Warning)]
-    {
-        parts.extend((number > 0).then(|| painted(number, noun, severity)));
-    }
-    if parts.is_empty() {
-        parts.push(match report.recordings.len() {
-            _ if tally.is_without_verdict => tally.nothing().to_owned(),
-            0 | 1 => tally.nothing().to_owned(),
-            several => format!("{} in {}", tally.nothing(), count(several, "snapshot")),
-        });
-    }
-    let notes = if words::hides_notes(report, look.detail) { notes(report) } else { Vec::new() };
-    if let ([note], [only], [], 0) = (&*notes, &*report.findings, &*report.notices, tally.unsure) {
-        let counted = painted(1, "note", Severity::Info);
-        let place = words::snapshot(report, only).map(|name| format!(" in {name}")).unwrap_or_default();
-        parts.push(format!("{counted}{place}: {}  [{note}; -v shows all of it]", shown_line(&only.message)));
-        return parts.join(", ");
-    }
-    parts.extend((tally.notes > 0).then(|| painted(tally.notes, "note", Severity::Info)));
-    let mut hidden = notes.len();
-    let mut aside = Vec::new();
-    let mut kinds = notes;
-    kinds.sort_unstable();
-    kinds.dedup();
-    aside.extend((!kinds.is_empty()).then(|| kinds.join(", ")));
-    aside.extend(tally.aside());
-    if look.detail < Detail::Verbose {
-        hidden += tally.ignored + tally.baselined + tally.inherited;
-        aside.extend((hidden > 0).then(|| format!("-v shows {}", if hidden == 1 { "it" } else { "them" })));
-    }
-    let counted = parts.join(", ");
-    if aside.is_empty() { counted } else { format!("{counted} ({})", aside.join("; ")) }
-}
-
-/// The rules and kinds of the notes, one for each note.
-fn notes(report: &Report) -> Vec<&str> {
-    let findings = report.open().filter(|finding| finding.severity == Severity::Info);
-    let notices = report.notices.iter().filter(|notice| notice.severity == Severity::Info);
-    findings.map(|finding| &*finding.rule).chain(notices.map(|notice| notice.kind.name())).collect()
-}
-
-/// What the gate makes of it, where the counts do not say so: `failed: 2 findings at or above warning`, `passed: nothing at or above
-/// error`.
-fn gate(report: &Report) -> Option<String> {
-    let verdict = report.verdict;
-    let tally = Tally::of(report);
-    match verdict.fail_on {
-        Some(least) if verdict.fails() => {
-            Some(format!("failed: {} at or above {}", count(verdict.failing, "finding"), least.name()))
-        }
-        _ if verdict.outcome() != Outcome::Open || tally.errors + tally.warnings == 0 => None,
-        Some(least) => {
-            let ended = report.recordings.iter().any(|recording| recording.ended.is_some());
-            let part = if ended { ", as far as it was recorded" } else { "" };
-            Some(format!("passed: nothing at or above {}{part}", least.name()))
-        }
-        None => Some("passed: by `--fail-on never` nothing fails".to_owned()),
-    }
-}
-
-/// Rules that could not judge; where all is asked for with the reasons, and those that are not applicable.
-fn skipped(out: &mut String, report: &Report, look: &Look) {
-    if look.detail < Detail::Verbose {
-        let rules = report.blind_rules();
-        if !rules.is_empty() {
-            let remedy =
-                report.most_hidden().map(|hidden| format!(": {}", hidden.remedy())).unwrap_or_default();
-            let (rules, place) = (count(rules.len(), "rule"), words::blind_in(report));
-            let line = format!("{rules} could not judge{place}{remedy}; -v names them");
-            let _ = writeln!(out, "{}", look.wrap(&line, 2));
-        }
-        return;
-    }
-    for (reason, rules) in words::silences(report) {
-        let line = format!("  {reason} ({})", rules.join(", "));
-        let _ = writeln!(out, "{}", look.wrap(&line, 4));
-    }
-}
-
-/// The first finding that is more than a note.
-fn worst(report: &Report) -> Option<&Finding> {
-    report.open().find(|finding| finding.severity > Severity::Info)
 }
 
 /// The evidence for iterations, after "found by".

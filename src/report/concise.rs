@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use super::VerdictFailure;
+use super::fix;
 use super::headline::Headline;
 use super::look::{Detail, Look};
 use super::place::SourceLine;
@@ -31,7 +32,13 @@ pub(super) fn render(report: &Report, sources: &SourceMap, look: &Look) -> Strin
         };
         let (level, rule) = (finding.severity.name(), &finding.rule);
         let sentence = words::sentence(report, finding);
-        line(&mut out, &place, &format!("{level} {rule}: {sentence}"), &finding.help);
+        let has_edit = fix::certain(report, finding, sources).is_some();
+        let help = if has_edit {
+            format!("{} (`memlint fix` has the edit)", finding.help)
+        } else {
+            finding.help.clone()
+        };
+        line(&mut out, &place, &format!("{level} {rule}: {sentence}"), &help);
     }
     for notice in words::shown_notices(report, look.detail) {
         let place =

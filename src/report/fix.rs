@@ -5,7 +5,7 @@ use std::rc::Rc;
 use similar::TextDiff;
 
 use crate::engine::Report;
-use crate::finding::Finding;
+use crate::finding::{Finding, Severity};
 use crate::fix::{self, Edit, Fix, Patch, Patched, Saves};
 use crate::source::{SourceFile, SourceMap};
 use crate::unit::{shown_line, shown_name};
@@ -87,9 +87,23 @@ pub fn words(patch: &Patch, report: &Report, sources: &SourceMap) -> Vec<String>
         lines.push(format!("memlint: {}: no edit: {reason}", about(&[*finding], report, sources)));
     }
     if lines.is_empty() {
-        lines.push("memlint: nothing to mend".to_owned());
+        lines.push(nothing_to_mend(report));
     }
     lines.into_iter().map(|line| shown_line(&line)).collect()
+}
+
+/// That there is nothing, and what there is no edit of because it may be nothing.
+fn nothing_to_mend(report: &Report) -> String {
+    let mut notes: Vec<&str> =
+        report.open().filter(|one| one.severity < Severity::Warning).map(|one| &*one.rule).collect();
+    notes.dedup();
+    if notes.is_empty() {
+        return "memlint: nothing to mend".to_owned();
+    }
+    format!(
+        "memlint: nothing to mend: notes have no edits ({}); `memlint check -v` shows them",
+        notes.join(", ")
+    )
 }
 
 /// `retained-graph, activations-without-backward at train.py:17`.

@@ -11,6 +11,7 @@ mod concise;
 pub mod crowd;
 mod curve;
 pub mod diff;
+mod ending;
 mod failure;
 pub mod fix;
 mod format;

@@ -6,24 +6,32 @@ use super::look::Detail;
 use super::sightings;
 use crate::engine::{RecordedDevice, Report};
 use crate::finding::{Finding, Group, Location, Notice, Severity, Silence, Skipped, Standing};
+use crate::rules::OUT_OF_MEMORY;
 use crate::unit::{Bytes, DeviceIndex, Index, count, lowered, shown_name};
 
-/// The findings that are shown in full: open ones that are more than a note or close the gate; all where all is asked for.
+/// The findings that are shown in full: open ones that are more than a note or close the gate, and notes that one of those sends
+/// the reader to; all where all is asked for.
 pub(super) fn shown(report: &Report, detail: Detail) -> impl Iterator<Item = &Finding> {
-    let least = least(report, detail);
+    report.findings.iter().filter(move |finding| is_shown(report, detail, finding))
+}
+
+/// Whether a finding is shown in full.
+pub(super) fn is_shown(report: &Report, detail: Detail, finding: &Finding) -> bool {
     let all = detail == Detail::Verbose;
-    report.findings.iter().filter(move |finding| finding.severity >= least && (all || finding.is_open()))
+    (all || finding.is_open()) && (finding.severity >= least(report, detail) || runs_out(report, finding))
+}
+
+/// Whether a finding grows in a process that ran out of memory: however unsure it is, `oom` says to mend it first.
+fn runs_out(report: &Report, finding: &Finding) -> bool {
+    let ran_out = |one: &&Finding| one.rule == OUT_OF_MEMORY && one.input == finding.input && one.is_open();
+    let grows = finding.impact.per_iteration.is_some_and(|each| each > Bytes::ZERO);
+    grows && report.findings.iter().any(|one| ran_out(&one))
 }
 
 /// The notices that are shown, by the same measure.
 pub(super) fn shown_notices(report: &Report, detail: Detail) -> impl Iterator<Item = &Notice> {
     let least = least(report, detail);
     report.notices.iter().filter(move |notice| notice.severity >= least)
-}
-
-/// Whether notes are only counted.
-pub(super) fn hides_notes(report: &Report, detail: Detail) -> bool {
-    least(report, detail) > Severity::Info
 }
 
 /// The least severity of what is shown.

@@ -149,8 +149,8 @@ fn help(facts: &Facts, alive: &[AllocationId]) -> String {
         )
     } else {
         format!(
-            "keep them without their graph: .detach(); {HOLDER_LIMIT}; in host memory (.detach().cpu()) they would go on growing, \
-             with more room"
+            "{HOLDER_LIMIT}; keep without its graph (.detach()) what is kept for its value; in host memory (.detach().cpu()) they would go \
+             on growing, with more room"
         )
     }
 }
@@ -208,7 +208,10 @@ fn holder(facts: &Facts, alive: &[AllocationId]) -> Measure {
     let text = if nodes.is_empty() {
         UNKNOWN_HOLDER.to_owned()
     } else {
-        format!("perhaps held by the autograd graph: elsewhere {} frees tensors like them", nodes.join(", "))
+        format!(
+            "perhaps held by the autograd graph: elsewhere a node of it ({}) frees tensors like them",
+            nodes.join(", ")
+        )
     };
     measure("held-by", Quantity::Text(text.clone()), text)
 }

@@ -197,7 +197,8 @@ fn tell(facts: &Facts, spikes: &[Spike], peak: Bytes, worth: &Worth) -> Finding 
     let beside: Vec<Related> = inner.into_iter().chain(others).collect();
     let telling = Telling {
         message: format!("{} of short-lived tensors make {} of the peak", first.bytes, percent(share)),
-        help: "work in pieces: for part in x.split(n, dim=0): ... (a fused or chunked loss, no upcast of the whole)"
+        help: "work in pieces, a slice of the largest dimension at a time (`torch.split`), or with an operator that makes no tensor of that \
+               size (a fused or chunked loss, `torch.cdist` for all pairs, no upcast of the whole)"
             .to_owned(),
         label: format!("{} for a moment", count(first.at_peak.len(), "large tensor")),
         related: beside,

@@ -27,20 +27,20 @@ fn what_fits_is_said_to_fit() {
 }
 
 #[test]
-fn what_does_not_fit_is_a_warning() {
+fn what_cannot_fit_is_an_error_and_what_may_not_a_warning() {
     let (code, text) = check("400MiB", &[]);
-    assert_eq!(code, Some(0), "a warning, as others");
+    assert_eq!(code, Some(1), "more was allocated than there is");
     assert!(
         text.contains(
-            "warning: what was recorded does not fit 400 MiB: up to 429 MiB were allocated on device 0 of"
+            "error: what was recorded does not fit 400 MiB: up to 429 MiB were allocated on device 0 of"
         ),
         "{text}"
     );
     let whatif = format!("`memlint whatif {} --device-memory 400MiB`", recording("seed-resnet50-fixed"));
     assert!(text.contains(&whatif), "what it is about is named: {text}");
     assert!(!text.contains("so what was recorded fits"));
-    assert_eq!(check("400MiB", &["--fail-on", "warning"]).0, Some(1));
-    let (_, text) = check("440MiB", &[]);
+    let (code, text) = check("440MiB", &[]);
+    assert_eq!((code, check("440MiB", &["--fail-on", "warning"]).0), (Some(0), Some(1)), "a warning");
     assert!(text.contains("may not fit 440 MiB: up to 456 MiB were reserved on device 0 of"), "{text}");
     let json: Value = serde_json::from_str(&check("400MiB", &["--output-format", "json"]).1).unwrap();
     assert_eq!(json["notices"][0]["kind"], "does-not-fit");

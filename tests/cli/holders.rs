@@ -21,7 +21,7 @@ fn finding(case: &str, name: &str) -> Value {
 #[test]
 fn what_holds_the_tensors_has_one_name_in_text_and_json() {
     let text = told("grow-replay-bug");
-    assert!(text.contains("held by `self.storage` (line 72);"), "{text}");
+    assert!(text.contains("held by `self.storage` (line 72)"), "{text}");
     assert!(text.contains("`-- held by `self.storage`"), "{text}");
     assert!(!text.contains("does not name it"), "the source does: {text}");
     assert!(!text.contains("also examples"), "once is enough: {text}");

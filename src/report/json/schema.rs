@@ -5,6 +5,7 @@ use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use super::check::{Check, Line, NoVerdict};
+use super::diff::Diff;
 use super::profiler::Profiled;
 use super::rules::RuleList;
 use super::stats::Stats;
@@ -28,11 +29,13 @@ enum Output {
     Profiled(Profiled),
     /// `memlint whatif --output-format json`.
     WhatIf(WhatIf),
+    /// `memlint diff --output-format json`.
+    Diff(Diff),
     /// `memlint rules --output-format json`.
     RuleList(RuleList),
 }
 
-/// The schema, draft 2020-12. `$defs` names the documents: `Report`, `NoVerdict`, `Line`, `Stats`, `Profiled`, `WhatIf` and
+/// The schema, draft 2020-12. `$defs` names the documents: `Report`, `NoVerdict`, `Line`, `Stats`, `Profiled`, `WhatIf`, `Diff` and
 /// `RuleList`.
 pub fn schema() -> Schema {
     SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<Output>()

@@ -11,7 +11,7 @@ use super::headline::Headline;
 use super::look::{Detail, Ink, Look};
 use super::paths::{Root, package_path};
 use super::place::SourceLine;
-use super::{VerdictFailure, closing, sightings, words};
+use super::{VerdictFailure, closing, ending, sightings, words};
 use crate::engine::{Outcome, Report};
 use crate::finding::{Finding, Location, Notice, Related, Severity, Stood};
 use crate::source::SourceMap;
@@ -57,6 +57,7 @@ pub fn render(report: &Report, sources: &SourceMap, look: &Look) -> String {
     }
     if look.detail > Detail::Quiet {
         closing::render(&mut out, report, sources, look);
+        ending::render(&mut out, report, sources, look);
     }
     shown_page(&out, look.color)
 }

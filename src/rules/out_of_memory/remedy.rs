@@ -43,7 +43,7 @@ pub(super) fn remedy(
 
 /// What helps a request for more than there is, whatever else is freed.
 const TAKE_LESS: &str = "make this one tensor smaller, freeing others does not help: look for a size that is not meant (a broadcast, an outer \
-                         product, a mask of all pairs), or work in pieces: for part in x.split(n)";
+                         product, a mask of all pairs), or work in pieces (`torch.split`)";
 
 /// The device had what was wanted: the program, or who started it, allows itself less.
 fn raise_the_limit(otherwise: &str) -> String {

@@ -1,73 +1,87 @@
 //! A comparison for programs, `memlint/1`.
 
-use std::io;
-
+use super::{SCHEMA, TOOL, Tool};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::comparison::{
     Comparison, DeviceComparison, Direction, FindingChange, PeakAt, SiteChange, SizeChange,
 };
 use crate::finding::{Impact, Location};
-use crate::report::json::{SCHEMA, TOOL, Tool, write as write_document};
 use crate::unit::{Bytes, Index};
 
-pub(super) fn write(comparison: &Comparison, out: &mut dyn io::Write) -> io::Result<()> {
-    write_document(&Diff::of(comparison), out)
-}
-
-#[derive(Serialize)]
-struct Diff {
+/// How two recordings differ: `memlint diff --output-format json`.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Diff {
+    /// The version of this format: `memlint/1`.
+    #[schemars(extend("const" = SCHEMA))]
     schema: &'static str,
     tool: Tool,
+    /// The snapshot that is compared with.
     base: String,
+    /// The snapshot that is compared.
     head: String,
     devices: Vec<OneDevice>,
+    /// Findings that came, went or changed, what came first.
     findings: Vec<Finding>,
+    /// How many findings are the same.
     same_findings: usize,
+    /// What could not be compared, in words.
     doubts: Vec<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DeviceDiff")]
 struct OneDevice {
+    /// Counted from 0.
     device: usize,
     base_iterations: usize,
     head_iterations: usize,
+    /// How many iterations are compared, by their number; peaks are looked for up to the last of these.
     compared_iterations: usize,
+    /// How many of these are left out of what is steady.
     warm_up_iterations: usize,
+    /// `setup`, `iteration-N` counted from 1, or `end`.
     base_peak_in: String,
     head_peak_in: String,
     peak_requested_bytes: Figures,
     peak_reserved_bytes: Figures,
+    /// Requested bytes between iterations, the middle of the steady ones.
     resident_bytes: Option<Figures>,
+    /// By how much these grow with every iteration; null where there are too few to tell.
     bytes_per_iteration: Option<Figures>,
     allocations_per_iteration: Option<Counts>,
+    /// What is in use at the peak, what differs most first.
     roles_at_peak: Vec<RoleAtPeak>,
     call_sites: Vec<Site>,
 }
 
 /// Bytes; a difference up to `noise` is no change.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Figures {
     base: u64,
     head: u64,
     noise: u64,
+    #[schemars(extend("enum" = ["up", "same", "down"]))]
     change: &'static str,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Counts {
     base: usize,
     head: usize,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct RoleAtPeak {
     role: &'static str,
     bytes: Figures,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "CallSiteDiff")]
 struct Site {
+    /// Its line in the base; null where there is none.
     base: Option<Spot>,
     head: Option<Spot>,
     phase: &'static str,
@@ -76,29 +90,36 @@ struct Site {
     allocations_per_iteration: Counts,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "RecordedLine")]
 struct Spot {
     file: String,
     line: u32,
     function: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "FindingDiff")]
 struct Finding {
+    /// What became of it.
+    #[schemars(extend("enum" = ["new", "worse", "better", "gone"]))]
     turn: &'static str,
     name: String,
     group: &'static str,
     severity: &'static str,
+    /// Null where the base does not have it.
     base_severity: Option<&'static str>,
     message: String,
     location: Option<Spot>,
     impact: Size,
     base_impact: Option<Size>,
+    /// How it differs, in words.
     difference: Option<String>,
     fingerprint: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ImpactDiff")]
 struct Size {
     peak_bytes: Option<u64>,
     reserved_bytes: Option<u64>,
@@ -107,7 +128,7 @@ struct Size {
 }
 
 impl Diff {
-    fn of(comparison: &Comparison) -> Diff {
+    pub(super) fn of(comparison: &Comparison) -> Diff {
         Diff {
             schema: SCHEMA,
             tool: TOOL,
