@@ -19,6 +19,8 @@ fn what_the_base_has_too_passes() {
         let (code, report) = against(case, case);
         assert_eq!(code, Some(0), "{report}");
         assert!(!report.contains("-regression]"), "{report}");
+        let said = report.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(", as before; `memlint diff` shows all of it"), "what passed is shown: {report}");
     }
 }
 
@@ -48,6 +50,7 @@ fn a_higher_peak_fails_where_its_reason_is_but_a_warning() {
     let (code, report) = against("latezero-vit-bug", "latezero-vit-fixed");
     assert_eq!(code, Some(1), "{report}");
     for part in [
+        "peak 2.2 GiB before,",
         "[peak-regression]",
         "the peak is 297.4 MiB higher than in the base (13 %)",
         "late-zero-grad accounts",

@@ -114,6 +114,13 @@ fn what_closes_the_gate_comes_first_and_what_stood_there_is_one_table() {
     golden("text-oom", &text);
     let wide = Look { width: 120, unicode: true, ..PLAIN };
     golden("text-oom-wide", &text::render(&ran_out(), &nowhere(), &wide));
+    // What grows is to be mended first, however unsure it is.
+    let mut grows = ran_out();
+    let note = grows.findings.iter_mut().find(|one| one.severity == Severity::Info).unwrap();
+    note.impact.per_iteration = Some(mib(160));
+    note.message = "memory grows".to_owned();
+    let text = text::render(&grows, &sources(), &PLAIN);
+    assert!(text.contains("info: memory grows") && text.contains("\n1 error, 1 note\n"), "{text}");
     // Where it stays open, what could not be judged comes first.
     let mut open = ran_out();
     open.verdict.failing = 0;
