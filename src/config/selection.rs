@@ -138,6 +138,11 @@ impl Selection {
         &self.rules
     }
 
+    /// Those that run where nobody says anything and are switched off here.
+    pub fn switched_off(&self) -> impl Iterator<Item = &Decision> {
+        self.rules.iter().filter(|one| one.rule.by_default && !one.runs.value)
+    }
+
     /// Whether there is such a rule.
     pub fn knows(&self, rule: &str) -> bool {
         self.decision(rule).is_some()

@@ -102,6 +102,7 @@ pub fn conclude(mut examinations: Vec<Examination>, unread: Vec<Unread>, plan: &
     let mut notices = job::unlike_the_job(&recordings, &unread, plan.ranks);
     notices.extend(ended::early(&recordings));
     notices.extend(budget::unmeasured(&plan.budgets, &examinations));
+    notices.extend(plan.switched_off());
     let alone = job::alone(&recordings);
     finish(&mut differences, plan);
     for finding in differences {

@@ -6,11 +6,14 @@ use std::num::NonZeroU32;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::config::{Budget, Selection, Settings};
-use crate::finding::{Finding, Severity};
+use crate::finding::{Finding, Matter, Notice, Severity};
 use crate::picture::Room;
 use crate::rules::{RULES, Rule, by_default};
 use crate::unit::Bytes;
 use crate::verdict::Materiality;
+
+/// Rules that are switched off are named, as many of them.
+const MOST_NAMED: usize = 3;
 
 /// The rules and budgets that run, and what their findings count as.
 #[derive(Clone)]
@@ -74,6 +77,29 @@ impl<'a> Plan<'a> {
             ranks: None,
             selection: Some(selection),
         }
+    }
+
+    /// Which rules it leaves out that run where nobody says anything, and who says so.
+    pub(super) fn switched_off(&self) -> Option<Notice> {
+        let off: Vec<_> = self.selection?.switched_off().collect();
+        let mut origins: Vec<String> = off.iter().map(|one| one.runs.origin.to_string()).collect();
+        origins.sort_unstable();
+        origins.dedup();
+        let names: Vec<&str> = off.iter().take(MOST_NAMED).map(|one| &*one.rule.name).collect();
+        let more = off.len() - names.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        (!off.is_empty()).then(|| Notice {
+            kind: Matter::RulesOff,
+            severity: Severity::Info,
+            message: format!(
+                "{} switched off by {}: {}{more}",
+                if off.len() == 1 { "1 rule is".to_owned() } else { format!("{} rules are", off.len()) },
+                origins.join(", "),
+                names.join(", ")
+            ),
+            help: "`memlint config` shows all rules with who set each".to_owned(),
+            location: None,
+        })
     }
 
     /// What tells this plan from another: two inputs that were examined by plans of one mark can be concluded together. The same

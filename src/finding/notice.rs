@@ -55,11 +55,13 @@ pub enum Matter {
     UnusedPathMap,
     /// What was recorded needs more memory than the device is said to have.
     DoesNotFit,
+    /// Rules that run where nobody says anything are switched off.
+    RulesOff,
 }
 
 impl Matter {
     /// All of them, in the order in which they are listed.
-    pub const ALL: [Matter; 17] = [
+    pub const ALL: [Matter; 18] = [
         Matter::LeftOut,
         Matter::MissingRank,
         Matter::UnexpectedRank,
@@ -77,6 +79,7 @@ impl Matter {
         Matter::SourceOutside,
         Matter::UnusedPathMap,
         Matter::DoesNotFit,
+        Matter::RulesOff,
     ];
 
     /// kebab-case: `unused-ignore`.
@@ -99,6 +102,7 @@ impl Matter {
             Matter::SourceOutside => "source-outside",
             Matter::UnusedPathMap => "unused-path-map",
             Matter::DoesNotFit => "does-not-fit",
+            Matter::RulesOff => "rules-off",
         }
     }
 
@@ -172,6 +176,11 @@ impl Matter {
                 "The peak of reserved memory is above the memory that `--device-memory` names. Where that of allocated memory is, too, the program does not \
                  fit; else PyTorch could give back what it reserves in vain. `memlint whatif` replays the recording with so much memory. The CUDA context and other libraries need \
                  memory besides."
+            }
+            Matter::RulesOff => {
+                "Rules that run where nobody says anything are switched off, by a configuration or on the command line: what they would find is not \
+                 looked for, and a gate that stays open says nothing of it. `memlint config` shows each rule with who set it; `--isolated` leaves \
+                 configurations out, and `--config` names another."
             }
         }
     }

@@ -209,11 +209,8 @@ fn step_after<'a>(case: &Case<'a>, cleared: &str) -> Result<Statement<'a>, Reaso
     if looks_at_gradients(case.script.body) {
         return Err("the program looks at `.grad` itself".to_owned());
     }
-    let places = std::iter::once(&case.place).chain(&case.callers);
-    for (depth, place) in places.enumerate() {
-        if depth > 0 && (!cleared.starts_with("self.") || !runs_through(case)) {
-            break;
-        }
+    let caller = case.callers.first().filter(|caller| cleared.starts_with("self.") && is_own(case, caller));
+    for place in std::iter::once(&case.place).chain(caller) {
         let outer = steady(place)?;
         let after = |one: &OptimizerStep<'_>| one.step.statement().start() > outer[0].statement().end();
         let found: Vec<OptimizerStep<'_>> = steps(case, place.scope()).into_iter().filter(after).collect();
@@ -226,7 +223,21 @@ fn step_after<'a>(case: &Case<'a>, cleared: &str) -> Result<Statement<'a>, Reaso
     Err("no plain `optimizer.step()` follows in the same function".to_owned())
 }
 
-/// Whether the function of the clearing is called at one place, and clears whenever it is.
+/// Whether the function of the clearing is called at one place alone, in a method of the same object (`self` is another elsewhere), and clears
+/// whenever it is.
+fn is_own(case: &Case<'_>, caller: &Nesting<'_>) -> bool {
+    let class = |place: &Nesting<'_>| place.class().map(Ranged::start);
+    let is_same = class(caller).is_some() && class(caller) == class(&case.place);
+    is_same && is_called_by_self(case, caller) && runs_through(case)
+}
+
+fn is_called_by_self(case: &Case<'_>, caller: &Nesting<'_>) -> bool {
+    let Some(function) = Case::function(&case.place) else { return false };
+    let calls = tree::calls(caller.innermost().map(|step| step.statement())).into_iter();
+    let mut own = calls.filter_map(method).filter(|(_, name)| *name == function.name.as_str());
+    own.any(|(on, _)| tree::dotted(on).as_deref() == Some("self"))
+}
+
 fn runs_through(case: &Case<'_>) -> bool {
     let Some(function) = Case::function(&case.place) else { return false };
     let calls = tree::calls(case.script.body).into_iter();

@@ -44,10 +44,21 @@ fn counted(name: &'static str, number: u64) -> Measure {
 
 /// The lines that come out new, or why there are none.
 fn edited(rule: &'static str, text: &str) -> Result<String, String> {
+    edited_among(rule, text, &SourceMap::default())
+}
+
+/// The same where the file lies among the sources, so that callers are found in it.
+fn edited_in_place(rule: &'static str, text: &str) -> Result<String, String> {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("train.py"), text).unwrap();
+    edited_among(rule, text, &SourceMap::new([folder.path().to_owned()], Vec::new()))
+}
+
+fn edited_among(rule: &'static str, text: &str, sources: &SourceMap) -> Result<String, String> {
     let (finding, line) = finding(rule, text);
     let file = Rc::new(SourceFile::new("train.py".to_owned(), text.to_owned()));
     let spot = Spot { file, line, sure: true };
-    let fix = mend_at(&finding, Some(Bytes(100)), &spot, &SourceMap::default())?;
+    let fix = mend_at(&finding, Some(Bytes(100)), &spot, sources)?;
     let patched = Patch::alone(fix).files(|_| Some(text.to_owned())).pop().unwrap();
     Ok(patched.after)
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 pub(super) use later::is_read_later;
 
 use ruff_python_ast::visitor::{self, Visitor};
-use ruff_python_ast::{Expr, ExprCall, Stmt, StmtFunctionDef};
+use ruff_python_ast::{Expr, ExprCall, Stmt, StmtClassDef, StmtFunctionDef};
 use ruff_text_size::Ranged;
 
 /// A statement among its neighbours.
@@ -66,6 +66,14 @@ impl<'a> Nesting<'a> {
     pub(super) fn function(&self) -> Option<(usize, &'a StmtFunctionDef)> {
         self.steps.iter().enumerate().rev().skip(1).find_map(|(at, step)| match step.statement() {
             Stmt::FunctionDef(of) => Some((at, of)),
+            _ => None,
+        })
+    }
+
+    /// The class around it.
+    pub(super) fn class(&self) -> Option<&'a StmtClassDef> {
+        self.steps.iter().rev().find_map(|step| match step.statement() {
+            Stmt::ClassDef(of) => Some(of),
             _ => None,
         })
     }

@@ -61,15 +61,32 @@ pub(super) fn head(stream: &mut impl Read) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Whether a file begins like a snapshot, or unpacks to what does. Any other is told by its first bytes alone.
-pub(super) fn begins_like_a_snapshot(file: &mut impl Read) -> io::Result<bool> {
+/// What the first bytes of a file say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Beginning {
+    /// It begins like a snapshot, or unpacks to what does.
+    Snapshot,
+    /// It is packed, and ends before anything can be unpacked.
+    CutOff,
+    /// There are none.
+    Empty,
+    /// Anything else.
+    Other,
+}
+
+/// How a file begins. One that is not packed is told by its first bytes alone.
+pub(super) fn beginning(file: &mut impl Read) -> io::Result<Beginning> {
+    let of = |head: &[u8]| if is_dict_or_list(head) { Beginning::Snapshot } else { Beginning::Other };
     let first = head(file)?;
     let kind = Container::of(&first);
-    if kind.compression().is_none() {
-        return Ok(is_dict_or_list(&first));
+    if first.is_empty() {
+        return Ok(Beginning::Empty);
     }
-    let inner = head(&mut kind.unpack(first.chain(file))?)?;
-    Ok(is_dict_or_list(&inner))
+    if kind.compression().is_none() {
+        return Ok(of(&first));
+    }
+    let unpacked = kind.unpack(first.chain(file)).and_then(|mut inner| head(&mut inner));
+    Ok(unpacked.map_or(Beginning::CutOff, |inner| of(&inner)))
 }
 
 /// Whether a pickle begins with a dict or a list, as snapshots do and most other pickles do not (`torch.save` before

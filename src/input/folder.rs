@@ -6,11 +6,13 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{self, DirEntry, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use super::container::begins_like_a_snapshot;
+use super::container::{Beginning, beginning};
 use super::error::opening;
 use super::naming::{DEPTH, MATCHING, has_signs, in_order, is_named_like_a_snapshot, shape};
+use super::origin::origins;
 use super::{InputError, Source, address};
 use crate::unit::natural;
 
@@ -46,6 +48,12 @@ pub enum Omission {
     Deep,
     /// A pipe, a socket, a device.
     Irregular,
+    /// It may not be read: nobody knows what it is.
+    Unreadable,
+    /// Packed, and too short to tell what it is.
+    CutOff,
+    /// Empty, and by its name of a rank of which there is nothing else.
+    Empty,
 }
 
 impl fmt::Display for Omission {
@@ -56,6 +64,9 @@ impl fmt::Display for Omission {
             Omission::Linked => "a link to a folder",
             Omission::Deep => "too deep",
             Omission::Irregular => "no regular file",
+            Omission::Unreadable => "may not be read",
+            Omission::CutOff => "packed and cut off",
+            Omission::Empty => "empty",
         })
     }
 }
@@ -73,15 +84,34 @@ pub(super) fn snapshots_in(folder: &Path) -> Result<Expansion, InputError> {
             folders.extend(search.visit(&entry, depth).map_err(failed)?);
         }
     }
-    let Search { mut found, others, mut left_out, .. } = search;
+    let Search { mut found, others, unknown, mut left_out, .. } = search;
     let shapes: BTreeSet<_> = found.iter().filter_map(|path| shape(path)).collect();
     found.extend(others.into_iter().filter(|path| shape(path).is_some_and(|shape| shapes.contains(&shape))));
     if found.is_empty() {
         return Err(InputError::NoSnapshots { name: folder.display().to_string(), depth: DEPTH });
     }
     found.sort_by(|one, other| in_order(one, other));
+    let sources: Vec<Source> = found.into_iter().map(Source::File).collect();
+    let missing = without_a_snapshot(&sources, unknown);
+    left_out.extend(missing);
     left_out.sort();
-    Ok(Expansion { sources: found.into_iter().map(Source::File).collect(), left_out })
+    Ok(Expansion { sources, left_out })
+}
+
+/// Of files of which nobody knows what they are: those that are not read anyway. An empty one may be anything (a mark, a log), and counts where it
+/// is by its name of a rank that has no snapshot beside ranks that have one.
+fn without_a_snapshot(sources: &[Source], unknown: Vec<LeftOut>) -> Vec<LeftOut> {
+    let ranks = |sources: &[Source]| origins(sources).into_iter().filter_map(|one| one.rank);
+    let there: BTreeSet<u32> = ranks(sources).collect();
+    let lacks_its_rank = |path: &Path| {
+        let own = ranks(&[Source::File(path.to_owned())]).next();
+        !there.is_empty() && own.is_some_and(|own| !there.contains(&own))
+    };
+    let counts = |one: &LeftOut| {
+        let is_read = sources.iter().any(|source| matches!(source, Source::File(path) if *path == one.path));
+        !is_read && (one.kind != Omission::Empty || lacks_its_rank(&one.path))
+    };
+    unknown.into_iter().filter(counts).collect()
 }
 
 /// A walk through a folder.
@@ -92,12 +122,14 @@ struct Search {
     found: Vec<PathBuf>,
     /// Files that neither begin like snapshots nor are named like them.
     others: Vec<PathBuf>,
+    /// Those of them of which nobody knows what they are.
+    unknown: Vec<LeftOut>,
     left_out: Vec<LeftOut>,
 }
 
 impl Search {
     /// Looks at an entry; the folder to go on with, if it is one.
-    fn visit(&mut self, entry: &DirEntry, depth: usize) -> std::io::Result<Option<(PathBuf, usize)>> {
+    fn visit(&mut self, entry: &DirEntry, depth: usize) -> io::Result<Option<(PathBuf, usize)>> {
         let path = entry.path();
         let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
         // A link's own type: where it leads is another matter.
@@ -112,14 +144,26 @@ impl Search {
             if !self.covers(&path, kind) && holds_snapshots(&path) {
                 self.left_out.push(LeftOut { path, kind });
             }
-        } else if is_named_like_a_snapshot(&path) || is_snapshot(&path) {
+            return Ok(None);
+        }
+        let is_file = fs::metadata(&path).is_ok_and(|about| about.is_file());
+        let is_named = is_named_like_a_snapshot(&path);
+        let begins = if is_file && !is_named { look(&path) } else { Ok(Beginning::Other) };
+        if is_named || matches!(begins, Ok(Beginning::Snapshot)) {
             let irregular = fs::metadata(&path).is_ok_and(|about| !about.is_file());
             match (irregular, hidden) {
                 (true, _) => self.left_out.push(LeftOut { path, kind: Omission::Irregular }),
                 (_, true) => self.left_out.push(LeftOut { path, kind: Omission::Hidden }),
                 (false, false) => self.found.push(path),
             }
-        } else if !hidden && fs::metadata(&path).is_ok_and(|about| about.is_file()) {
+        } else if is_file && !hidden {
+            let kind = match begins {
+                Err(_) => Some(Omission::Unreadable),
+                Ok(Beginning::CutOff) => Some(Omission::CutOff),
+                Ok(Beginning::Empty) => Some(Omission::Empty),
+                Ok(Beginning::Snapshot | Beginning::Other) => None,
+            };
+            self.unknown.extend(kind.map(|kind| LeftOut { path: path.clone(), kind }));
             self.others.push(path);
         }
         Ok(None)
@@ -195,8 +239,7 @@ pub(super) fn matches(pattern: &Path) -> Result<Expansion, InputError> {
     Ok(matched)
 }
 
-/// Whether it is a regular file whose first bytes are a snapshot's, or those of one inside a container.
-fn is_snapshot(path: &Path) -> bool {
-    let is_file = fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
-    is_file && File::open(path).and_then(|mut file| begins_like_a_snapshot(&mut file)).unwrap_or(false)
+/// How a regular file begins.
+fn look(path: &Path) -> io::Result<Beginning> {
+    File::open(path).and_then(|mut file| beginning(&mut file))
 }

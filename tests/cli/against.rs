@@ -20,7 +20,10 @@ fn what_the_base_has_too_passes() {
         assert_eq!(code, Some(0), "{report}");
         assert!(!report.contains("-regression]"), "{report}");
         let said = report.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(said.contains(", as before; `memlint diff` shows all of it"), "what passed is shown: {report}");
+        assert!(
+            said.contains(", as before; `memlint diff` shows all of it"),
+            "what passed is shown: {report}"
+        );
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use memlint::config::Overrides;
+use memlint::edit::slice;
 use memlint::engine::{self, Examination, Input, Plan};
 use memlint::finding::{Absent, Finding, Hidden, Quantity, Severity, Silence};
 use memlint::input::{Limits, Source};
@@ -14,12 +15,19 @@ use memlint::unit::Bytes;
 use crate::settings;
 
 fn examine(case: &str, text: &str) -> Examination {
+    examine_one(case, snapshot(case), text)
+}
+
+fn snapshot(case: &str) -> Snapshot {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("snapshots").join(case).join("snapshot.pickle.zst");
     let stream = Source::File(path).open(&Limits::default()).unwrap();
-    let snapshot = Snapshot::read(stream, &pickle::PickleLimits::default()).unwrap();
+    Snapshot::read(stream, &pickle::PickleLimits::default()).unwrap()
+}
+
+fn examine_one(name: &str, snapshot: Snapshot, text: &str) -> Examination {
     let settings =
         settings(text, Overrides { select: Some(vec!["budget".to_owned()]), ..Overrides::default() });
-    engine::examine(&Input::of(case.to_owned(), snapshot), &Plan::of(&settings))
+    engine::examine(&Input::of(name.to_owned(), snapshot), &Plan::of(&settings))
 }
 
 fn budget(metric: &str, more: &str, limit: &str) -> String {
@@ -118,6 +126,19 @@ fn growth_is_what_stays_behind() {
     let grows = measured("seed-leak-list", "growth-per-iteration", "");
     assert!(grows > Bytes::MIB.times(7) && grows < Bytes::MIB.times(9), "{grows}");
     assert_eq!(examine("seed-resnet50-fixed", &budget("growth-per-iteration", "", "\"1MiB\"")).findings, []);
+}
+
+/// A budget of nothing is passed by no stretch of what grows: it is found, or said not to be known.
+#[test]
+fn growth_is_never_passed_over() {
+    let none = budget("growth-per-iteration", "", "0");
+    for range in ["1..2", "1..4", "3..6", "4..7", "5..8", "7..8", "7..10", "2..9"] {
+        let part = slice(snapshot("grow-replay-bug"), range.parse().unwrap(), Vec::new()).unwrap();
+        let examination = examine_one("part", part, &none);
+        let is_told = !examination.findings.is_empty()
+            || examination.skipped.iter().any(|one| matches!(one.silence, Silence::Blind(_)));
+        assert!(is_told, "{range}: {:?}", examination.skipped);
+    }
 }
 
 #[test]

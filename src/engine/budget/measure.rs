@@ -5,8 +5,8 @@
 
 use crate::config::{BudgetScope, CallSite, Metric};
 use crate::facts::Facts;
-use crate::finding::{Absent, Location, Silence};
-use crate::lives::growth;
+use crate::finding::{Absent, Hidden, Location, Silence};
+use crate::lives::{growth, slope};
 use crate::program::Phase;
 use crate::role::Role;
 use crate::rules::Need;
@@ -50,7 +50,7 @@ pub(super) fn measure(metric: &Metric, scope: BudgetScope, facts: &Facts) -> Res
         Metric::CallSiteBytes(site) => of_site(facts, &moments, site)?,
         Metric::PeakAllocated => allocated(facts, &moments),
         Metric::PeakReserved => reserved(facts, &moments),
-        Metric::GrowthPerIteration => growth(facts),
+        Metric::GrowthPerIteration => growth(facts)?,
         Metric::Fragmentation => fragmentation(facts),
     })
 }
@@ -215,19 +215,26 @@ fn reserved(facts: &Facts, moments: &Moments) -> MetricValue {
 
 /// By how much each iteration leaves more behind than the one before, as the judge of growth sees the requested bytes at the
 /// ends of iterations; what comes and goes is no growth. The first is left out where there are enough, as in
-/// [`crate::facts::Steady`].
-fn growth(facts: &Facts) -> MetricValue {
+/// [`crate::facts::Steady`]. Where that judge sees none, what rises from value to value beyond chance is growth all the same (the last iteration may let go
+/// of a lot), and of a rise over too few values nobody knows.
+fn growth(facts: &Facts) -> Result<MetricValue, Silence> {
     let ends = facts.iteration_ends();
     let counted = ends.iter().skip(usize::from(ends.len() >= 3));
     let series: Vec<f64> = counted.map(|end| facts.timeline.levels.before(*end).get() as f64).collect();
-    let slope = match series.as_slice() {
+    let rate = match (series.as_slice(), growth::of_levels(&series)) {
+        ([] | [_], _) => return Err(Silence::Blind(Hidden::Growth)),
         // Two ends are a difference and no more.
-        [first, last] => last - first,
-        series => growth::of_levels(series).map_or(0.0, |growth| growth.slope),
+        ([first, last], _) => last - first,
+        (_, Some(growth)) => growth.slope,
+        ([first, _, last], None) if last > first => return Err(Silence::Blind(Hidden::Growth)),
+        (series, None) => {
+            let (median, (least, _)) = slope(series, growth::LEVEL.get());
+            if least > 0.0 { median } else { 0.0 }
+        }
     };
     let members = facts.growing().iter().flat_map(|growing| growing.stays.iter().copied()).collect();
     let at = ends.last().and_then(|end| EventIndex::at(end.saturating_sub(1)));
-    MetricValue { bytes: Bytes::rounded(slope), at, whole: Some(facts.peak()), members }
+    Ok(MetricValue { bytes: Bytes::rounded(rate), at, whole: Some(facts.peak()), members })
 }
 
 /// What is reserved beyond what was ever in use; what was held before the recording may have been.

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::super::{Fix, mend_at};
-use super::{finding, new_lines, refused};
+use super::{edited_in_place, finding, new_lines, refused};
 use crate::source::{SourceFile, SourceMap, Spot};
 
 const RULE: &str = "missing-zero-grad";
@@ -72,4 +72,26 @@ fn what_a_helper_is_given_to_clear_is_cleared() {
     assert_eq!(new_lines(RULE, &text(clear, "clear(other)")), ["    opt.zero_grad(set_to_none=True)"]);
     let set = "def clear(ps):\n    for p in ps:\n        p.grad = None\n";
     assert!(refused(RULE, &text(set, "clear(m.parameters())")).contains("sets `.grad` itself"));
+}
+
+#[test]
+fn a_clearing_moves_to_the_caller_only_where_self_is_the_same_object() {
+    let text = |class: &str, call: &str, step: &str| {
+        format!(
+            "class Rate:\n    def __init__(self, optimizer):\n        self.optimizer = optimizer\n    def prepare(self):\n        \
+             self.optimizer.zero_grad()  #!\n        self.count = 1\n{class}{call}  #^\n        loss.backward()\n        {step}.step()\n"
+        )
+    };
+    let own = "    def f(self, loss):\n        ";
+    let moved = edited_in_place("late-zero-grad", &text(own, "self.prepare()", "self.optimizer")).unwrap();
+    assert!(moved.ends_with("self.optimizer.step()\n        self.optimizer.zero_grad()\n"), "{moved}");
+    // A method of another class, of another object of this one, and a function.
+    for (class, call) in [
+        ("class Trainer:\n    def f(self, loss):\n        ", "self.prepare()"),
+        (own, "other.prepare()"),
+        ("def f(rate, loss):\n        ", "rate.prepare()"),
+    ] {
+        let reason = edited_in_place("late-zero-grad", &text(class, call, "self.optimizer")).unwrap_err();
+        assert!(reason.contains("follows in the same function"), "{class}{call}: {reason}");
+    }
 }
