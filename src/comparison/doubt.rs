@@ -59,6 +59,18 @@ pub(super) fn all(base: Side, head: Side) -> Vec<Doubt> {
     doubts
 }
 
+/// Says that iterations are held against others, since these are slices, or one of them is.
+pub(super) fn shifted((base, head): (usize, usize)) -> Doubt {
+    Doubt {
+        counts: true,
+        text: format!(
+            "the base begins with iteration {base} of its program and the head with iteration {head}: other iterations have the same number, and no difference \
+             between them is a change of the program"
+        ),
+        help: "compare whole recordings, or slices of the same iterations: `memlint slice --iterations A..B`",
+    }
+}
+
 /// Says that no call site is the same.
 fn unlike((one, other): (&MeasuredDevice, &MeasuredDevice)) -> Option<Doubt> {
     device::are_strangers(one, other).then(|| Doubt {

@@ -35,6 +35,12 @@ pub struct Side<'a> {
     pub report: &'a Report,
 }
 
+/// The iteration of its program with which a recording begins, counted from 1.
+fn first_iteration(side: Side) -> usize {
+    let own = side.report.recordings.iter().find(|one| one.name == side.measured.name);
+    own.and_then(|one| one.excerpt.as_ref()).map_or(1, |excerpt| excerpt.first)
+}
+
 /// How a recording, the head, differs from another, the base.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Comparison {
@@ -48,6 +54,9 @@ pub struct Comparison {
     pub findings: Vec<FindingChange>,
     /// How many findings are the same.
     pub same_findings: usize,
+    /// The iterations of their programs with which the base and the head begin, where these are not the same: slices of one run
+    /// hold other iterations by the same number.
+    pub shifted: Option<(usize, usize)>,
     /// What could not be compared.
     pub doubts: Vec<Doubt>,
 }
@@ -61,12 +70,16 @@ impl Comparison {
         let shared = shared_devices(base.measured, head.measured);
         let devices: Vec<DeviceComparison> =
             shared.map(|(one, other)| DeviceComparison::of(one, other)).collect();
-        let mut doubts = doubt::all(base, head);
+        let begins = (first_iteration(base), first_iteration(head));
+        let shifted = (begins.0 != begins.1).then_some(begins);
+        let mut doubts: Vec<Doubt> = shifted.map(doubt::shifted).into_iter().collect();
+        doubts.extend(doubt::all(base, head));
         doubts.extend(devices.iter().filter_map(doubt::too_short_for_growth));
         Comparison {
             base: base.measured.name.clone(),
             head: head.measured.name.clone(),
             doubts,
+            shifted,
             devices,
             findings,
             same_findings,

@@ -84,7 +84,21 @@ fn two_parts_of_one_run_are_no_worse_than_each_other() {
         for (head, base) in [("late.pickle", "early.pickle"), ("early.pickle", "late.pickle")] {
             let output = memlint_in(&folder, &["check", head, "--against", base]);
             assert!(!stdout(&output).contains("-regression]"), "{case}: {}", stdout(&output));
+            let strict = memlint_in(
+                &folder,
+                &["check", head, "--against", base, "--strict", "--ignore", "all", "--extend-select", "oom"],
+            );
+            assert_eq!(strict.status.code(), Some(2), "{case}: {}", stdout(&strict));
+            let diff = memlint_in(&folder, &["diff", base, head]);
+            let (one, other) = if base == "early.pickle" { (2, 7) } else { (7, 2) };
+            let first =
+                format!("other iterations (the base begins with iteration {one}, the head with {other})");
+            let said = stdout(&diff).split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(said.starts_with(&first), "{case}: {}", stdout(&diff));
         }
+        // A late slice needs more than an early one, and is no worse.
+        let late = memlint_in(&folder, &["check", "late.pickle", "--against", "whole.zst"]);
+        assert!(stdout(&late).contains("not-compared"), "{case}: {}", stdout(&late));
     }
 }
 

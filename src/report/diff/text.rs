@@ -47,7 +47,13 @@ pub(super) fn verdict(comparison: &Comparison) -> String {
         .devices
         .iter()
         .find(|device| device.aligned > 0 && device.iterations.0 != device.iterations.1);
-    let within = cut.map(|device| format!("{}: ", iterations(device))).unwrap_or_default();
+    let within = match (comparison.shifted, cut) {
+        (Some((base, head)), _) => {
+            format!("other iterations (the base begins with iteration {base}, the head with {head}): ")
+        }
+        (None, Some(device)) => format!("{}: ", iterations(device)),
+        (None, None) => String::new(),
+    };
     parts.push(match worst.map(|device| (device, &device.peak)) {
         None => "no device is in both recordings".to_owned(),
         Some((_, peak)) if peak.is_negligible() => {
