@@ -5,6 +5,7 @@
 //! source a finding stays as it was.
 
 use super::case::{self, Case};
+use super::caught;
 use super::keeper;
 use super::script::Reason;
 use super::tensor::Kept;
@@ -29,6 +30,8 @@ struct Holder {
     is_own: bool,
     /// Whether values stand in it under keys, as in a dictionary.
     is_keyed: bool,
+    /// The exception through which it holds them, as its handler calls that.
+    exception: Option<String>,
 }
 
 /// Says of findings what holds that which their lines make, where the source shows it: that is where a person edits.
@@ -55,9 +58,19 @@ fn holders(finding: &Finding, what: Kept, sources: &SourceMap) -> Result<Vec<Hol
     let holder = |keeper: &keeper::Keeper<'_>| {
         let line = case.script.line_of(keeper.value);
         let name = case.script.words(keeper.holder()).to_owned();
-        Holder { name, line, is_own: line == spot.line, is_keyed: keeper.is_keyed() }
+        Holder { name, line, is_own: line == spot.line, is_keyed: keeper.is_keyed(), exception: None }
     };
-    let mut holders: Vec<Holder> = keeper::keepers(&case, what)?.iter().map(holder).collect();
+    let keepers = keeper::keepers(&case, what);
+    let mut holders: Vec<Holder> = keepers.iter().flatten().map(holder).collect();
+    if holders.is_empty() {
+        holders.extend(caught::kept(&case).map(|kept| Holder {
+            name: case.script.words(kept.container).to_owned(),
+            line: case.script.line_of(kept.container),
+            is_own: false,
+            is_keyed: false,
+            exception: Some(kept.name.to_owned()),
+        }));
+    }
     holders.sort_by(|one, other| (one.line, &one.name).cmp(&(other.line, &other.name)));
     holders.dedup_by(|one, other| (one.line, &one.name) == (other.line, &other.name));
     Ok(holders)
@@ -67,11 +80,18 @@ fn holders(finding: &Finding, what: Kept, sources: &SourceMap) -> Result<Vec<Hol
 fn name_in_evidence(finding: &mut Finding, holders: &[Holder]) {
     let held_by = finding.evidence.iter_mut().find(|measure| measure.name == HELD_BY);
     let Some(measure) = held_by else { return };
-    let named: Vec<String> =
-        holders.iter().take(NAMED).map(|one| format!("`{}` (line {})", one.name, one.line)).collect();
+    let name = |one: &Holder| match &one.exception {
+        None => format!("`{}` (line {})", one.name, one.line),
+        Some(exception) => format!(
+            "`{}` (line {}) with the exception `{exception}`: its traceback holds the frames that it passed, and all that these name",
+            one.name, one.line
+        ),
+    };
+    let named: Vec<String> = holders.iter().take(NAMED).map(name).collect();
     let named = named.join(" and ");
     let text = if measure.text == UNKNOWN_HOLDER {
-        format!("held by {named}")
+        let perhaps = if holders.iter().any(|one| one.exception.is_some()) { "perhaps " } else { "" };
+        format!("{perhaps}held by {named}")
     } else {
         measure.text.replacen(GRAPH, &format!("{GRAPH}, through {named}"), 1)
     };
@@ -83,6 +103,13 @@ fn name_in_evidence(finding: &mut Finding, holders: &[Holder]) {
 fn limit(finding: &mut Finding, holders: &[Holder]) {
     let Some(first) = holders.first() else { return };
     let name = &first.name;
+    if let Some(exception) = &first.exception {
+        finding.help = format!(
+            "keep what the exception says and not itself: `str({exception})`, or `traceback.format_exception({exception})`; or let its frames go: \
+             `traceback.clear_frames({exception}.__traceback__)`"
+        );
+        return;
+    }
     let of_kind = if holders.iter().all(|one| one.is_keyed) {
         format!("bound `{name}`: let go of old entries as new ones come, `{name}.pop(old_key)`")
     } else {

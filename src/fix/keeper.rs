@@ -10,13 +10,12 @@ use ruff_python_ast::{Expr, ExprCall, Operator, Stmt, StmtFunctionDef};
 use ruff_text_size::Ranged;
 
 use super::case::Case;
+use super::caught::{self, KEEPING};
 use super::flow::Variable;
 use super::script::Reason;
 use super::tensor::{Kept, mentions};
 use super::tree::{self, Names, Nesting, Statement, bound_names, call_of, callee, given, method, value_of};
 
-/// Methods of containers that keep what they are given.
-const KEEPING: [&str; 4] = ["append", "add", "appendleft", "insert"];
 /// Methods of containers that hand out one of their values.
 const TAKING: [&str; 5] = ["get", "pop", "popleft", "popitem", "setdefault"];
 /// Functions that do.
@@ -117,10 +116,16 @@ pub(super) fn keepers<'a>(case: &Case<'a>, what: Kept) -> Result<Vec<Keeper<'a>>
     match (followed.is_empty(), hooks.len()) {
         (false, _) => Ok(followed),
         (true, 1) => Ok(hooks),
-        _ => {
-            Err("no statement of a known form keeps what the line makes: `xs.append(x)`, `total += x`"
-                .to_owned())
-        }
+        _ => Err(match caught::kept(case) {
+            Some(kept) => format!(
+                "`{}` seems to keep the exception `{}`, and so the frames that it passed: keep what it says, `str({})`",
+                case.script.words(kept.container),
+                kept.name,
+                kept.name
+            ),
+            None => "no statement of a known form keeps what the line makes: `xs.append(x)`, `total += x`"
+                .to_owned(),
+        }),
     }
 }
 

@@ -9,6 +9,7 @@ mod bounded;
 mod cache;
 mod calls;
 mod case;
+mod caught;
 mod clear;
 mod flow;
 mod holder;

@@ -134,6 +134,7 @@ fn comparison(words: &str) -> Comparison {
         devices: vec![device],
         findings: vec![FindingChange { turn: Fate::New, finding, before: None, difference: None }],
         same_findings: 1,
+        shifted: None,
         doubts: vec![Doubt { counts: true, text: words.to_owned(), help: "record both again" }],
     }
 }

@@ -1,6 +1,6 @@
 //! What keeps values, seen from the line that makes them.
 
-use super::{edited, new_lines, refused};
+use super::{edited, edited_in_place, new_lines, refused};
 
 #[test]
 fn what_a_helper_keeps_is_cut_where_it_is_handed_over() {
@@ -144,4 +144,26 @@ fn what_is_computed_with_beside_tensors_of_the_device_stays_there() {
     }
     let lists = "def run():\n    ps, ys = [], []\n    for x, y in loader:\n        p = model(x)  #!\n        ps.append(p)\n        ys.append(y)\n    return (torch.cat(ps) == torch.cat(ys)).float().mean()\nrun()  #^\n";
     assert!(refused("growing-residency", lists).contains("`torch.cat(ps) == torch.cat(ys)`"));
+}
+
+#[test]
+fn an_exception_that_is_kept_holds_the_frames_that_it_passed() {
+    let text = |keeping: &str| {
+        format!(
+            "class Sweep:\n    def solve(self, x):\n        y = model(x)  #!\n        return y.mean()\n    def f(self, x):\n        try:\n            \
+             self.means[0] = self.solve(x).item()  #^\n        except ValueError as error:\n            {keeping}\n"
+        )
+    };
+    let reason = |keeping: &str| edited_in_place("growing-residency", &text(keeping)).unwrap_err();
+    for keeping in
+        ["self.failed.append((x, error))", "self.last = error", "self.failed[0] = {'error': error}"]
+    {
+        let reason = reason(keeping);
+        assert!(reason.contains("keep the exception `error`"), "{keeping}: {reason}");
+    }
+    for keeping in
+        ["self.failed.append(str(error))", "print(error)", "self.failed.append(f'{error}')", "raise"]
+    {
+        assert!(reason(keeping).contains("no statement of a known form"), "{keeping}");
+    }
 }

@@ -138,6 +138,12 @@ fn by_cause(
             "free the other stream's cache first: `torch.cuda.empty_cache()`, or allocate on the stream that has it"
         }
         Shortage::Capacity => match (standing.first().map(|(role, ..)| *role), phase) {
+            (Some(Role::Activation | Role::Temporary | Role::Unknown), _)
+                if facts.module_calls().is_empty() && only_infers(facts) =>
+            {
+                "make fewer tensors of that size at a time: work in place (`x.mul_(y)` for `x * y`), let go of what is no longer needed (`del`), \
+                 or go through it in slices (`torch.split`)"
+            }
             (Some(Role::Activation), Phase::Evaluation) => {
                 "run the evaluation without autograd, `with torch.inference_mode():`; if it is, give it smaller batches"
             }
