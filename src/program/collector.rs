@@ -4,7 +4,7 @@
 //! program has reached, so such a free says nothing of what that line does.
 
 use crate::frames::{Frames, MemorySign};
-use crate::snapshot::{Action, Event, Snapshot};
+use crate::snapshot::{Action, Collections, Event, Snapshot};
 use crate::unit::{Index, Micros, StackId};
 
 /// What shows the garbage collector at work.
@@ -38,7 +38,7 @@ impl Collector {
             stacks.clear();
         }
         let mut spans: Vec<(Micros, Micros)> =
-            snapshot.collections.iter().flat_map(|told| told.spans()).collect();
+            snapshot.collections.iter().flat_map(Collections::spans).collect();
         spans.sort_unstable();
         Collector { stacks, spans }
     }
@@ -53,10 +53,7 @@ impl Collector {
             let before = self.spans.partition_point(|(begun, _)| *begun <= event.time).checked_sub(1);
             before.and_then(|last| self.spans.get(last)).is_some_and(|(_, ended)| event.time <= *ended)
         };
-        match shown {
-            true => Some(CollectorSign::Frames),
-            false => told().then_some(CollectorSign::Told),
-        }
+        if shown { Some(CollectorSign::Frames) } else { told().then_some(CollectorSign::Told) }
     }
 }
 
