@@ -57,7 +57,7 @@ const ROWS: &[Row] = &[
     ("torch/nn/parameter", &["materialize"], memory(MemorySign::Build)),
     ("torch/nn/modules/*", &["__init__", "_reset_parameters", "reset_parameters"], memory(MemorySign::Build)),
     // New parameters, computed from those of two layers.
-    ("torch/nn/utils/fusion", &["fuse_*_weights"], memory(MemorySign::Build)),
+    ("torch/nn/utils/fusion", &["fuse_conv_bn_weights", "fuse_linear_bn_weights"], memory(MemorySign::Build)),
     ("torch/nn/init", ANY, both(PhaseSign::Building, MemorySign::Build)),
     ("torch/nn/functional", &["*_loss", "cross_entropy", "kl_div", "log_softmax"], both(PhaseSign::Functional, MemorySign::Loss)),
     ("torch/nn/functional", ANY, phase(PhaseSign::Functional)),
@@ -221,6 +221,8 @@ mod tests {
         assert_eq!(said("torch/optim/lbfgs", "step").memory, MemorySign::History);
         assert_eq!(said("torch/nn/functional", "mse_loss").memory, MemorySign::Loss);
         assert_eq!(said("torch/nn/modules/linear", "reset_parameters").memory, MemorySign::Build);
+        assert_eq!(said("torch/nn/utils/fusion", "fuse_conv_bn_weights").memory, MemorySign::Build);
+        assert_eq!(said("torch/_functorch/eager_transforms", "vjp").phase, PhaseSign::Wrapper);
         assert_eq!(said("torch/distributed/tensor/_dispatch", "dispatch"), SILENT);
         assert_eq!(said("torch/distributed/fsdp/_fully_shard/_fsdp_param", "to").memory, MemorySign::Sharded);
         let hook = said("torch/distributed/algorithms/ddp_comm_hooks/powerSGD_hook", "powerSGD_hook");
