@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::config::{Budget, Selection, Settings};
+use crate::config::{Budget, Selection, SetBy, Settings};
 use crate::finding::{Finding, Matter, Notice, Severity};
 use crate::picture::Room;
 use crate::rules::{RULES, Rule, by_default};
@@ -82,7 +82,12 @@ impl<'a> Plan<'a> {
     /// Which rules it leaves out that run where nobody says anything, and who says so.
     pub(super) fn switched_off(&self) -> Option<Notice> {
         let off: Vec<_> = self.selection?.switched_off().collect();
-        let mut origins: Vec<String> = off.iter().map(|one| one.runs.origin.to_string()).collect();
+        // A job's parts are concluded beside a copy of the configuration: its path is no part of what is said.
+        let origin = |by: &SetBy| match by {
+            SetBy::File { .. } => "the configuration".to_owned(),
+            other => other.to_string(),
+        };
+        let mut origins: Vec<String> = off.iter().map(|one| origin(&one.runs.origin)).collect();
         origins.sort_unstable();
         origins.dedup();
         let names: Vec<&str> = off.iter().take(MOST_NAMED).map(|one| &*one.rule.name).collect();

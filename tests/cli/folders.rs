@@ -122,3 +122,28 @@ fn ranks_are_compared_with_the_same_ranks() {
     assert!(stderr(&back).contains("`head` has no snapshot to hold `base/rank2.pickle` against"));
     assert_eq!(stdout(&back).matches("\n  head        base/rank").count(), 2, "the others are compared");
 }
+
+#[test]
+fn files_of_a_folder_that_may_hold_a_snapshot_are_named() {
+    let folder = folder("unknown-files");
+    fs::copy(root().join(recording("seed-resnet50-fixed")), folder.join("rank0.pickle.zst")).unwrap();
+    let strict = || {
+        let output = memlint_in(&folder, &["check", ".", "--isolated", "--strict"]);
+        (output.status.code(), stderr(&output).to_owned() + stdout(&output))
+    };
+    assert_eq!(strict().0, Some(0));
+    let packed = fs::read(root().join(recording("seed-resnet50-fixed"))).unwrap();
+    for (name, content, told) in
+        [("rank1.bin", &packed[..12], "packed and cut off"), ("rank1.dump", &[][..], "(empty)")]
+    {
+        fs::write(folder.join(name), content).unwrap();
+        let (code, said) = strict();
+        assert!(code == Some(2) && said.contains(told), "{name}: {code:?} {said}");
+        fs::remove_file(folder.join(name)).unwrap();
+    }
+    // A mark, a log of a rank that has its snapshot.
+    for name in ["_SUCCESS", "rank0.err"] {
+        fs::write(folder.join(name), "").unwrap();
+    }
+    assert_eq!(strict().0, Some(0), "{}", strict().1);
+}

@@ -258,3 +258,21 @@ fn a_bound_that_is_set_changes_a_findings_level() {
     assert_eq!(with("error = [{ full-within = 5 }, \"always\"]").as_deref(), Some("error"));
     assert_eq!(exit(&folder, &["check", &case]), 1);
 }
+
+#[test]
+fn rules_that_are_switched_off_are_a_note_that_says_by_whom() {
+    let folder = repository("settings-off", "[lint]\nselect = [\"retained-graph\"]\n");
+    let leaks = path("grow-replay-bug");
+    let said = |arguments: &[&str]| {
+        let output = memlint_in(&folder, &[&["check", &leaks][..], arguments].concat());
+        (output.status.code(), stdout(&output).split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    let (code, text) = said(&["--strict"]);
+    assert_eq!(code, Some(0));
+    assert!(text.ends_with("no findings, 1 note (rules-off; -v shows it)"), "{text}");
+    let (_, text) = said(&["-v"]);
+    assert!(text.contains(" rules are switched off by the configuration: growing-residency"), "{text}");
+    let (_, text) = said(&["--isolated", "--ignore", "growing-residency", "-v"]);
+    assert!(text.contains("1 rule is switched off by --ignore: growing-residency [rules-off]"), "{text}");
+    assert!(!said(&["--isolated"]).1.contains("rules-off"), "where all run there is nothing to say");
+}
