@@ -35,10 +35,12 @@ pub struct Side<'a> {
     pub report: &'a Report,
 }
 
-/// The iteration of its program with which a recording begins, counted from 1.
-fn first_iteration(side: Side) -> usize {
-    let own = side.report.recordings.iter().find(|one| one.name == side.measured.name);
-    own.and_then(|one| one.excerpt.as_ref()).map_or(1, |excerpt| excerpt.first)
+impl Side<'_> {
+    /// The iteration of its program with which the recording begins, counted from 1.
+    fn first_iteration(self) -> usize {
+        let own = self.report.recordings.iter().find(|one| one.name == self.measured.name);
+        own.and_then(|one| one.excerpt.as_ref()).map_or(1, |excerpt| excerpt.first)
+    }
 }
 
 /// How a recording, the head, differs from another, the base.
@@ -70,7 +72,7 @@ impl Comparison {
         let shared = shared_devices(base.measured, head.measured);
         let devices: Vec<DeviceComparison> =
             shared.map(|(one, other)| DeviceComparison::of(one, other)).collect();
-        let begins = (first_iteration(base), first_iteration(head));
+        let begins = (base.first_iteration(), head.first_iteration());
         let shifted = (begins.0 != begins.1).then_some(begins);
         let mut doubts: Vec<Doubt> = shifted.map(doubt::shifted).into_iter().collect();
         doubts.extend(doubt::all(base, head));

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use crate::facts::Facts;
-use crate::program::{Collector, CollectorSign};
+use crate::program::CollectorSign;
 use crate::threshold::Threshold;
 use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index, IterationIndex, Ranks};
 
@@ -68,10 +68,9 @@ pub(super) fn bursts(facts: &Facts) -> Vec<Burst> {
 
 /// The moments at which the garbage collector is seen at work.
 fn collections(facts: &Facts, births: &Ranks) -> BTreeMap<usize, CollectorSign> {
-    let collector = Collector::of(facts.snapshot, facts.frames, facts.timeline.frees_have_stacks());
     let mut seen = BTreeMap::new();
     for (at, event) in facts.trace.events.iter().enumerate() {
-        let Some(sign) = collector.frees(event) else { continue };
+        let Some(sign) = facts.program.collector.frees(event) else { continue };
         let moment = seen.entry(births.before(at)).or_insert(sign);
         // Of one moment its own frames say more.
         if sign == CollectorSign::Frames {

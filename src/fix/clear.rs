@@ -223,14 +223,12 @@ fn step_after<'a>(case: &Case<'a>, cleared: &str) -> Result<Statement<'a>, Reaso
     Err("no plain `optimizer.step()` follows in the same function".to_owned())
 }
 
-/// Whether the function of the clearing is called at one place alone, in a method of the same object (`self` is another elsewhere), and clears
-/// whenever it is.
+/// Whether a caller belongs to the same object (`self` is another elsewhere), and the clearing to each of its runs.
 fn is_own(case: &Case<'_>, caller: &Nesting<'_>) -> bool {
-    let class = |place: &Nesting<'_>| place.class().map(Ranged::start);
-    let is_same = class(caller).is_some() && class(caller) == class(&case.place);
-    is_same && is_called_by_self(case, caller) && runs_through(case)
+    caller.shares_class(&case.place) && is_called_by_self(case, caller) && runs_through(case)
 }
 
+/// Whether the caller's statement calls the function of the clearing on `self`.
 fn is_called_by_self(case: &Case<'_>, caller: &Nesting<'_>) -> bool {
     let Some(function) = Case::function(&case.place) else { return false };
     let calls = tree::calls(caller.innermost().map(|step| step.statement())).into_iter();
@@ -238,6 +236,7 @@ fn is_called_by_self(case: &Case<'_>, caller: &Nesting<'_>) -> bool {
     own.any(|(on, _)| tree::dotted(on).as_deref() == Some("self"))
 }
 
+/// Whether the function of the clearing is called at one place, and clears whenever it is.
 fn runs_through(case: &Case<'_>) -> bool {
     let Some(function) = Case::function(&case.place) else { return false };
     let calls = tree::calls(case.script.body).into_iter();

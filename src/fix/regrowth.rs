@@ -50,9 +50,8 @@ fn comes_before(case: &Case<'_>, first: &Making<'_>, again: &Making<'_>) -> bool
         };
         return after.inside().iter().any(around);
     }
-    let class = |place: &Nesting<'_>| place.class().map(Ranged::start);
     let is_made_first = Case::function(&before).is_some_and(|function| function.name.as_str() == "__init__");
-    is_made_first && before.inside().len() == 1 && class(&before).is_some() && class(&before) == class(&after)
+    is_made_first && before.inside().len() == 1 && before.shares_class(&after)
 }
 
 fn making<'a>(case: &Case<'a>, step: Statement<'a>) -> Option<Making<'a>> {

@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 pub(super) use later::is_read_later;
 
 use ruff_python_ast::visitor::{self, Visitor};
-use ruff_python_ast::{Expr, ExprCall, Stmt, StmtClassDef, StmtFunctionDef};
-use ruff_text_size::Ranged;
+use ruff_python_ast::{Expr, ExprCall, Stmt, StmtFunctionDef};
+use ruff_text_size::{Ranged, TextSize};
 
 /// A statement among its neighbours.
 #[derive(Debug, Clone, Copy)]
@@ -70,12 +70,15 @@ impl<'a> Nesting<'a> {
         })
     }
 
-    /// The class around it.
-    pub(super) fn class(&self) -> Option<&'a StmtClassDef> {
-        self.steps.iter().rev().find_map(|step| match step.statement() {
-            Stmt::ClassDef(of) => Some(of),
-            _ => None,
-        })
+    /// Whether the same class is around both.
+    pub(super) fn shares_class(&self, other: &Nesting<'_>) -> bool {
+        self.class().is_some_and(|start| other.class() == Some(start))
+    }
+
+    /// Where the class around it begins.
+    fn class(&self) -> Option<TextSize> {
+        let around = self.steps.iter().rev().map(Statement::statement);
+        around.filter(|one| matches!(one, Stmt::ClassDef(_))).map(Ranged::start).next()
     }
 
     /// The steps inside the innermost function (or the file).

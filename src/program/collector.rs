@@ -19,7 +19,7 @@ pub enum CollectorSign {
 /// When Python's garbage collector was at work.
 #[derive(Debug, Default)]
 pub struct Collector {
-    /// Whether a stack shows it; empty where none does.
+    /// Whether a stack shows it; empty where none can.
     stacks: Vec<bool>,
     /// From when until when it ran, as told, ascending.
     spans: Vec<(Micros, Micros)>,
@@ -29,14 +29,13 @@ impl Collector {
     /// Reads a snapshot; `frees` says whether frees have stacks of their own.
     pub fn of(snapshot: &Snapshot, frames: &Frames, frees: bool) -> Collector {
         let signs = |stack: StackId| snapshot.stacks.get(stack).iter().map(|frame| frames.memory(*frame));
-        let mut stacks: Vec<bool> = if frees {
+        // Most recordings have no frame of the kind, and no stack need be looked at.
+        let may_show = |frame| matches!(frames.memory(frame), MemorySign::Collector | MemorySign::Empties);
+        let stacks: Vec<bool> = if frees && snapshot.stacks.frame_ids().any(may_show) {
             snapshot.stacks.ids().map(|stack| MemorySign::collects(signs(stack))).collect()
         } else {
             Vec::new()
         };
-        if !stacks.contains(&true) {
-            stacks.clear();
-        }
         let mut spans: Vec<(Micros, Micros)> =
             snapshot.collections.iter().flat_map(Collections::spans).collect();
         spans.sort_unstable();

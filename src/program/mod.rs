@@ -81,6 +81,8 @@ pub struct Program {
     pub zero_grads: Vec<Step>,
     /// The first event of each micro-batch; empty unless gradients are accumulated over several.
     pub micro_batches: Vec<EventIndex>,
+    /// When Python's garbage collector was at work.
+    pub collector: Collector,
 }
 
 /// One call among the events.
@@ -267,6 +269,7 @@ impl Program {
             steps: steps(&marks.steps),
             zero_grads: steps(&marks.zero_grads),
             micro_batches: cut.micro_batches.iter().filter_map(|&at| EventIndex::at(at)).collect(),
+            collector,
         }
     }
 

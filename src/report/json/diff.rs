@@ -1,9 +1,9 @@
 //! A comparison for programs, `memlint/1`.
 
-use super::{SCHEMA, TOOL, Tool};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::{SCHEMA, TOOL, Tool};
 use crate::comparison::{
     Comparison, DeviceComparison, Direction, FindingChange, PeakAt, SiteChange, SizeChange,
 };
