@@ -68,6 +68,7 @@ pub mod config;
 pub mod edit;
 pub mod engine;
 pub mod facts;
+pub mod familiar;
 pub mod finding;
 pub mod fix;
 pub mod frames;

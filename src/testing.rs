@@ -3,6 +3,8 @@
 //! A [`Recorder`] writes down events and stacks; what a test of its own knows besides (`program` what PyTorch's frames look like, `role`
 //! phases) stands there, around one. Tests of lifetimes need no recording: [`allocation`] and [`timeline`] make them up.
 
+pub(crate) mod by_hand;
+
 use crate::snapshot::{Action, DeviceTrace, Event, Frame, Snapshot};
 use crate::timeline::{Agreement, Allocation, FreeStacks, Levels, Peak, Timeline};
 use crate::unit::{Bytes, DeviceIndex, EventIndex, FrameId, Index, Micros, StackId};

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::{Device, Input, profile};
+use crate::familiar::{Familiar, Familiars};
 use crate::replay::Proof;
-use crate::role::{Familiar, Familiars};
 use crate::unit::Bytes;
 
 /// What a closer look at a device finds.

@@ -63,11 +63,12 @@ pub use unused_graphs::{Trained, UnusedGraph};
 
 use successors::Successors;
 
+use crate::familiar::{Familiar, Familiars};
 use crate::frames::Frames;
 use crate::lives::{Change, Changes, Turns};
 use crate::program::{Phase, Program, Step};
 use crate::replay::Replay;
-use crate::role::{Familiar, Familiars, Role, Roles};
+use crate::role::{Role, Roles};
 use crate::snapshot::{DeviceTrace, Snapshot};
 use crate::timeline::{Allocation, Timeline};
 use crate::unit::{AllocationId, Bytes, DeviceIndex, EventIndex, FrameId, Index, IterationIndex};

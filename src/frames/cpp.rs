@@ -7,7 +7,7 @@ use super::signs::{GraphSign, MemorySign};
 
 /// What asks for memory.
 #[rustfmt::skip]
-const MEMORY: [(&str, MemorySign); 36] = [
+const MEMORY: [(&str, MemorySign); 31] = [
     ("CachingAllocator", MemorySign::Allocator),
     ("torch::unwind", MemorySign::Allocator),
     ("CapturedTraceback", MemorySign::Allocator),
@@ -27,11 +27,6 @@ const MEMORY: [(&str, MemorySign); 36] = [
     ("c10d::", MemorySign::Collective),
     ("nccl", MemorySign::Collective),
     ("NCCL", MemorySign::Collective),
-    ("gpu_reduce_kernel", MemorySign::Algorithm),
-    ("cub::", MemorySign::Algorithm),
-    ("thrust::", MemorySign::Algorithm),
-    ("segmented_sort", MemorySign::Algorithm),
-    ("nonzero_cuda", MemorySign::Algorithm),
     ("empty_", MemorySign::Storage),
     ("empty(", MemorySign::Storage),
     ("torage", MemorySign::Storage),

@@ -85,8 +85,6 @@ pub enum MemorySign {
     Collector,
     /// C++: a tensor's Python object dies, since nothing refers to it.
     Dies,
-    /// C++: device-wide algorithms that need scratch memory (reductions, sorts, scans).
-    Algorithm,
     /// C++: collectives.
     Collective,
     /// A module's parameters and buffers are moved or cast.

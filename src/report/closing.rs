@@ -8,9 +8,10 @@ use super::gap;
 use super::look::{Detail, Ink, Look};
 use super::place::PlacedLoop;
 use crate::engine::{RecordedDevice, Recording, Report};
+use crate::familiar::Familiar;
 use crate::finding::Finding;
 use crate::program::{FoundBy, Phase};
-use crate::role::{Familiar, Role};
+use crate::role::Role;
 use crate::source::{SourceMap, ZeroGrad};
 use crate::unit::{Bytes, Confidence, Index, count, shown_name};
 

@@ -20,7 +20,7 @@
 //! each other by size and succession ([`ties`]): weights in plain tensors, weights that are replaced, copies of weights, optimizers
 //! that the program wrote itself.
 //!
-//! Beside its role an allocation may have a name that people look for: [`familiar`].
+//! Beside its role an allocation may have a name that people look for: [`crate::familiar`].
 //!
 //! Held against what each recorded process knew of its own tensors (parameters and buffers, gradients, states), at least
 //! 99 % of the bytes are right, in all and in the mean of the recordings; `tests/corpus/roles.rs` repeats it. It covers what
@@ -38,7 +38,6 @@
 
 mod cut_short;
 mod earlier;
-mod familiar;
 mod gradients;
 mod known;
 mod rows;
@@ -49,8 +48,6 @@ mod stacks;
 mod tests;
 mod ties;
 mod workspaces;
-
-pub use familiar::{Familiar, Familiars};
 
 use serde::{Deserialize, Serialize};
 
@@ -213,7 +210,6 @@ impl Roles {
         verdicts.settle(&scene, OLDER);
         if !scene.has_stacks {
             verdicts.settle(&scene, STACKLESS);
-            ties::close_ranks(&scene, &mut verdicts);
         }
         workspaces::settle(&scene, &mut verdicts);
         verdicts.settle(&scene, LEFT_BEHIND);

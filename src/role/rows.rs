@@ -37,8 +37,6 @@ pub(super) fn judge(table: &[Inference], life: &Life<'_>, known: &Known) -> Opti
 pub(super) const SIGNS: &[Inference] = &[
     row(Role::Workspace, RoleGround::Requester, "a library of NVIDIA's or the like asked for it, for itself",
         |life, _| life.made().requester == Requester::Vendor),
-    row(Role::Temporary, RoleGround::Requester, "a device-wide algorithm asked for it, for itself",
-        |life, _| life.made().requester == Requester::Algorithm),
     row(Role::Communication, RoleGround::Requester, "a collective asked for it, for itself",
         |life, _| life.made().requester == Requester::Collective),
     // Wrappers for several ranks. Of what shards its parameters, the reduced gradient is what the backward pass leaves behind.
@@ -48,8 +46,6 @@ pub(super) const SIGNS: &[Inference] = &[
         |life, _| is_wrapped(life) && is_sharded(life) && life.is_from_setup() && life.sees_work()),
     row(Role::Communication, RoleGround::Frames, "a wrapper for several ranks made it",
         |life, _| is_wrapped(life)),
-    row(Role::Temporary, RoleGround::Release, "clearing gradients made it and let it go",
-        |life, _| life.cleared() && life.born_phase() == Some(Phase::ZeroGrad)),
     row(Role::Gradient, RoleGround::Release, "clearing gradients let it go",
         |life, _| life.cleared()),
     row(Role::Temporary, RoleGround::Frames, "the optimizer made it and let it go",
@@ -83,22 +79,16 @@ pub(super) const OLDER: &[Inference] = &[
 pub(super) const STACKLESS: &[Inference] = &[
     row(Role::Gradient, RoleGround::Sizes, "made since the last step, alive at the next, of the size of something trained",
         |life, known| awaits_a_step(life) && (known.trained.has(life.bytes()) || known.standing.has(life.bytes()))),
-    row(Role::Parameter, RoleGround::Sizes, "kept from the start, of the size of something trained",
-        |life, known| is_standing(life) && (known.trained.is_empty() || known.trained.has(life.bytes()))),
 ];
 
 /// What the backward pass makes and leaves behind. Results of `torch.autograd.grad` and gradients of inputs are told by their
 /// size, but only where sizes explain nearly all the rest, so that a model whose parameters are not all known loses nothing.
 #[rustfmt::skip]
 pub(super) const LEFT_BEHIND: &[Inference] = &[
-    row(Role::Activation, RoleGround::Sizes, "the backward pass left it, but the program makes its gradients elsewhere, in other sizes",
-        |life, known| left_behind(life) && known.cleared.as_ref().is_some_and(|sizes| !sizes.has(life.bytes()))),
     row(Role::Activation, RoleGround::Release, "one backward pass left it, another let it go",
         |life, known| left_behind(life) && life.ends_in_backward() && (life.was_saved() || !known.model.has(life.bytes()))),
     row(Role::Temporary, RoleGround::Sizes, "the backward pass left it, but no parameter has its size",
         |life, known| left_behind(life) && known.explained && !known.model.has(life.bytes()) && life.died().is_some()),
-    row(Role::Temporary, RoleGround::Sizes, "memory ran out in the backward pass that made it, and no parameter has its size",
-        |life, known| left_behind(life) && life.pass_was_cut() && !known.model.has(life.bytes())),
     row(Role::Gradient, RoleGround::Lifetime, "the backward pass made it and left it behind",
         |life, _| left_behind(life) && !life.is_of_a_recomputation()),
 ];
@@ -110,8 +100,6 @@ pub(super) const LIVES: &[Inference] = &[
         |life, _| life.born().is_some() && (life.ends_in_backward() || life.was_saved())),
     row(Role::Gradient, RoleGround::Sizes, "made after a backward pass and alive at the step, of the size of states and of no other gradient",
         |life, known| known.ungraded.has(life.bytes()) && awaits_a_step(life) && life.born().is_some_and(|at| life.scene.follows_backward(at))),
-    row(Role::OptimizerState, RoleGround::Sizes, "kept by a program that steps by itself, as large as all gradients of a backward pass",
-        |life, known| known.flat.contains(&life.bytes()) && is_made_of_gradients(life)),
     row(Role::Parameter, RoleGround::Sizes, "kept from setup, of the size of something trained that is not known yet",
         |life, known| kept_from_setup(life) && known.trained.has(life.bytes()) && !known.complete.has(life.bytes())),
     row(Role::Buffer, RoleGround::Lifetime, "a constructor made it, and it is kept",
@@ -191,17 +179,6 @@ fn awaits_a_step(life: &Life<'_>) -> bool {
     let step = life.scene.next_start(StepSide::Optimizer, born);
     let alive = step.is_some_and(|step| life.died().is_none_or(|died| died > step));
     alive && life.born_side() == Some(StepSide::Main)
-}
-
-/// Made right after a backward pass, and kept for longer than the turn.
-fn is_made_of_gradients(life: &Life<'_>) -> bool {
-    let follows = life.born().is_some_and(|born| life.scene.follows_backward(born));
-    follows && !in_forward(life) && life.born_side() == Some(StepSide::Main) && life.turns() > 0
-}
-
-/// Kept for good from before the work begins.
-fn is_standing(life: &Life<'_>) -> bool {
-    life.is_from_setup() && life.died().is_none()
 }
 
 /// What the backward pass made; what it also let go of in the same stretch is settled by [`SIGNS`].

@@ -100,11 +100,6 @@ impl Life<'_> {
         self.died().is_some_and(|at| self.scene.side(at) == StepSide::Backward)
     }
 
-    /// Whether memory ran out in the backward pass that made it, with which the recording ends.
-    pub(super) fn pass_was_cut(&self) -> bool {
-        self.born().zip(self.scene.cut_pass).is_some_and(|(born, pass)| born >= pass)
-    }
-
     /// Whether it was given back in the stretch that made it.
     pub(super) fn is_brief(&self) -> bool {
         let dates = self.born().zip(self.died());
@@ -173,8 +168,6 @@ pub(super) struct Scene<'a> {
     pub(super) first_work: usize,
     /// The last event that allocates.
     last_made: usize,
-    /// Where the backward pass begins that memory ran out in, where the recording ends with that.
-    cut_pass: Option<usize>,
     /// Where the first and the last backward pass begin.
     pub(super) first_backward: Option<usize>,
     pub(super) last_backward: Option<usize>,
@@ -219,7 +212,6 @@ impl<'a> Scene<'a> {
             first_work: phases.iter().position(is_work).unwrap_or_else(|| end_of_setup(events, phases)),
             last_made: events.iter().rposition(|event| event.action == Action::Alloc).unwrap_or(0),
             segments,
-            cut_pass: cut_pass(events, &stretches),
             is_still: events.is_empty(),
             has_stacks: snapshot.stacks.ids().any(|stack| !snapshot.stacks.get(stack).is_empty()),
             stretch_starts: Ranks::of(stretches.iter().map(|&(start, _)| start)),
@@ -328,11 +320,6 @@ fn end_of_setup(events: &[Event], phases: &[Phase]) -> usize {
     let setup = phases.iter().rposition(|&phase| phase == Phase::Setup).map(|last| last + 1);
     let release = || events.iter().position(|event| event.action == Action::FreeRequested);
     setup.or_else(release).unwrap_or(events.len())
-}
-
-fn cut_pass(events: &[Event], stretches: &[(usize, StepSide)]) -> Option<usize> {
-    let (start, _) = stretches.last().filter(|last| last.1 == StepSide::Backward)?;
-    (events.last()?.action == Action::OutOfMemory).then_some(*start)
 }
 
 fn stretches(events: usize, phases: &[Phase]) -> Vec<(usize, StepSide)> {

@@ -21,11 +21,6 @@ impl Sizes {
         sizes
     }
 
-    /// Whether there is none at all.
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Counts one more; how many there are now.
     pub(super) fn add(&mut self, bytes: Bytes) -> usize {
         let count = self.0.entry(bytes).or_default();

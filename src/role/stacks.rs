@@ -18,8 +18,6 @@ pub(super) enum Requester {
     Tensor,
     /// cuDNN, cuBLAS and the like, for themselves.
     Vendor,
-    /// A device-wide algorithm, for itself.
-    Algorithm,
     /// A collective, for itself.
     Collective,
     /// The stack has no C++ frames, or none that says.
@@ -68,8 +66,6 @@ pub(super) enum Graph {
     Accumulates,
     /// It runs the backward pass, and nothing of these.
     Runs,
-    /// No part in it: an operator makes a tensor of one value.
-    Blank,
     /// Neither, or the frames do not say.
     #[default]
     Unseen,
@@ -134,8 +130,6 @@ fn graph(native: &[Meaning]) -> Graph {
         Graph::Accumulates
     } else if any(GraphSign::Engine) {
         Graph::Runs
-    } else if any(GraphSign::Blank) {
-        Graph::Blank
     } else {
         Graph::Unseen
     }
@@ -151,7 +145,6 @@ fn requester(native: &[Meaning]) -> Requester {
     match above.map(|one| one.memory).find(|&sign| sign != MemorySign::Nothing) {
         Some(MemorySign::Storage) => Requester::Tensor,
         Some(MemorySign::Vendor) => Requester::Vendor,
-        Some(MemorySign::Algorithm) => Requester::Algorithm,
         Some(MemorySign::Collective) => Requester::Collective,
         _ => Requester::Unseen,
     }

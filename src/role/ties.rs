@@ -7,23 +7,22 @@
 //!
 //! 1. what it takes the place of ([`kin`]): weights where weights go as it makes them (`p.data = ...`, `torch.cat`), and state where
 //!    state goes;
-//! 2. what was missing when it came ([`returns`]): state that was taken out for a while;
-//! 3. state, if it is made of gradients: right after a backward pass, before any other forward pass or a step;
-//! 4. of what is kept from setup, weights as far as there are gradients of that size and no other weights; beyond these, state if
-//!    it was made blank or no optimizer of PyTorch's is seen, gradients of masters where the optimizer's states have sizes of which
-//!    the backward pass makes no gradient, and otherwise
-//! 5. a copy of the weights.
+//! 2. state, if it is made of gradients: right after a backward pass, before any other forward pass or a step;
+//! 3. of what is kept from setup, weights as far as there are gradients of that size and no other weights; beyond these, state where no
+//!    optimizer of PyTorch's is seen, and otherwise
+//! 4. a copy of the weights.
+//!
+//! Each of these decides in recordings of several programs. What decided in none of five hundred was taken out: state that is made blank
+//! beside PyTorch's optimizer, gradients of masters that setup makes, state that was taken out for a while and comes back.
 
-mod changes;
 mod kin;
-mod returns;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::gradients::Gradients;
 use super::scene::{Life, Scene, StepSide, is_forward};
 use super::sizes::Sizes;
-use super::stacks::{Graph, TorchOrigin};
+use super::stacks::TorchOrigin;
 use super::{Ground, Role, RoleGround, RoleVerdict, Verdicts};
 use crate::program::Phase;
 use crate::threshold::Threshold;
@@ -38,15 +37,10 @@ static PART: Threshold<f64> = Threshold::new("role::ties::PART", 0.5);
 
 const WEIGHTS: Ground = Ground::sizes("kept from setup, of the size of a gradient");
 const SUCCESSOR: Ground = Ground::sizes("its line makes what takes the place of others with this role");
-const RETURNS: Ground =
-    Ground::sizes("its line makes as many as were missing of what has this role and went");
 const OF_GRADIENTS: Ground =
     Ground::sizes("made right after a backward pass, in sizes of the model's, and kept");
-const BLANK: Ground = Ground::sizes("kept from setup beyond the weights of that size, and made blank");
 const OWN: Ground =
     Ground::sizes("kept from setup beyond the weights of that size, and no optimizer of PyTorch's is seen");
-const OF_MASTERS: Ground =
-    Ground::sizes("kept from setup beyond the masters, whose gradients the backward pass does not make");
 const COPY: Ground = Ground::sizes("a line's blocks have the sizes of the weights: a copy");
 
 /// What one line makes.
@@ -102,11 +96,6 @@ impl Model {
         self.weights.has(bytes) || self.states.has(bytes) || self.gradients.of_size(bytes) > 0
     }
 
-    /// Whether the optimizer has states of a size of which no backward pass makes gradients.
-    fn has_masters(&self, bytes: Bytes) -> bool {
-        self.states.has(bytes) && self.gradients.of_size(bytes) == 0
-    }
-
     /// Whether a line makes so much of what the model has that it is no chance.
     fn is_made_by(&self, line: &LineOutput) -> bool {
         let alike = line.alike as f64 >= ALIKE.get() * line.blocks as f64;
@@ -117,21 +106,14 @@ impl Model {
     }
 }
 
-/// Whether so much of a line's bytes is of one kind that the rest is chance.
-fn is_nearly_all(part: Bytes, of_line: Bytes) -> bool {
-    part.share_of(of_line) >= ALIKE.get()
-}
-
 /// Settles what other evidence could only guess.
 pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
     let model = Model::of(scene, verdicts);
     let lines = Lines::of(scene, verdicts, &model);
     if scene.trains() {
-        settle_setup(scene, verdicts, &model, &lines);
+        settle_setup(scene, verdicts, &model);
     }
-    let changes = changes::changes(scene, verdicts, &lines);
-    let kinds = kin::find(scene, &changes, &lines);
-    let returning = returns::find(&changes, &lines);
+    let kinds = kin::find(scene, verdicts, &lines);
     for (life, verdict) in scene.lives().zip(&mut verdicts.0) {
         let of_setup = |verdict: &RoleVerdict| verdict.0 == Role::Parameter && life.is_from_setup();
         let Some(guess) = verdict.filter(|verdict| !of_setup(verdict)) else { continue };
@@ -142,8 +124,6 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
         // evaluation: moments may be resized with those of images.)
         if let Some(role) = kind.filter(|role| *role == Role::Parameter || line.in_training == 0) {
             *verdict = Some((role, SUCCESSOR));
-        } else if let Some(role) = returning.get(at).copied().flatten() {
-            *verdict = Some((role, RETURNS));
         } else if line.of_gradients * 2 > line.blocks {
             *verdict = Some((Role::OptimizerState, OF_GRADIENTS));
         } else if line.in_forward > 0 {
@@ -209,30 +189,21 @@ fn may_be_tied(life: &Life<'_>, (role, ground): RoleVerdict) -> bool {
 }
 
 /// What setup leaves in sizes of gradients: the oldest are the weights, as far as no others are known.
-fn settle_setup(scene: &Scene<'_>, verdicts: &mut Verdicts, model: &Model, lines: &Lines) {
+fn settle_setup(scene: &Scene<'_>, verdicts: &mut Verdicts, model: &Model) {
     let mut seen = Sizes::default();
-    let mut masters: Option<usize> = None;
     for (life, verdict) in scene.lives().zip(&mut verdicts.0) {
-        let is_kept = life.is_from_setup() && life.born_phase() != Some(Phase::Input);
-        let Some(guess) = verdict.filter(|verdict| is_kept && may_be_tied(&life, *verdict)) else { continue };
         let bytes = life.bytes();
-        let line = lines.of_life(&life, guess);
+        let is_kept = life.is_from_setup() && life.born_phase() != Some(Phase::Input);
+        let is_open = is_kept && verdict.is_some_and(|verdict| may_be_tied(&life, verdict));
+        if !is_open || model.gradients.of_size(bytes) == 0 {
+            continue;
+        }
         let weights = model.gradients.of_size(bytes).saturating_sub(model.weights.of(bytes));
-        let settled = if model.has_masters(bytes) {
-            let first = line.is_none_or(|line| *masters.get_or_insert(line) == line);
-            if first { None } else { Some((Role::Gradient, OF_MASTERS)) }
-        } else if model.gradients.of_size(bytes) == 0 {
-            None
-        } else if seen.add(bytes) <= weights {
-            Some((Role::Parameter, WEIGHTS))
-        } else if life.made().graph == Graph::Blank {
-            Some((Role::OptimizerState, BLANK))
-        } else if scene.has_optimizer {
-            None
-        } else {
-            Some((Role::OptimizerState, OWN))
-        };
-        *verdict = settled.or(*verdict);
+        if seen.add(bytes) <= weights {
+            *verdict = Some((Role::Parameter, WEIGHTS));
+        } else if !scene.has_optimizer {
+            *verdict = Some((Role::OptimizerState, OWN));
+        }
     }
 }
 
@@ -263,18 +234,4 @@ pub(super) fn settle_bucket_views(scene: &Scene<'_>, verdicts: &mut Verdicts) {
             *verdict = Some((Role::Gradient, BUCKETS));
         }
     }
-}
-
-const BETWEEN: Ground = Ground::sizes("kept from the start, between parameters");
-
-/// Parameters without a gradient stand between those with one, since a model is moved in one go.
-pub(super) fn close_ranks(scene: &Scene<'_>, verdicts: &mut Verdicts) {
-    let is_parameter = |role: Option<Role>| role == Some(Role::Parameter);
-    let births =
-        || verdicts.lives(scene).filter(|(_, role)| is_parameter(*role)).filter_map(|(life, _)| life.born());
-    let (Some(first), Some(last)) = (births().min(), births().max()) else { return };
-    verdicts.settle_by(scene, |life| {
-        let between = life.died().is_none() && life.born().is_some_and(|born| first < born && born < last);
-        between.then_some((Role::Parameter, BETWEEN))
-    });
 }

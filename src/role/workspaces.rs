@@ -3,9 +3,6 @@
 //! In: the scene and what is settled already. Out: the workspaces. A size alone proves nothing: it also counts how many blocks of
 //! that size are explained otherwise.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use rustc_hash::FxHashMap;
 
 use super::scene::{Life, Scene, StepSide};
@@ -59,8 +56,6 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
 #[derive(Default)]
 struct GradientCounts {
     left: FxHashMap<(Bytes, u16), Passes>,
-    /// How many of them stand at once, by stream.
-    together: FxHashMap<(Bytes, u16), AliveAtOnce>,
     /// The parameters that could have a gradient of that size.
     parameters: Sizes,
 }
@@ -75,8 +70,6 @@ impl GradientCounts {
             match (by_backward, role) {
                 (Some(born), None | Some(Role::Gradient)) => {
                     counts.add(scene.stretch(born), (life.bytes(), life.stream()));
-                    let standing = counts.together.entry((life.bytes(), life.stream())).or_default();
-                    standing.add(born, life.died());
                 }
                 (None, Some(Role::Parameter)) => _ = counts.parameters.add(life.bytes()),
                 (None, None) if may_be_parameter(scene, &life) => _ = counts.parameters.add(life.bytes()),
@@ -91,14 +84,11 @@ impl GradientCounts {
     }
 
     /// Whether backward passes leave more blocks of a size on a stream than there are gradients of it. Other passes on that stream
-    /// show how many one of them leaves, where they make their gradients anew; otherwise there are at most as many as parameters. Where passes of
-    /// several models take turns, each with gradients of its own, no pass shows it: there are never more at once than parameters.
+    /// show how many one of them leaves, where they make their gradients anew; otherwise there are at most as many as parameters.
     fn leave_one_over(&self, stretch: usize, kind: (Bytes, u16)) -> bool {
         let (here, others) =
             self.left.get(&kind).map_or((0, None), |passes| passes.here_and_elsewhere(stretch));
-        let parameters = self.parameters.of(kind.0);
-        let together = self.together.get(&kind).map_or(0, |standing| standing.most);
-        here > others.unwrap_or(parameters) || (parameters > 0 && together > parameters)
+        here > others.unwrap_or_else(|| self.parameters.of(kind.0))
     }
 }
 
@@ -107,25 +97,6 @@ fn may_be_parameter(scene: &Scene<'_>, life: &Life<'_>) -> bool {
     let made = life.made();
     let is_plain = made.origin == TorchOrigin::Plain && made.maker != AskingCode::Constructor;
     life.born().is_none() && !(life.stack().is_some() && is_plain && scene.makes_modules())
-}
-
-/// How many blocks of one size stand at once.
-#[derive(Default)]
-struct AliveAtOnce {
-    /// When those go that stand, the first to go on top.
-    ends: BinaryHeap<Reverse<usize>>,
-    most: usize,
-}
-
-impl AliveAtOnce {
-    /// Counts a block that outlives its birth; blocks come in the order of their births.
-    fn add(&mut self, born: usize, died: Option<usize>) {
-        while self.ends.peek().is_some_and(|Reverse(end)| *end < born) {
-            self.ends.pop();
-        }
-        self.ends.push(Reverse(died.unwrap_or(usize::MAX)));
-        self.most = self.most.max(self.ends.len());
-    }
 }
 
 /// How many blocks of one size each backward pass leaves.

@@ -13,7 +13,7 @@ use std::path::Path;
 use shipped::{code, sources};
 
 /// The pipeline, from the bytes to the command line.
-const PIPELINE: [&str; 29] = [
+const PIPELINE: [&str; 30] = [
     "unit",
     "threshold",
     "input",
@@ -26,6 +26,7 @@ const PIPELINE: [&str; 29] = [
     "program",
     "edit",
     "role",
+    "familiar",
     "lives",
     "finding",
     "facts",

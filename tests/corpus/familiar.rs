@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use memlint::engine::{Closer, Plan, examine};
+use memlint::familiar::Familiar;
 use memlint::picture::{Picture, Room};
-use memlint::role::Familiar;
 use memlint::rules;
 use memlint::unit::Bytes;
 

@@ -29,8 +29,9 @@ use super::headline::Headline;
 use super::tally::Tally;
 use super::{VerdictFailure, markdown, words};
 use crate::engine::{Recording, Report};
+use crate::familiar::Familiar;
 use crate::program::Phase;
-use crate::role::{Familiar, Role};
+use crate::role::Role;
 use crate::source::SourceMap;
 use crate::unit::{shown_line, shown_page};
 

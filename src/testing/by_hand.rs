@@ -1,40 +1,37 @@
-//! A trace that is written down event by event.
+//! A trace that is written down event by event, with its phases and iterations, and what memlint takes its blocks for.
 
-use super::super::{Familiar, Familiars, Role, Roles};
+use crate::familiar::{Familiar, Familiars};
 use crate::frames::Frames;
 use crate::program::{Iteration, Phase, Program};
+use crate::role::{Role, Roles};
 use crate::snapshot::{Action, Block, BlockState, Event, Segment};
 use crate::testing::{self, Recorder};
 use crate::timeline::Timeline;
 use crate::unit::{AllocationId, Bytes, EventIndex, Index, Micros, StackId};
 
-pub(super) const MODULE: &str = "/site-packages/torch/nn/modules/module.py";
-pub(super) const ADAM: &str = "/site-packages/torch/optim/adam.py";
+pub(crate) const MODULE: &str = "/site-packages/torch/nn/modules/module.py";
+pub(crate) const ADAM: &str = "/site-packages/torch/optim/adam.py";
 
 /// Frames of a C++ stack from the allocator outwards.
-pub(super) const CUDNN: &[(&str, &str)] = &[
+pub(crate) const CUDNN: &[(&str, &str)] = &[
     ("", "c10::cuda::CUDACachingAllocator::Native::NativeCachingAllocator::allocate(unsigned long)"),
     ("", "at::native::run_conv_plan(cudnnContext*, at::Tensor const&)"),
 ];
-pub(super) const REDUCTION: &[(&str, &str)] = &[
-    ("", "c10::cuda::CUDACachingAllocator::Native::NativeCachingAllocator::allocate(unsigned long)"),
-    ("", "void at::native::gpu_reduce_kernel<float, float>(at::TensorIterator&)"),
-];
-pub(super) const TENSOR: &[(&str, &str)] = &[
+pub(crate) const TENSOR: &[(&str, &str)] = &[
     ("", "c10::cuda::CUDACachingAllocator::Native::NativeCachingAllocator::allocate(unsigned long)"),
     ("", "at::detail::empty_generic(c10::ArrayRef<long>, c10::Allocator*)"),
     ("", "at::native::cudnn_convolution(at::Tensor const&)"),
 ];
-pub(super) const MOVE: &[(&str, &str)] =
+pub(crate) const MOVE: &[(&str, &str)] =
     &[(MODULE, "convert"), (MODULE, "_apply"), (MODULE, "to"), ("train.py", "main")];
-pub(super) const USER: &[(&str, &str)] = &[("train.py", "main")];
-pub(super) const ENGINE: &[(&str, &str)] = &[];
+pub(crate) const USER: &[(&str, &str)] = &[("train.py", "main")];
+pub(crate) const ENGINE: &[(&str, &str)] = &[];
 
 /// A trace that is written down event by event. Each allocation has an address of its own; its name is its position.
 #[derive(Default)]
-pub(super) struct Trace {
-    pub(super) recorder: Recorder,
-    pub(super) phases: Vec<Phase>,
+pub(crate) struct Trace {
+    pub(crate) recorder: Recorder,
+    pub(crate) phases: Vec<Phase>,
     iterations: Vec<usize>,
     next: u64,
 }
@@ -47,14 +44,14 @@ impl Trace {
     }
 
     /// Allocates; gives the address.
-    pub(super) fn alloc(&mut self, phase: Phase, mib: u64, frames: &[(&str, &str)]) -> u64 {
+    pub(crate) fn alloc(&mut self, phase: Phase, mib: u64, frames: &[(&str, &str)]) -> u64 {
         let stack = self.recorder.stack(frames);
         self.next += 1 << 32;
         self.push(phase, Action::Alloc, self.next, mib, stack);
         self.next
     }
 
-    pub(super) fn free(&mut self, phase: Phase, address: u64, frames: &[(&str, &str)]) {
+    pub(crate) fn free(&mut self, phase: Phase, address: u64, frames: &[(&str, &str)]) {
         let stack = self.recorder.stack(frames);
         let born = self.recorder.events.iter().find(|event| event.address == address);
         let mib = born.map_or(1, |event| event.size.get() >> 20);
@@ -62,23 +59,17 @@ impl Trace {
         self.push(phase, Action::FreeCompleted, address, mib, stack);
     }
 
-    /// A request of the engine's fails.
-    pub(super) fn runs_out(&mut self, mib: u64) {
-        let stack = self.recorder.stack(ENGINE);
-        self.push(Phase::Backward, Action::OutOfMemory, 0, mib, stack);
-    }
-
-    pub(super) fn iteration(&mut self) {
+    pub(crate) fn iteration(&mut self) {
         self.iterations.push(self.recorder.events.len());
     }
 
     /// A block that is there from before the recording to its end.
-    pub(super) fn earlier(&mut self, mib: u64) -> u64 {
+    pub(crate) fn earlier(&mut self, mib: u64) -> u64 {
         self.block(mib, None)
     }
 
     /// Such a block, with the stack that made it.
-    pub(super) fn standing(&mut self, mib: u64, frames: &[(&str, &str)]) -> u64 {
+    pub(crate) fn standing(&mut self, mib: u64, frames: &[(&str, &str)]) -> u64 {
         let stack = self.recorder.stack(frames);
         self.block(mib, stack)
     }
@@ -102,13 +93,13 @@ impl Trace {
     }
 
     /// The roles, by address.
-    pub(super) fn roles(self) -> impl Fn(u64) -> Role {
+    pub(crate) fn roles(self) -> impl Fn(u64) -> Role {
         let (timeline, roles, _) = self.understood();
         move |address| roles.get(at(&timeline, address))
     }
 
     /// What people know allocations by, by address.
-    pub(super) fn familiars(self) -> impl Fn(u64) -> Option<Familiar> {
+    pub(crate) fn familiars(self) -> impl Fn(u64) -> Option<Familiar> {
         let (timeline, _, familiars) = self.understood();
         move |address| familiars.get(at(&timeline, address))
     }

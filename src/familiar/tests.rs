@@ -1,8 +1,8 @@
 //! What people know allocations by, on hand-made traces.
 
-use super::trace::{ADAM, ENGINE, MODULE, Trace, USER};
+use super::Familiar;
 use crate::program::Phase::{self, Backward, Forward, OptimizerStep, Recomputation};
-use crate::role::Familiar;
+use crate::testing::by_hand::{ADAM, ENGINE, MODULE, Trace, USER};
 
 type Frames = &'static [(&'static str, &'static str)];
 

@@ -11,12 +11,15 @@
 //!
 //! Linear: each search ends at the latest where the last one from the same line began.
 
+#[cfg(test)]
+mod tests;
+
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use super::{Role, Roles};
 use crate::frames::{Frames, Owner, WorkSign};
 use crate::program::{Phase, Program};
+use crate::role::{Role, Roles};
 use crate::snapshot::Snapshot;
 use crate::timeline::{Allocation, Timeline};
 use crate::unit::{AllocationId, Bytes, FrameId, Index, StackId};
