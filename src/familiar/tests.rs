@@ -2,7 +2,7 @@
 
 use super::Familiar;
 use crate::program::Phase::{self, Backward, Forward, OptimizerStep, Recomputation};
-use crate::testing::by_hand::{ADAM, ENGINE, MODULE, Trace, USER};
+use crate::testing::by_hand::{ADAM, ENGINE, HandTrace, MODULE, USER};
 
 type Frames = &'static [(&'static str, &'static str)];
 
@@ -53,7 +53,7 @@ const LOSS_IN_PYTHON: Frames = &[(FUNCTIONAL, "cross_entropy"), ("train.py", "ma
 
 /// What is asked for in a forward pass that a backward pass follows, with what each is called.
 fn forward(made: &[(u64, Frames)]) -> Vec<Option<Familiar>> {
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     trace.iteration();
     let all: Vec<u64> = made.iter().map(|(mib, frames)| trace.alloc(Forward, *mib, frames)).collect();
     for one in &all {
@@ -83,7 +83,7 @@ fn where_nothing_fits_there_is_no_name() {
     assert_eq!(forward(&[(64, HEAD), (48, RELU), (64, LOG_SOFTMAX)]), [None, None, inside]);
     assert_eq!(forward(&[(64, HEAD), (64, RELU)]), [None, None], "nobody makes a loss of it");
     // It is gone when the loss is computed.
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     trace.iteration();
     let gone = trace.alloc(Forward, 64, HEAD);
     trace.free(Forward, gone, USER);
@@ -93,7 +93,7 @@ fn where_nothing_fits_there_is_no_name() {
 
 #[test]
 fn a_weight_of_the_size_of_the_logits_is_none() {
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     let weight = trace.alloc(Phase::Setup, 64, &[(MODULE, "convert"), (MODULE, "to"), ("train.py", "main")]);
     trace.iteration();
     let inside = trace.alloc(Forward, 64, LOG_SOFTMAX);
@@ -110,7 +110,7 @@ fn a_softmax_is_that_of_scores_within_an_attention_alone() {
 
 #[test]
 fn the_backward_pass_and_the_step_have_names_of_their_own() {
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     trace.iteration();
     let kept = trace.alloc(Forward, 8, RELU);
     let of_loss = trace.alloc(Backward, 64, LOSS_BACKWARD);
@@ -137,7 +137,7 @@ fn the_backward_pass_and_the_step_have_names_of_their_own() {
 fn wrappers_for_several_ranks_make_buckets_and_gather() {
     const FSDP: &str = "/site-packages/torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py";
     const DDP: &str = "/site-packages/torch/nn/parallel/distributed.py";
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     let buckets =
         trace.alloc(Phase::Setup, 24, &[(DDP, "_ddp_init_helper"), (DDP, "__init__"), ("train.py", "main")]);
     let rebuilt = [("", "c10d::Reducer::rebuild_buckets()"), (DDP, "_pre_forward"), ("train.py", "main")];

@@ -20,7 +20,7 @@
 //! each other by size and succession ([`ties`]): weights in plain tensors, weights that are replaced, copies of weights, optimizers
 //! that the program wrote itself.
 //!
-//! Beside its role an allocation may have a name that people look for: [`crate::familiar`].
+//! Beside its role an allocation may have a name that people look for: that is `familiar`'s business.
 //!
 //! Held against what each recorded process knew of its own tensors (parameters and buffers, gradients, states), at least
 //! 99 % of the bytes are right, in all and in the mean of the recordings; `tests/corpus/roles.rs` repeats it. It covers what

@@ -29,14 +29,14 @@ pub(crate) const ENGINE: &[(&str, &str)] = &[];
 
 /// A trace that is written down event by event. Each allocation has an address of its own; its name is its position.
 #[derive(Default)]
-pub(crate) struct Trace {
+pub(crate) struct HandTrace {
     pub(crate) recorder: Recorder,
     pub(crate) phases: Vec<Phase>,
     iterations: Vec<usize>,
     next: u64,
 }
 
-impl Trace {
+impl HandTrace {
     fn push(&mut self, phase: Phase, action: Action, address: u64, mib: u64, stack: Option<StackId>) {
         let time = Micros(i64::try_from(self.recorder.events.len()).unwrap());
         self.recorder.push(Event { time, stack, ..testing::event(action, address, Bytes::MIB.times(mib)) });

@@ -5,11 +5,11 @@ mod ties;
 use super::*;
 use crate::frames::Frames;
 use crate::program::Phase;
-use crate::testing::by_hand::{ADAM, CUDNN, ENGINE, MODULE, MOVE, TENSOR, Trace, USER};
+use crate::testing::by_hand::{ADAM, CUDNN, ENGINE, HandTrace, MODULE, MOVE, TENSOR, USER};
 
 #[test]
 fn what_a_backward_pass_makes_and_leaves_behind_is_a_gradient() {
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     let weight = trace.alloc(Phase::Setup, 4, MOVE);
     let saved = trace.alloc(Phase::Forward, 8, USER);
     let brief = trace.alloc(Phase::Backward, 6, ENGINE);
@@ -30,7 +30,7 @@ fn what_a_backward_pass_makes_and_leaves_behind_is_a_gradient() {
 
 #[test]
 fn zero_grad_shows_gradients_from_before_the_recording() {
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     let gradient = 1 << 60;
     trace.free(
         Phase::Other,
@@ -42,7 +42,7 @@ fn zero_grad_shows_gradients_from_before_the_recording() {
 
 #[test]
 fn a_librarys_scratch_is_no_gradient_though_the_backward_pass_keeps_it() {
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     let convolution = trace.alloc(Phase::Backward, 9, CUDNN);
     let gradient = trace.alloc(Phase::Backward, 9, TENSOR);
     let role = trace.roles();
@@ -54,7 +54,7 @@ fn a_librarys_scratch_is_no_gradient_though_the_backward_pass_keeps_it() {
 fn a_forward_inside_of_the_optimizers_closure_makes_no_state() {
     let closure =
         &[(MODULE, "_call_impl"), ("train.py", "training_step"), (ADAM, "step"), ("train.py", "main")];
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     let output = trace.alloc(Phase::Forward, 5, closure);
     let loss = trace.alloc(Phase::Forward, 2, &closure[1..]);
     trace.alloc(Phase::Backward, 1, ENGINE);
@@ -68,7 +68,7 @@ fn an_optimizer_of_the_users_own_keeps_state() {
     let own =
         &[("lion.py", "step"), ("/site-packages/torch/utils/_contextlib.py", "decorate_context"), wrapper];
     let closure = &[("train.py", "training_step"), (ADAM, "step"), wrapper];
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     trace.alloc(Phase::Forward, 2, USER);
     trace.alloc(Phase::Backward, 2, ENGINE);
     let state = trace.alloc(Phase::Other, 4, own);
@@ -80,7 +80,7 @@ fn an_optimizer_of_the_users_own_keeps_state() {
 
 #[test]
 fn what_is_kept_from_setup_depends_on_who_made_it() {
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     let loaded =
         trace.alloc(Phase::Setup, 4, &[("/x/site-packages/loader/load.py", "read"), ("train.py", "main")]);
     let mask = trace.alloc(Phase::Setup, 5, &[("model.py", "__init__"), ("train.py", "main")]);
@@ -95,7 +95,7 @@ fn what_is_kept_from_setup_depends_on_who_made_it() {
 
 #[test]
 fn a_cast_during_setup_replaces_the_first_copy() {
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     let single = trace.alloc(Phase::Setup, 8, MOVE);
     let half = trace.alloc(Phase::Setup, 4, MOVE);
     trace.free(Phase::Setup, single, MOVE);
@@ -106,7 +106,7 @@ fn a_cast_during_setup_replaces_the_first_copy() {
 
 #[test]
 fn a_blas_workspace_is_the_one_block_more_than_the_gradients_of_its_size() {
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     trace.alloc(Phase::Setup, 32, MOVE);
     trace.alloc(Phase::Forward, 1, USER);
     let workspace = trace.alloc(Phase::Backward, 32, ENGINE);
@@ -114,14 +114,14 @@ fn a_blas_workspace_is_the_one_block_more_than_the_gradients_of_its_size() {
     let role = trace.roles();
     assert_eq!((role(workspace), role(gradient)), (Role::Workspace, Role::Gradient));
 
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     trace.alloc(Phase::Setup, 32, MOVE);
     trace.alloc(Phase::Forward, 1, USER);
     let gradient = trace.alloc(Phase::Backward, 32, ENGINE);
     assert_eq!(trace.roles()(gradient), Role::Gradient);
 
     // What is as large and older than the recording is no parameter where modules are seen to be made and a line outside of them computed it.
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     trace.standing(5, MOVE);
     trace.standing(32, USER);
     trace.alloc(Phase::Forward, 1, USER);
@@ -131,7 +131,7 @@ fn a_blas_workspace_is_the_one_block_more_than_the_gradients_of_its_size() {
 
 #[test]
 fn the_gradient_of_an_input_is_told_by_its_size() {
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     for mib in [40, 41] {
         trace.alloc(Phase::Setup, mib, MOVE);
     }
@@ -147,7 +147,7 @@ fn the_gradient_of_an_input_is_told_by_its_size() {
 #[test]
 fn a_checkpointed_activation_is_made_and_let_go_by_the_backward_pass() {
     let recomputed = &[(MODULE, "_call_impl"), ("/site-packages/torch/utils/checkpoint.py", "recompute_fn")];
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     let activation = trace.alloc(Phase::Recomputation, 5, recomputed);
     let brief = trace.alloc(Phase::Recomputation, 5, recomputed);
     trace.free(Phase::Recomputation, brief, recomputed);
@@ -163,7 +163,7 @@ fn a_workspace_that_a_recomputed_forward_pass_asks_for_is_no_gradient() {
         (MODULE, "_call_impl"),
         ("/site-packages/torch/utils/checkpoint.py", "recompute_fn"),
     ];
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     let weight = trace.alloc(Phase::Setup, 1, MOVE);
     let (mut workspace, mut gradients) = (0, Vec::new());
     for turn in 0..3 {
@@ -188,7 +188,7 @@ fn a_workspace_that_a_recomputed_forward_pass_asks_for_is_no_gradient() {
 #[test]
 fn what_a_step_lets_go_of_that_was_running_already_is_no_old_gradient() {
     let of_first = |phase: Phase, frames: &[(&str, &str)]| {
-        let mut trace = Trace::default();
+        let mut trace = HandTrace::default();
         let older = 7 << 40;
         trace.free(phase, older, frames);
         for _ in 0..3 {
@@ -212,7 +212,7 @@ fn sharded_wrappers_make_communication_shards_and_reduced_gradients() {
         ("train.py", "main"),
     ];
     let reduces = &[("/site-packages/torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py", "allocate")];
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     let shard = trace.alloc(Phase::Setup, 2, gathers);
     let gathered = trace.alloc(Phase::Forward, 8, gathers);
     trace.free(Phase::Backward, gathered, ENGINE);
@@ -229,7 +229,7 @@ fn buckets_are_gradients_where_the_backward_pass_leaves_none_of_its_own() {
     let wraps =
         &[("/site-packages/torch/nn/parallel/distributed.py", "_ddp_init_helper"), ("train.py", "main")];
     for views in [false, true] {
-        let mut trace = Trace::default();
+        let mut trace = HandTrace::default();
         trace.alloc(Phase::Setup, 20, MOVE);
         let bucket = trace.alloc(Phase::Setup, 20, wraps);
         trace.alloc(Phase::Forward, 2, USER);
@@ -244,7 +244,7 @@ fn buckets_are_gradients_where_the_backward_pass_leaves_none_of_its_own() {
 
 #[test]
 fn batches_outputs_and_caches_differ_by_when_they_live() {
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     let mut last = None;
     let mut cached = Vec::new();
     for _ in 0..4 {
@@ -268,7 +268,7 @@ fn batches_outputs_and_caches_differ_by_when_they_live() {
 
 #[test]
 fn the_end_of_the_program_makes_nothing_temporary() {
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     let mut last = None;
     for _ in 0..3 {
         trace.iteration();
@@ -284,7 +284,7 @@ fn the_end_of_the_program_makes_nothing_temporary() {
 #[test]
 fn copies_of_the_weights_in_plain_tensors_are_weights() {
     for trains in [false, true] {
-        let mut trace = Trace::default();
+        let mut trace = HandTrace::default();
         let sizes = [3, 5, 7, 11];
         for mib in sizes {
             trace.alloc(Phase::Setup, mib, MOVE);
@@ -306,7 +306,7 @@ fn copies_of_the_weights_in_plain_tensors_are_weights() {
 #[test]
 fn what_is_as_large_as_a_weight_is_none_where_all_trained_ones_are_known() {
     for (gradients, role) in [(1, Role::Buffer), (2, Role::Parameter)] {
-        let mut trace = Trace::default();
+        let mut trace = HandTrace::default();
         trace.alloc(Phase::Setup, 7, MOVE);
         let kept = trace.alloc(Phase::Setup, 7, &[("bank.py", "__init__"), ("train.py", "main")]);
         trace.alloc(Phase::Forward, 1, USER);
@@ -320,7 +320,7 @@ fn what_is_as_large_as_a_weight_is_none_where_all_trained_ones_are_known() {
 
 #[test]
 fn blocks_from_before_the_recording_are_counted_against_the_gradients() {
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     let blocks = [10, 10, 10, 6].map(|mib| trace.earlier(mib));
     trace.alloc(Phase::Forward, 1, USER);
     trace.alloc(Phase::Backward, 10, ENGINE);
@@ -336,7 +336,7 @@ fn gradients_from_before_the_recording_are_those_that_a_pass_adds_to() {
         ("", "c10::cuda::CUDACachingAllocator::Native::DeviceCachingAllocator::free(Block*)"),
         ("", "torch::autograd::AccumulateGrad::apply(std::vector<at::Tensor>&&)"),
     ];
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     let blocks = [10; 4].map(|mib| trace.earlier(mib));
     trace.alloc(Phase::Forward, 2, TENSOR);
     let added = trace.alloc(Phase::Backward, 10, TENSOR);
@@ -349,7 +349,7 @@ fn gradients_from_before_the_recording_are_those_that_a_pass_adds_to() {
 
 #[test]
 fn without_stacks_steps_and_sizes_remain() {
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     let weights = [4, 5].map(|mib| trace.alloc(Phase::Other, mib, ENGINE));
     for event in &mut trace.recorder.events {
         event.stack = None;
@@ -369,7 +369,7 @@ fn without_stacks_steps_and_sizes_remain() {
 
 #[test]
 fn a_composition_accounts_for_every_byte_alive() {
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     trace.alloc(Phase::Setup, 4, MOVE);
     let gone = trace.alloc(Phase::Forward, 8, USER);
     trace.free(Phase::Forward, gone, USER);
@@ -385,7 +385,7 @@ fn a_composition_accounts_for_every_byte_alive() {
 
 #[test]
 fn every_role_says_what_it_rests_on() {
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     trace.alloc(Phase::Setup, 4, MOVE);
     trace.alloc(Phase::Forward, 8, USER);
     trace.alloc(Phase::Backward, 4, ENGINE);
@@ -402,7 +402,7 @@ fn every_role_says_what_it_rests_on() {
 fn what_is_built_where_batches_are_fetched_is_a_parameter_and_what_is_read_there_a_batch() {
     const PEFT: &str = "/v/site-packages/peft/tuners/tuners_utils.py";
     const TORCH_LOAD: &str = "/v/site-packages/torch/serialization.py";
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     trace.alloc(Phase::Setup, 4, MOVE);
     trace.alloc(Phase::Forward, 8, USER);
     let adapter = trace.alloc(Phase::Input, 2, &[(PEFT, "cast_adapter_dtype"), ("serve.py", "activate")]);

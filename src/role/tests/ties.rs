@@ -2,14 +2,14 @@
 
 use super::super::Role;
 use crate::program::Phase;
-use crate::testing::by_hand::{ADAM, ENGINE, MODULE, MOVE, Trace, USER};
+use crate::testing::by_hand::{ADAM, ENGINE, HandTrace, MODULE, MOVE, USER};
 
 const STEP: &[(&str, &str)] = &[("adam.py", "update"), ("train.py", "main")];
 const COMPREHENSION: &[(&str, &str)] =
     &[("adam.py", "<listcomp>"), ("adam.py", "update"), ("train.py", "main")];
 
 /// Turns of a program with a model of four weights, and what it does after each backward pass.
-fn turns(trace: &mut Trace, mut after: impl FnMut(&mut Trace, usize)) -> [u64; 4] {
+fn turns(trace: &mut HandTrace, mut after: impl FnMut(&mut HandTrace, usize)) -> [u64; 4] {
     let weights = [4, 5, 6, 7].map(|mib| trace.alloc(Phase::Setup, mib, MOVE));
     for turn in 0..4 {
         trace.iteration();
@@ -25,7 +25,7 @@ fn turns(trace: &mut Trace, mut after: impl FnMut(&mut Trace, usize)) -> [u64; 4
 
 #[test]
 fn moments_of_the_programs_own_that_are_bound_anew_are_state() {
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     let mut moments: Option<[u64; 4]> = None;
     turns(&mut trace, |trace, _| {
         let new = [4, 5, 6, 7].map(|mib| trace.alloc(Phase::Other, mib, COMPREHENSION));
@@ -38,7 +38,7 @@ fn moments_of_the_programs_own_that_are_bound_anew_are_state() {
 
 #[test]
 fn what_takes_the_place_of_weights_is_weights() {
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     let mut current: Option<[u64; 4]> = None;
     let mut first = Vec::new();
     turns(&mut trace, |trace, turn| {
@@ -68,7 +68,7 @@ fn resized_weights_and_moments_follow_what_they_replace() {
 }
 
 fn joined(phase: Phase) {
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     let (mut mib, mut weights, mut moments) = ([4, 5, 6, 7], Vec::new(), Vec::new());
     for turn in 0..5 {
         trace.iteration();
@@ -102,7 +102,7 @@ fn joined(phase: Phase) {
 
 #[test]
 fn gradients_of_masters_are_cast_from_those_of_the_weights() {
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     let step = &[(ADAM, "_init_group"), ("train.py", "main")];
     let masters = [8, 10].map(|mib| trace.alloc(Phase::Setup, mib, USER));
     let mut cast = Vec::new();
@@ -129,7 +129,7 @@ fn gradients_of_masters_are_cast_from_those_of_the_weights() {
 
 #[test]
 fn of_what_setup_leaves_the_oldest_are_weights_and_the_rest_the_programs_own_state() {
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     let kept = [USER, STEP, COMPREHENSION].map(|line| trace.alloc(Phase::Setup, 6, line));
     for _ in 0..3 {
         trace.iteration();
@@ -143,7 +143,7 @@ fn of_what_setup_leaves_the_oldest_are_weights_and_the_rest_the_programs_own_sta
 
 #[test]
 fn a_snapshot_without_events_is_read_off_its_own_stacks() {
-    let mut trace = Trace::default();
+    let mut trace = HandTrace::default();
     let weight = trace.standing(4, MOVE);
     let gradient = trace.standing(4, ENGINE);
     let state = trace.standing(4, &[(ADAM, "_init_group"), ("train.py", "main")]);
