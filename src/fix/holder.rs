@@ -42,13 +42,35 @@ pub fn tell_holders(report: &mut Report, sources: &SourceMap) {
             "retained-graph" => Kept::Graph,
             _ => continue,
         };
-        let holders = holders(finding, what, sources).unwrap_or_default();
+        let mut holders = holders_of(finding, what, sources);
+        // What keeps nothing of a line's memory, and its graph, holds the tensors that the graph saved.
+        let by_graph = what == Kept::Memory && holders.is_empty();
+        if by_graph {
+            holders = holders_of(finding, Kept::Graph, sources);
+        }
         if !holders.is_empty() {
+            if by_graph {
+                blame_graph(finding);
+            }
             name_in_evidence(finding, &holders);
             limit(finding, &holders);
             mark_statements(finding, &holders);
         }
     }
+}
+
+/// Says of a finding that a graph holds its tensors, and what to do about that.
+fn blame_graph(finding: &mut Finding) {
+    let unknown = finding.evidence.iter_mut().find(|one| one.name == HELD_BY && one.text == UNKNOWN_HOLDER);
+    let Some(measure) = unknown else { return };
+    measure.text = format!("perhaps held by {GRAPH}: a number or a copy in host memory is kept with it");
+    finding.help = "keep numbers and copies without their graph: x.detach(), loss.item(); run what no backward pass needs under \
+                    `with torch.no_grad():`"
+        .to_owned();
+}
+
+fn holders_of(finding: &Finding, what: Kept, sources: &SourceMap) -> Vec<Holder> {
+    holders(finding, what, sources).unwrap_or_default()
 }
 
 /// What holds that which a finding's line makes, each statement once.

@@ -14,7 +14,9 @@ use super::caught::{self, KEEPING};
 use super::flow::Variable;
 use super::script::Reason;
 use super::tensor::{Kept, mentions};
-use super::tree::{self, Names, Nesting, Statement, bound_names, call_of, callee, given, method, value_of};
+use super::tree::{
+    self, Names, Nesting, Statement, bound_names, call_of, callee, dotted, given, method, value_of,
+};
 
 /// Methods of containers that hand out one of their values.
 const TAKING: [&str; 5] = ["get", "pop", "popleft", "popitem", "setdefault"];
@@ -134,10 +136,12 @@ fn followed<'a>(case: &Case<'a>, what: Kept) -> Vec<Keeper<'a>> {
     for (depth, place) in std::iter::once(&case.place).chain(&case.callers).enumerate() {
         let Some(own) = place.innermost() else { break };
         if depth == 0
-            && let Some(keeping) = keeping(own.statement())
+            && let Some(keeping) = keeping(own.statement(), what)
         {
-            let derived = Names::in_expression(keeping.value).read.into_iter().map(str::to_owned).collect();
-            return vec![Keeper::of(place, &keeping, derived)];
+            let read = Names::in_expression(keeping.value).read.into_iter();
+            let derived: BTreeSet<String> = read.map(str::to_owned).collect();
+            let keeps = derived.is_empty() || mentions(keeping.value, &derived, what);
+            return if keeps { vec![Keeper::of(place, &keeping, derived)] } else { Vec::new() };
         }
         let names = match own.statement() {
             // Handed on.
@@ -177,7 +181,7 @@ fn in_scope<'a>(
         |keeping: &Keeping<'_>| mentions(keeping.value, derived, what) && outlasts(place, keeping.container);
     let own: Vec<Keeper<'a>> = scope
         .iter()
-        .filter_map(|step| keeping(step.statement()))
+        .filter_map(|step| keeping(step.statement(), what))
         .filter(keeps)
         .map(|keeping| Keeper::of(place, &keeping, derived.clone()))
         .collect();
@@ -218,7 +222,7 @@ fn in_helper<'a>(
     let keeper = |(name, value): (&'a str, &'a Expr)| {
         let names = BTreeSet::from([name.to_owned()]);
         let steps = tree::statements(&helper.body).into_iter();
-        let mut keeping = steps.filter_map(|step| Some((step.statement(), keeping(step.statement())?)));
+        let mut keeping = steps.filter_map(|step| Some((step.statement(), keeping(step.statement(), what)?)));
         let (statement, keeping) = keeping.find(|(_, keeping)| mentions(keeping.value, &names, what))?;
         let is_objects = matches!(root(keeping.container), Some(Expr::Attribute(_)));
         let is_all = tree::reads(&helper.body, name) == tree::reads(std::slice::from_ref(statement), name);
@@ -293,7 +297,7 @@ fn hook<'a>(case: &Case<'a>, registered: &Expr) -> Option<&'a StmtFunctionDef> {
 fn by_hook<'a>(case: &Case<'a>, hook: &'a StmtFunctionDef, what: Kept) -> Vec<Keeper<'a>> {
     let names: BTreeSet<String> = hook.parameters.iter().map(|one| one.name().to_string()).collect();
     let keeper = |step: Statement<'a>| {
-        let keeping = keeping(step.statement())?;
+        let keeping = keeping(step.statement(), what)?;
         let place = Nesting::of(case.script.body, step.statement().start().to_usize());
         let appends = call_of(step.statement()).is_some() && outlasts(&place, keeping.container);
         (appends && mentions(keeping.value, &names, what))
@@ -302,7 +306,8 @@ fn by_hook<'a>(case: &Case<'a>, hook: &'a StmtFunctionDef, what: Kept) -> Vec<Ke
     tree::statements(&hook.body).into_iter().filter_map(keeper).collect()
 }
 
-fn keeping(statement: &Stmt) -> Option<Keeping<'_>> {
+/// What a statement keeps. A running average (`mean = 0.9 * mean + 0.1 * x`) takes the place of the one before, and has its graph.
+fn keeping(statement: &Stmt, what: Kept) -> Option<Keeping<'_>> {
     match statement {
         Stmt::Expr(_) => {
             let call = call_of(statement)?;
@@ -317,9 +322,22 @@ fn keeping(statement: &Stmt) -> Option<Keeping<'_>> {
             [target @ Expr::Subscript(_)] => {
                 Some(Keeping { value: &of.value, container: target, sums: false, appends: false })
             }
+            [target @ (Expr::Name(_) | Expr::Attribute(_))]
+                if what == Kept::Graph && goes_on(target, &of.value) =>
+            {
+                Some(Keeping { value: &of.value, container: target, sums: true, appends: false })
+            }
             _ => None,
         },
         _ => None,
+    }
+}
+
+/// Whether a value is computed from what it takes the place of.
+fn goes_on(target: &Expr, value: &Expr) -> bool {
+    match value {
+        Expr::BinOp(of) => goes_on(target, &of.left) || goes_on(target, &of.right),
+        other => dotted(target).is_some_and(|path| dotted(other) == Some(path)),
     }
 }
 
@@ -381,9 +399,13 @@ fn is_constant(index: &Expr) -> bool {
 fn outlasts(place: &Nesting<'_>, container: &Expr) -> bool {
     match root(container) {
         Some(Expr::Name(of)) => {
-            let body = place.loops().next().and_then(|step| step.loop_body());
+            // A function's own names are new in each call.
+            let in_call = || place.function().map(|_| place.scope());
+            let body = place.loops().next().and_then(|step| step.loop_body()).or_else(in_call);
             let fresh = |step: Statement<'_>| {
-                bound_names(step.statement()).is_some_and(|names| names.contains(&of.id.as_str()))
+                let binds =
+                    bound_names(step.statement()).is_some_and(|names| names.contains(&of.id.as_str()));
+                binds && !value_of(step.statement()).is_some_and(|value| goes_on(container, value))
             };
             !body.is_some_and(|body| tree::statements(body).into_iter().any(fresh))
         }

@@ -51,3 +51,28 @@ fn what_holds_values_under_keys_gets_no_remedy_for_lists() {
     assert!(!dict.contains("deque"), "{dict}");
     assert!(help("seed-leak-list").starts_with("give `history` a limit: deque(maxlen=n)"));
 }
+
+/// What is said of a recording whose source lies beside it.
+fn held_by_graph(case: &str) -> Value {
+    let folder = format!("tests/data/held-by-graph/{case}");
+    let snapshot = format!("{folder}/snapshot.pickle.zst");
+    let output =
+        memlint(&["check", &snapshot, "--isolated", "--source-root", &folder, "--output-format", "json"]);
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    document["findings"][0].clone()
+}
+
+#[test]
+fn where_a_number_or_a_copy_on_the_host_is_kept_its_graph_holds_the_tensors() {
+    for (case, holder) in [("poster", "`poster` (line 49)"), ("running-mean", "`self.avg_kl` (line 54)")] {
+        let finding = held_by_graph(case);
+        assert_eq!(finding["name"], "growing-residency");
+        let held_by = finding["evidence"]["held-by"].as_str().unwrap();
+        assert!(
+            held_by.starts_with(&format!("perhaps held by the autograd graph, through {holder}")),
+            "{held_by}"
+        );
+        let help = finding["help"].as_str().unwrap();
+        assert!(help.contains("x.detach()") && !help.contains("deque"), "{help}");
+    }
+}

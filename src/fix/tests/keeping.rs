@@ -167,3 +167,20 @@ fn an_exception_that_is_kept_holds_the_frames_that_it_passed() {
         assert!(reason(keeping).contains("no statement of a known form"), "{keeping}");
     }
 }
+
+#[test]
+fn a_running_average_is_kept_without_the_graph_of_all_before() {
+    let text = |begins: &str, average: &str| {
+        format!("{begins}\nfor x in loader:\n    loss = model(x)  #!\n    loss.backward()\n    {average}\n")
+    };
+    let one = |average: &str| new_lines("retained-graph", &text("mean = 0.0", average));
+    assert_eq!(one("mean = 0.9 * mean + 0.1 * loss"), ["    mean = (0.9 * mean + 0.1 * loss).detach()"]);
+    // A name that is bound anew keeps nothing of the turn before; what is differentiated later needs its graph; a list grows.
+    refused("retained-graph", &text("mean = 0.0", "mean = 0.9 * x + 0.1 * loss"));
+    let later = text("mean = 0.0", "mean = 0.9 * mean + 0.1 * loss") + "mean.backward()\n";
+    assert!(refused("retained-graph", &later).contains("differentiated later"));
+    assert!(
+        refused("retained-graph", &text("all = []", "all = all + [loss]"))
+            .contains("something else than a sum")
+    );
+}
