@@ -88,6 +88,11 @@ impl Layout {
         }
     }
 
+    /// Whether a block that is cut at an address keeps a small remainder.
+    pub(super) fn keeps_remainders(&self, address: u64) -> bool {
+        self.hole_at(address).is_some_and(|(_, hole)| !hole.home.is_fine())
+    }
+
     /// Gives a block back.
     pub(super) fn give_back(&mut self, address: u64, extent: Extent) {
         if let Some(home) = extent.home {

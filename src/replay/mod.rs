@@ -13,7 +13,7 @@
 //! PyTorch's `allocated_bytes.all.peak` and `active_bytes.all.peak` to the byte.
 //!
 //! Where it can fail: blocks born before the recording and freed in it have no known block size; they count as their
-//! rounded request.
+//! rounded request, or as what later requests show ([`unsplit`]).
 
 mod addresses;
 mod allocator;
@@ -32,6 +32,7 @@ mod rounding;
 mod scenario;
 mod script;
 mod tuning;
+mod unsplit;
 mod worth_trying;
 
 pub use allocator::FitOrder;
@@ -150,11 +151,18 @@ impl<'a> ReplayRun<'a> {
             let active = segment.blocks.iter().filter(|block| block.state != BlockState::Inactive);
             known.extend(active.map(|block| (block.address, block.size)));
         }
+        let unsplit = unsplit::sizes(self.timeline, |id| {
+            let allocation = self.timeline.allocation(id)?;
+            let is_large = self.layout.keeps_remainders(allocation.address);
+            is_large.then(|| rounding::round(allocation.bytes, &self.tuning))
+        });
         let mut total = Bytes::ZERO;
         for (id, allocation) in self.timeline.older() {
             let size = known.get(&allocation.address).filter(|_| allocation.free.is_none()).copied();
-            let rounded = rounding::round(allocation.bytes, &self.tuning);
-            let extent = self.layout.take_exactly(allocation.address, size.map_or(rounded, Bytes::get));
+            let shown = || unsplit.get(&id).copied();
+            let rounded = || rounding::round(allocation.bytes, &self.tuning);
+            let size = size.map(Bytes::get).or_else(shown).unwrap_or_else(rounded);
+            let extent = self.layout.take_exactly(allocation.address, size);
             total += Bytes(extent.size);
             self.settle(id, extent);
         }
