@@ -140,12 +140,16 @@ fn in_the_loop(facts: &Facts) -> Vec<Spike> {
             let mut counterparts: Vec<AllocationId> =
                 counterparts.flat_map(|(_, ids)| ids).copied().collect();
             counterparts.sort_unstable();
+            let own = all.clone();
             all.extend(counterparts);
             let at_peak: Vec<AllocationId> = all.iter().copied().filter(is_at_peak).collect();
-            let tensors = at_peak.iter().filter_map(|id| facts.timeline.allocation(*id));
-            let made: Vec<(Vec<FrameId>, Bytes)> =
-                tensors.map(|one| (yardstick.lines(place, one), one.bytes)).collect();
-            let (frame, inner) = narrowest(&made, steady.peak)?;
+            let made = |ids: &[AllocationId]| -> Vec<(Vec<FrameId>, Bytes)> {
+                let tensors = ids.iter().filter_map(|id| facts.timeline.allocation(*id));
+                tensors.map(|one| (yardstick.lines(place, one), one.bytes)).collect()
+            };
+            // Where none but the backward pass's are at the peak, no frame of theirs says whose they are.
+            let (frame, inner) =
+                narrowest(&made(&at_peak), steady.peak).or_else(|| narrowest(&made(&own), steady.peak))?;
             Some(Spike { inner, ..spike(facts, frame, at_peak, all, steady.peak)? })
         })
         .collect();

@@ -81,7 +81,7 @@ fn a_slice_keeps_what_the_whole_shows_and_says_what_it_inherits() {
 
 /// What three iterations of a recording show as a warning or an error, and the whole does not, or elsewhere: of a growth of
 /// three steps nothing tells whether it goes on. A recording that is as short shows the same.
-const ONLY_IN_PARTS: [(&str, &str); 16] = [
+const ONLY_IN_PARTS: [(&str, &str); 17] = [
     ("bench-attention-settings-bug", "activations-without-backward"),
     ("cycle-closure-bug", "growing-residency"),
     ("cycle-gc-off-bug", "growing-residency"),
@@ -96,6 +96,7 @@ const ONLY_IN_PARTS: [(&str, &str); 16] = [
     ("ho-serving", "growing-residency"),
     ("ho-trainer-cycle", "growing-residency"),
     ("nograd-teacher-bug", "overlapping-iterations"),
+    ("pinned-prototypes-bug", "transient-spike"),
     ("style-runtime-cycle-bug", "growing-residency"),
     ("wild-prune-masks-bug", "late-zero-grad"),
 ];

@@ -133,10 +133,11 @@ impl<'f, 'a> Yardstick<'f, 'a> {
         brief && backward && one.bytes >= self.large && self.maker(one).is_none()
     }
 
-    /// How many events an allocation of the program at work lives.
+    /// How many events an allocation of the program at work lives. What a step makes is `optimizer-step-peak`'s business.
     fn life(&self, one: &Allocation) -> Option<usize> {
         let (born, died) = (one.alloc?, one.free_requested?);
-        self.facts.works_at(born).then(|| died.position() - born.position())
+        let counts = self.facts.works_at(born) && self.facts.phase(born) != Phase::OptimizerStep;
+        counts.then(|| died.position() - born.position())
     }
 
     /// The line that chose to make a tensor: that of a loss, or of code whose tensor is larger than what layers make.

@@ -106,9 +106,9 @@ pub(super) static TABLE: &[RuleBounds<'static>] = &[
     RuleBounds {
         rule: "transient-spike",
         note: &[Bound::Peak(0.2, NONE)],
-        warning: &[Bound::Peak(0.5, NONE)],
+        warning: &[Bound::Peak(0.35, NONE)],
         error: &[],
-        why: "the next tensor takes its place: logits in float32 and sorts of whole matrices save 55 to 95 %, what an expert leaves alone mostly less than 10 %",
+        why: "the next tensor takes its place: what experts call a fault saves 38 to 98 % (logits in float32, sorts of whole matrices, columns of a convolution), what they leave alone at most 33 %",
     },
     RuleBounds {
         rule: "optimizer-step-peak",
