@@ -2,8 +2,9 @@
 //! a test can vary one at a time and print which verdicts hang on it (`tests/sensitivity`). Numbers that turn a claim into a
 //! level are not here but in the table of materiality, which users may change.
 
-use std::sync::RwLock;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 /// A number that decides a verdict.
 #[derive(Debug)]
@@ -66,6 +67,9 @@ impl<T: Vary> Threshold<T> {
 
     #[cold]
     fn varied(&self) -> T {
+        if let Some(asked) = asked().as_mut() {
+            asked.insert(self.name);
+        }
         match VARIED.read().as_deref() {
             Ok(Some((name, factor))) if name == self.name => self.value.times(*factor),
             _ => self.value,
@@ -73,10 +77,26 @@ impl<T: Vary> Threshold<T> {
     }
 }
 
-/// Whether a number is varied at all: no more than this is asked in earnest.
+/// Whether a number is varied, or somebody wants to know which are asked: no more than this is looked at in earnest.
 static VARIES: AtomicBool = AtomicBool::new(false);
 /// Which number is varied, and by what.
 static VARIED: RwLock<Option<(String, f64)>> = RwLock::new(None);
+
+/// Which numbers were asked for, where somebody wants to know.
+static ASKED: Mutex<Option<BTreeSet<&'static str>>> = Mutex::new(None);
+
+fn asked() -> MutexGuard<'static, Option<BTreeSet<&'static str>>> {
+    ASKED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Does something, and says which thresholds the whole process asked for meanwhile: a test need not vary the others.
+pub fn asked_by<T>(work: impl FnOnce() -> T) -> (T, BTreeSet<&'static str>) {
+    *asked() = Some(BTreeSet::new());
+    VARIES.store(true, Ordering::Relaxed);
+    let result = work();
+    VARIES.store(false, Ordering::Relaxed);
+    (result, asked().take().unwrap_or_default())
+}
 
 /// Until it is dropped, one number of the whole process is larger or smaller than it should be.
 #[derive(Debug)]

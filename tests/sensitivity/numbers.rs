@@ -76,6 +76,16 @@ fn times(bound: Bound, factor: f64) -> Bound {
     }
 }
 
+/// A table in which every claim reaches every level.
+pub(crate) fn anything_counts() -> Materiality {
+    let usual = Materiality::default();
+    let levels = |row: RuleBounds<'_>| {
+        let rule = row.rule;
+        RuleBounds::LEVELS.map(|(level, _)| Replacement { rule, level, bounds: vec![Bound::Always] })
+    };
+    Materiality::with(usual.rows().flat_map(levels).collect())
+}
+
 /// Every one of them, in the order of the sources and of the table.
 pub(crate) fn numbers() -> Vec<Number> {
     let usual = Materiality::default();
