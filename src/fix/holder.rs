@@ -18,6 +18,9 @@ use crate::source::SourceMap;
 const HELD_BY: &str = "held-by";
 /// What the evidence calls the graph that holds them, whatever holds that.
 const GRAPH: &str = "the autograd graph";
+/// What to do where it holds them with a number or a copy in host memory.
+const WITHOUT_GRAPH: &str = "keep numbers and copies without their graph: x.detach(), loss.item(); run what no backward pass needs under \
+                             `with torch.no_grad():`";
 /// How many holders the evidence names.
 const NAMED: usize = 2;
 
@@ -64,9 +67,7 @@ fn blame_graph(finding: &mut Finding) {
     let unknown = finding.evidence.iter_mut().find(|one| one.name == HELD_BY && one.text == UNKNOWN_HOLDER);
     let Some(measure) = unknown else { return };
     measure.text = format!("perhaps held by {GRAPH}: a number or a copy in host memory is kept with it");
-    finding.help = "keep numbers and copies without their graph: x.detach(), loss.item(); run what no backward pass needs under \
-                    `with torch.no_grad():`"
-        .to_owned();
+    WITHOUT_GRAPH.clone_into(&mut finding.help);
 }
 
 fn holders_of(finding: &Finding, what: Kept, sources: &SourceMap) -> Vec<Holder> {

@@ -156,7 +156,7 @@ impl Machine<'_> {
             Size::Tiny(bytes) => u64::from(bytes),
             Size::Small(bytes) => u64::from(bytes),
             Size::Large(kibibytes) => u64::from(kibibytes) << 10,
-            Size::Growing(mebibytes) => u64::from(mebibytes) * u64::from(self.turn) << 20,
+            Size::Growing(mebibytes) => (u64::from(mebibytes) * u64::from(self.turn)) << 20,
             // Sums of all events stay far below 2^64, as on a device of any size.
             Size::Any(bytes) => bytes >> 24,
         }
@@ -250,8 +250,8 @@ impl Machine<'_> {
     fn tick(&mut self) -> Micros {
         self.now += match self.recording.clock {
             Clock::Steady => 10,
-            Clock::Tied => i64::from(self.statements % 4 == 0),
-            Clock::Backwards if self.statements % 16 == 0 => -500,
+            Clock::Tied => i64::from(self.statements.is_multiple_of(4)),
+            Clock::Backwards if self.statements.is_multiple_of(16) => -500,
             Clock::Backwards => 10,
             Clock::Absent => return Micros(0),
         };

@@ -139,7 +139,8 @@ fn user_lines(lines: &mut Vec<(String, String, u32)>, phase: Phase, place: Place
         lines.push((format!("{TORCH}torch/utils/_contextlib.py"), "decorate_context".to_owned(), 120));
     }
     for level in 0..=place.depth % 8 {
-        let line = u32::from(place.line) * u32::from(place.line % 7 != 0 || level > 0) + u32::from(level);
+        let line =
+            u32::from(place.line) * u32::from(!place.line.is_multiple_of(7) || level > 0) + u32::from(level);
         lines.push((
             file(place.file.wrapping_add(level)),
             function(place.function.wrapping_mul(level | 1)),
