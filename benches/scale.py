@@ -1,6 +1,6 @@
 """Whether the time of a check is linear in whatever may be large: made-up recordings that grow in one way at a time.
 
-    python3 benches/scale.py target/release/memlint [WAY...] [--most N]
+    python3 benches/scale.py target/release/memlint [WAY...] [--most N] [--instructions]
 
 The ways: ranks, folders (a folder for each rank), sites, stacks, live, iterations, findings, depth; and other commands on as many
 ranks: ranks-stats, ranks-diff (against themselves), ranks-report. Each is doubled a few times; the table
@@ -13,6 +13,7 @@ import math
 import multiprocessing
 import os
 import pickle
+import re
 import shutil
 import subprocess
 import sys
@@ -230,11 +231,37 @@ def calls(argv, folder):
         return None
 
 
-def power(sizes, values):
-    """To which power of the size something grew from the one before the last size to the last."""
-    if len(sizes) < 2 or not all(values[-2:]):
+def instructions(argv):
+    """Instructions that a process executes, which no other process disturbs; `None` where nobody can count them."""
+    try:
+        counting = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *argv]
+        said = subprocess.run(counting, capture_output=True, text=True, check=False).stderr
+    except OSError:
+        return None
+    collected = re.search(r"Collected : (\d+)", said)
+    return collected and int(collected[1])
+
+
+def power(sizes, values, since=-2):
+    """To which power of the size something grew from one size, the one before the last, to the last."""
+    if len(sizes) < 2 or not all(values[since:]):
         return "-"
-    return f"{math.log(values[-1] / values[-2]) / math.log(sizes[-1] / sizes[-2]):.2f}"
+    return f"{math.log(values[-1] / values[since]) / math.log(sizes[-1] / sizes[since]):.2f}"
+
+
+def count_instructions(memlint, ways, most):
+    """A table of its own: under valgrind everything takes fifty times as long."""
+    print("| way | largest | instructions | power over all doublings | over the last |")
+    print("|---|---:|---:|---:|---:|")
+    for way in ways:
+        sizes = [size for size in SIZES[way] if size <= most]
+        counts = []
+        for size in sizes:
+            with tempfile.TemporaryDirectory() as folder:
+                path = make(way, size, folder)
+                counts.append(instructions([os.path.abspath(memlint), *arguments_of(way, path, folder)]))
+        billions = f"{counts[-1] / 1e9:.2f} billion" if counts[-1] else "-"
+        print(f"| {way} | {sizes[-1]:,} | {billions} | {power(sizes, counts, 0)} | {power(sizes, counts)} |", flush=True)
 
 
 def main():
@@ -242,7 +269,10 @@ def main():
     parser.add_argument("memlint")
     parser.add_argument("ways", nargs="*", default=[])
     parser.add_argument("--most", type=int, default=sys.maxsize)
+    parser.add_argument("--instructions", action="store_true", help="count instructions (valgrind) in place of measuring time")
     arguments = parser.parse_args()
+    if arguments.instructions:
+        return count_instructions(arguments.memlint, arguments.ways or SIZES, arguments.most)
     print("| way | size | processor | power | resident | power | calls about files | power | lines |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
     for way in arguments.ways or SIZES:

@@ -43,7 +43,7 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
         let most = Role::ALL.into_iter().zip(counts).max_by_key(|&(role, count)| (count, Reverse(role)));
         let most = most.filter(|&(_, count)| count * 2 > counts.iter().sum::<usize>());
         if let Some((role, _)) = most.filter(|&(role, _)| role != Role::Temporary) {
-            *verdict = Some((role, LIKE_EARLIER));
+            *verdict = Some((role, &LIKE_EARLIER));
         }
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
         let parameters = gradients.of_size(life.bytes());
         if makes_way(scene, life) && gradients.makes(life.bytes()) && replaced.add(life.bytes()) <= parameters
         {
-            return (Role::Gradient, REPLACED);
+            return (Role::Gradient, &REPLACED);
         }
         if !stays(scene, life, &gradients) || (parameters == 0 && life.died().is_some()) {
             return let_go(life);
@@ -56,19 +56,19 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
         let rank = seen.add(life.bytes());
         if rank > parameters && is_handle_workspace(life.bytes()) && handles > 0 {
             handles -= 1;
-            (Role::Workspace, HANDLE)
+            (Role::Workspace, &HANDLE)
         } else if parameters == 0 && held.of(life.bytes()) > 1 {
-            (Role::Unknown, LIKE_THE_KEPT)
+            (Role::Unknown, &LIKE_THE_KEPT)
         } else if rank <= parameters {
-            (Role::Parameter, TRAINED)
+            (Role::Parameter, &TRAINED)
         } else if parameters == 0 {
-            (Role::Parameter, STANDS)
+            (Role::Parameter, &STANDS)
         } else if rank <= parameters + gradients.standing(life.bytes()) {
-            (Role::Gradient, ADDED_TO)
+            (Role::Gradient, &ADDED_TO)
         } else if has_state {
-            (Role::OptimizerState, SURPLUS)
+            (Role::OptimizerState, &SURPLUS)
         } else {
-            (Role::Parameter, STANDS)
+            (Role::Parameter, &STANDS)
         }
     };
     for at in open_by_age(scene, verdicts) {
@@ -80,9 +80,9 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
 
 fn let_go(life: &Life<'_>) -> RoleVerdict {
     if life.ends_in_backward() || life.was_saved() {
-        (Role::Activation, SAVED)
+        (Role::Activation, &SAVED)
     } else {
-        (Role::Unknown, GONE)
+        (Role::Unknown, &GONE)
     }
 }
 

@@ -198,7 +198,7 @@ pub struct Roles {
     /// The roles.
     pub of: Vec<Role>,
     /// What each rests on.
-    pub grounds: Vec<Ground>,
+    pub grounds: Vec<&'static Ground>,
 }
 
 impl Roles {
@@ -218,14 +218,14 @@ impl Roles {
         cut_short::settle(&scene, &mut verdicts);
         earlier::settle(&scene, &mut verdicts);
         ties::settle(&scene, &mut verdicts);
-        let settled = |verdict: &Option<RoleVerdict>| verdict.unwrap_or_default();
+        let settled = |verdict: &Option<RoleVerdict>| verdict.unwrap_or(OPEN);
         let (of, grounds) = verdicts.0.iter().map(settled).unzip();
         Roles { of, grounds }
     }
 
     /// What the role of an allocation rests on.
     pub fn ground(&self, id: AllocationId) -> Ground {
-        self.grounds.get(id.position()).copied().unwrap_or_default()
+        self.grounds.get(id.position()).map_or_else(Ground::default, |ground| **ground)
     }
 
     /// The role of an allocation.
@@ -251,7 +251,11 @@ impl Roles {
     }
 }
 
-type RoleVerdict = (Role, Ground);
+/// A role and what it rests on: the latter stands in the tables and is one of few.
+type RoleVerdict = (Role, &'static Ground);
+
+/// What is settled by nothing.
+const OPEN: RoleVerdict = (Role::Unknown, &Ground { evidence: RoleGround::Nothing, because: "" });
 
 /// What is settled so far, by allocation.
 #[derive(Debug)]
@@ -263,7 +267,7 @@ impl Verdicts {
     }
 
     /// Asks a table about every allocation that is still open.
-    fn settle(&mut self, scene: &Scene<'_>, table: &[Inference]) {
+    fn settle(&mut self, scene: &Scene<'_>, table: &'static [Inference]) {
         let known = Known::of(scene, self);
         self.settle_by(scene, |life| rows::judge(table, life, &known));
     }

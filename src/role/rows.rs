@@ -28,8 +28,8 @@ const fn row(
 }
 
 /// The verdict of the first row that holds.
-pub(super) fn judge(table: &[Inference], life: &Life<'_>, known: &Known) -> Option<RoleVerdict> {
-    table.iter().find(|row| (row.holds)(life, known)).map(|row| (row.role, row.ground))
+pub(super) fn judge(table: &'static [Inference], life: &Life<'_>, known: &Known) -> Option<RoleVerdict> {
+    table.iter().find(|row| (row.holds)(life, known)).map(|row| (row.role, &row.ground))
 }
 
 /// What one sign settles, whatever the rest of the program does.

@@ -123,13 +123,13 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
         // Weights may be replaced inside of a forward pass; no optimizer works there. (A functional call without autograd looks like an
         // evaluation: moments may be resized with those of images.)
         if let Some(role) = kind.filter(|role| *role == Role::Parameter || line.in_training == 0) {
-            *verdict = Some((role, SUCCESSOR));
+            *verdict = Some((role, &SUCCESSOR));
         } else if line.of_gradients * 2 > line.blocks {
-            *verdict = Some((Role::OptimizerState, OF_GRADIENTS));
+            *verdict = Some((Role::OptimizerState, &OF_GRADIENTS));
         } else if line.in_forward > 0 {
             // A forward pass keeps what it keeps; sizes alone do not make it weights.
         } else if life.died().is_none() || life.turns() > 1 {
-            *verdict = Some((Role::Parameter, COPY));
+            *verdict = Some((Role::Parameter, &COPY));
         }
     }
 }
@@ -200,9 +200,9 @@ fn settle_setup(scene: &Scene<'_>, verdicts: &mut Verdicts, model: &Model) {
         }
         let weights = model.gradients.of_size(bytes).saturating_sub(model.weights.of(bytes));
         if seen.add(bytes) <= weights {
-            *verdict = Some((Role::Parameter, WEIGHTS));
+            *verdict = Some((Role::Parameter, &WEIGHTS));
         } else if !scene.has_optimizer {
-            *verdict = Some((Role::OptimizerState, OWN));
+            *verdict = Some((Role::OptimizerState, &OWN));
         }
     }
 }
@@ -231,7 +231,7 @@ pub(super) fn settle_bucket_views(scene: &Scene<'_>, verdicts: &mut Verdicts) {
     }
     for (life, verdict) in scene.lives().zip(&mut verdicts.0) {
         if life.made().origin == TorchOrigin::Replicated {
-            *verdict = Some((Role::Gradient, BUCKETS));
+            *verdict = Some((Role::Gradient, &BUCKETS));
         }
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
         }
         let count = found.entry((life.bytes(), in_backward, life.stream())).or_default();
         *count += 1;
-        (*count <= threads).then_some((Role::Workspace, HANDLE))
+        (*count <= threads).then_some((Role::Workspace, &HANDLE))
     });
 }
 

@@ -97,7 +97,7 @@ impl Levels {
         if events.start == 0 {
             most = Some(shift);
         }
-        let mut steps = vec![0_i128; BLOCK];
+        let mut steps = [0; BLOCK];
         let last_block = events.end.div_ceil(BLOCK);
         for (block, (highest, inside)) in self.highest.iter().zip(&sorted).enumerate().take(last_block) {
             let first = block * BLOCK;
@@ -108,12 +108,7 @@ impl Levels {
                 }
                 continue;
             }
-            steps.fill(0);
-            for one in inside {
-                if let Some(step) = one.from.and_then(|from| steps.get_mut(from - first)) {
-                    *step += one.by();
-                }
-            }
+            step_by(inside, first, &mut steps);
             for ((at, level), step) in self.after.iter().enumerate().skip(first).zip(&steps) {
                 shift += step;
                 if events.contains(&at) {
@@ -127,32 +122,35 @@ impl Levels {
     /// The curve as it would be with other lifetimes.
     #[must_use]
     pub fn shifted(&self, shifts: &[Shift]) -> Levels {
-        let mut steps = vec![0_i128; self.after.len()];
-        let mut before = 0_i128;
-        for shift in shifts {
-            match shift.from.map(|from| steps.get_mut(from)) {
-                None => before += shift.by(),
-                Some(step) => {
-                    if let Some(step) = step {
-                        *step += shift.by();
-                    }
-                }
-            }
-        }
-        let mut moved = before;
+        let before: i128 = shifts.iter().filter(|shift| shift.from.is_none()).map(Shift::by).sum();
         let cut = |level: i128| i64::try_from(level).unwrap_or(if level < 0 { i64::MIN } else { i64::MAX });
-        let after = self.after.iter().zip(&steps).map(|(level, step)| {
-            moved += step;
-            // Against the start as it then stands.
-            cut(i128::from(*level) + moved - before)
-        });
-        let after = after.collect();
+        let mut after = Vec::with_capacity(self.after.len());
+        // Against the start as it then stands.
+        let (mut moved, mut steps) = (0, [0; BLOCK]);
+        let blocks = self.after.chunks(BLOCK).zip(by_block(shifts, self.highest.len()));
+        for (block, (levels, inside)) in blocks.enumerate() {
+            step_by(&inside, block * BLOCK, &mut steps);
+            after.extend(levels.iter().zip(&steps).map(|(level, step)| {
+                moved += step;
+                cut(i128::from(*level) + moved)
+            }));
+        }
         Levels::of(self.bytes(before), after)
     }
 
     fn bytes(&self, difference: i128) -> Bytes {
         let level = i128::from(self.start.get()) + difference;
         Bytes(u64::try_from(level.max(0)).unwrap_or(u64::MAX))
+    }
+}
+
+/// What the shifts of a block of events come to at each of them, the first of which is `first`.
+fn step_by(inside: &[Shift], first: usize, steps: &mut [i128; BLOCK]) {
+    steps.fill(0);
+    for one in inside {
+        if let Some(step) = one.from.and_then(|from| steps.get_mut(from - first)) {
+            *step += one.by();
+        }
     }
 }
 
