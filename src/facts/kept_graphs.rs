@@ -12,6 +12,7 @@
 mod graphless;
 mod lives;
 mod lone;
+mod pass;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,6 +20,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use graphless::{Graphless, is_graphless};
 use lives::{GraphLife, ModelCaller, lives};
+use pass::{Differentiated, KEPT_SHARE, Pass, is_spread};
 
 use crate::facts::Facts;
 use crate::facts::failure::failures;
@@ -26,20 +28,8 @@ use crate::facts::pools::captured;
 use crate::lives::growth::{FEWEST, Growth, Stay, judge};
 use crate::program::{LoopRun, Phase};
 use crate::threshold::Threshold;
-use crate::unit::{AllocationId, Bytes, FrameId, FunctionId, Index};
+use crate::unit::{AllocationId, Bytes, FrameId, Index};
 
-/// The share of a pass's allocated bytes that has to stay. Passes with autograd keep 0.4 to 0.9; layers whose outputs a
-/// hook collects 0.02, outputs of a pass without autograd less than 0.1.
-static KEPT_SHARE: Threshold<f64> = Threshold::new("facts::kept_graphs::KEPT_SHARE", 0.35);
-/// The share that is enough in a turn with a backward pass: `retain_graph=True` with a state that is not detached keeps
-/// the part of the graph that leads to the state (0.22 in a language model of two LSTM layers), and what is kept of a
-/// pass that a backward pass has gone through is else an output or two.
-static KEPT_SHARE_AFTER_BACKWARD: Threshold<f64> =
-    Threshold::new("facts::kept_graphs::KEPT_SHARE_AFTER_BACKWARD", 0.15);
-/// In how many functions what stays was made. Outputs and cached keys and values are made in one.
-static FUNCTIONS: Threshold<usize> = Threshold::new("facts::kept_graphs::FUNCTIONS", 2);
-/// Or at how many places of one function, in models written without modules.
-static PLACES: Threshold<usize> = Threshold::new("facts::kept_graphs::PLACES", 4);
 /// The share of what outlived its turn that a backward pass may release; more means that it is used after all.
 static RELEASED_BY_BACKWARD: Threshold<f64> = Threshold::new("facts::kept_graphs::RELEASED_BY_BACKWARD", 0.1);
 /// How many further turns a pass's tensors have to outlive: the next turn's result replaces those of an overlap.
@@ -70,32 +60,6 @@ pub struct KeptGraph {
     /// Whether the loop with these passes comes to a number (a loss, a count of what was right), and not to a result that the program goes on
     /// with: a state, a tile of a picture.
     pub comes_to_numbers: bool,
-}
-
-/// What backward passes did in a turn.
-#[derive(Debug, Clone, Copy, Default)]
-struct Differentiated {
-    /// One ran.
-    at_all: bool,
-    /// They let go of nothing at all that the turn made: they were told to retain the graph.
-    retaining: bool,
-    /// They made tensors that stay and are no gradients of parameters, with `create_graph`: nothing but a graph keeps them.
-    again: bool,
-}
-
-#[derive(Default)]
-struct Pass {
-    made: Bytes,
-    kept: Bytes,
-    released: Bytes,
-    places: FxHashSet<usize>,
-    functions: FxHashSet<Option<FunctionId>>,
-    turn: Differentiated,
-    /// Whether any of it was made by a module.
-    in_module: bool,
-    /// What stays, and the first event at which some of it goes.
-    ids: Vec<AllocationId>,
-    until: usize,
 }
 
 /// The kept graphs of a device, by line.
@@ -315,39 +279,11 @@ fn weigh(passes: &PassesByTurn, turns: usize, is_recorded: bool) -> Option<Bytes
     (keeping >= FEWEST.get() && tested + 1 >= FEWEST.get() && !used).then_some(kept)
 }
 
-impl Pass {
-    fn note(&mut self, life: &GraphLife, stays: bool) {
-        self.in_module |= life.in_module;
-        self.made += life.bytes;
-        if stays {
-            self.until = if self.ids.is_empty() { life.dies } else { self.until.min(life.dies) };
-            self.kept += life.bytes;
-            self.released += if life.released { life.bytes } else { Bytes::ZERO };
-            self.places.insert(life.place);
-            self.functions.insert(life.function);
-            self.ids.push(life.id);
-        }
-    }
-
-    /// Whether a graph is kept; of a pass that lifetimes show to be recorded for nothing any share is one.
-    fn keeps(&self, is_recorded: bool) -> bool {
-        let share = if self.turn.at_all { KEPT_SHARE_AFTER_BACKWARD.get() } else { KEPT_SHARE.get() };
-        let spread = is_spread(self.functions.len(), self.places.len());
-        let kept = self.kept.share_of(self.made);
-        ((spread || self.turn.again) && (kept >= share || is_recorded))
-            || (self.turn.retaining && kept >= KEPT_SHARE.get())
-    }
-}
-
-/// Whether what stays was made at so many places that it is more than an output.
-fn is_spread(functions: usize, places: usize) -> bool {
-    functions >= FUNCTIONS.get() || places >= PLACES.get()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::at;
+    use crate::unit::FunctionId;
 
     fn life(id: usize, born: usize, bytes: u64, (caller, place): (usize, usize)) -> GraphLife {
         GraphLife {
@@ -358,6 +294,8 @@ mod tests {
             caller: FrameId::at(caller).map(|frame| ModelCaller { frame, way: caller }),
             in_module: true,
             place,
+            line: place,
+            operator: None,
             function: FunctionId::at(place),
             like_a_weight: false,
             released: false,

@@ -152,7 +152,9 @@ impl Hidden {
             Hidden::Iterations | Hidden::Growth => "record 5 to 10 iterations",
             Hidden::Beginning => "raise max_entries",
             Hidden::FirstIteration => "record from the first iteration",
-            Hidden::Steps => "step with a torch.optim.Optimizer",
+            Hidden::Steps => {
+                "step with a torch.optim.Optimizer, or find out why a wrapper (accelerate, GradScaler) skips each step"
+            }
             Hidden::Values => "have it step without a GPU, too, or record with one",
             Hidden::Capacity => "name it with --device-memory",
             Hidden::Bound => "record more iterations",

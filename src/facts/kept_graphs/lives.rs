@@ -22,6 +22,10 @@ pub(super) struct GraphLife {
     /// Whether a module made it.
     pub(super) in_module: bool,
     pub(super) place: usize,
+    /// The line with its calls, numbered.
+    pub(super) line: usize,
+    /// The operator of PyTorch that the line called for it, numbered; where C++ frames show it.
+    pub(super) operator: Option<usize>,
     /// That of the innermost Python frame; none on the autograd engine's thread.
     pub(super) function: Option<FunctionId>,
     /// Whether a parameter is as large.
@@ -40,8 +44,19 @@ pub(super) struct ModelCaller {
 /// Everything that a forward pass or the fetching of a batch made, by birth.
 pub(super) fn lives(facts: &Facts) -> Vec<GraphLife> {
     let mut ways: FxHashMap<&[FrameId], usize> = FxHashMap::default();
+    let (mut lines, mut operators): (FxHashMap<&[FrameId], usize>, FxHashMap<&str, usize>) =
+        Default::default();
+    let mut calls: Vec<(usize, Option<usize>)> = Vec::new();
     let mut callers: Vec<Option<(ModelCaller, bool)>> = Vec::new();
     for stack in facts.snapshot.stacks.ids() {
+        let (line, operator) = (lines.len(), operators.len());
+        calls.push((
+            *lines.entry(facts.frames.python(stack)).or_insert(line),
+            facts
+                .frames
+                .operator(facts.snapshot, stack)
+                .map(|name| *operators.entry(name).or_insert(operator)),
+        ));
         callers.push(caller(facts, stack).map(|(frame, outer, in_module)| {
             let next = ways.len();
             (ModelCaller { frame, way: *ways.entry(outer).or_insert(next) }, in_module)
@@ -68,8 +83,11 @@ pub(super) fn lives(facts: &Facts) -> Vec<GraphLife> {
                 return None;
             }
             let caller = callers.get(stack.position()).copied().flatten().filter(|_| forward);
+            let (line, operator) = calls.get(stack.position()).copied()?;
             Some(GraphLife {
                 id,
+                line,
+                operator,
                 bytes: one.bytes,
                 born: born.position(),
                 dies: freed.map_or(usize::MAX, Index::position),
