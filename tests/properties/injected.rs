@@ -32,13 +32,14 @@ const OUTWEIGHED: (&str, &str) = ("h2-bsfinder-oom", "transient-spike");
 
 /// Recordings in which a leak of every iteration is counted with a graph that is kept: what a pass with such a graph makes
 /// beside it (its inputs, its targets) lives as long, and no lifetime tells it from what something else holds.
-const WITH_A_GRAPH: [&str; 6] = [
+const WITH_A_GRAPH: [&str; 7] = [
     "gp-online-ucb-bug",
     "graph-eval-sum-bug",
     "graph-vae-retain-bug",
     "h2-treelstm-parent",
     "ho-wordlm-retain",
     "wild-penalty-curve-bug",
+    "wild-siren-poster-bug",
 ];
 
 /// A recording of two small loops in a third: with a line more in one of them the loop around them is taken.
