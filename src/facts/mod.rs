@@ -61,6 +61,7 @@ pub use steady::Steady;
 pub use unscalings::Unscaling;
 pub use unused_graphs::{Trained, UnusedGraph};
 
+use savers::Savers;
 use successors::Successors;
 
 use crate::familiar::{Familiar, Familiars};
@@ -121,6 +122,7 @@ pub struct Facts<'a> {
     collections: OnceLock<Vec<Collection>>,
     kept_graphs: OnceLock<Vec<KeptGraph>>,
     reallocations: OnceLock<Vec<Reallocation>>,
+    savers: OnceLock<Savers>,
     makings: OnceLock<Vec<StateMaking>>,
     bursts: OnceLock<Vec<Burst>>,
     steady: OnceLock<Steady>,
@@ -157,6 +159,7 @@ impl<'a> Facts<'a> {
             collections: OnceLock::new(),
             kept_graphs: OnceLock::new(),
             reallocations: OnceLock::new(),
+            savers: OnceLock::new(),
             makings: OnceLock::new(),
             bursts: OnceLock::new(),
             steady: OnceLock::new(),
@@ -282,7 +285,7 @@ impl<'a> Facts<'a> {
     /// The nodes of the autograd graph that hold most of some kept tensors (`ReluBackward0`), as the release of their
     /// like shows; none where frees have no C++ frames.
     pub fn savers(&self, kept: &[AllocationId]) -> Vec<String> {
-        savers::savers(self, kept)
+        self.savers.get_or_init(|| Savers::of(self)).names(self, kept)
     }
 
     /// The user's line at which most tensors go that the stacks of some kept ones made, too.
