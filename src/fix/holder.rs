@@ -6,7 +6,8 @@
 
 use super::case::{self, Case};
 use super::caught;
-use super::keeper;
+use super::keeper::Keeper;
+use super::keepers::keepers;
 use super::script::Reason;
 use super::tensor::Kept;
 use crate::engine::Report;
@@ -78,12 +79,12 @@ fn holders_of(finding: &Finding, what: Kept, sources: &SourceMap) -> Vec<Holder>
 fn holders(finding: &Finding, what: Kept, sources: &SourceMap) -> Result<Vec<Holder>, Reason> {
     let spot = case::seen(finding, sources)?;
     let case = Case::of(finding, None, &spot, sources)?;
-    let holder = |keeper: &keeper::Keeper<'_>| {
+    let holder = |keeper: &Keeper<'_>| {
         let line = case.script.line_of(keeper.value);
         let name = case.script.words(keeper.holder()).to_owned();
         Holder { name, line, is_own: line == spot.line, is_keyed: keeper.is_keyed(), exception: None }
     };
-    let keepers = keeper::keepers(&case, what);
+    let keepers = keepers(&case, what);
     let mut holders: Vec<Holder> = keepers.iter().flatten().map(holder).collect();
     if holders.is_empty() {
         holders.extend(caught::kept(&case).map(|kept| Holder {

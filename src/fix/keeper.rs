@@ -1,16 +1,15 @@
 //! The statements that keep a value from turn to turn.
 //!
-//! In: a finding's line. Out: what keeps that which the line makes: in its function, where its callers get it, in a helper that it is
-//! handed to, or in a hook of a module.
+//! In: a finding's line. Out: what keeps that which the line makes: in its function, where its callers get it, or in a helper that it is
+//! handed to.
 
 use std::collections::BTreeSet;
 
 use ruff_python_ast::visitor::{self, Visitor};
 use ruff_python_ast::{Expr, ExprCall, Operator, Stmt, StmtFunctionDef};
-use ruff_text_size::Ranged;
 
 use super::case::Case;
-use super::caught::{self, KEEPING};
+use super::caught::KEEPING;
 use super::flow::Variable;
 use super::script::Reason;
 use super::tensor::{Kept, mentions};
@@ -22,10 +21,6 @@ use super::tree::{
 const TAKING: [&str; 5] = ["get", "pop", "popleft", "popitem", "setdefault"];
 /// Functions that do.
 const DRAWING: [&str; 4] = ["choice", "choices", "sample", "next"];
-/// Methods of modules that take a function and hand it what the module makes.
-const HOOKING: [&str; 3] =
-    ["register_forward_hook", "register_forward_pre_hook", "register_module_forward_hook"];
-
 /// Something that keeps a value.
 pub(super) struct Keeper<'a> {
     /// Where the kept value stands.
@@ -45,15 +40,15 @@ pub(super) struct Keeper<'a> {
 }
 
 /// What a statement keeps, and where.
-struct Keeping<'a> {
-    value: &'a Expr,
-    container: &'a Expr,
+pub(super) struct Keeping<'a> {
+    pub(super) value: &'a Expr,
+    pub(super) container: &'a Expr,
     sums: bool,
     appends: bool,
 }
 
 impl<'a> Keeper<'a> {
-    fn of(place: &Nesting<'a>, keeping: &Keeping<'a>, derived: BTreeSet<String>) -> Keeper<'a> {
+    pub(super) fn of(place: &Nesting<'a>, keeping: &Keeping<'a>, derived: BTreeSet<String>) -> Keeper<'a> {
         let Keeping { value, container, sums, appends } = *keeping;
         Keeper { place: place.clone(), value, container, sums, appends, derived, by_helper: None }
     }
@@ -111,28 +106,8 @@ impl<'a> Keeper<'a> {
     }
 }
 
-/// What keeps that which the finding's line makes.
-pub(super) fn keepers<'a>(case: &Case<'a>, what: Kept) -> Result<Vec<Keeper<'a>>, Reason> {
-    let followed = followed(case, what);
-    let hooks = if followed.is_empty() { in_hooks(case, what) } else { Vec::new() };
-    match (followed.is_empty(), hooks.len()) {
-        (false, _) => Ok(followed),
-        (true, 1) => Ok(hooks),
-        _ => Err(match caught::kept(case) {
-            Some(kept) => format!(
-                "`{}` seems to keep the exception `{}`, and so the frames that it passed: keep what it says, `str({})`",
-                case.script.words(kept.container),
-                kept.name,
-                kept.name
-            ),
-            None => "no statement of a known form keeps what the line makes: `xs.append(x)`, `total += x`"
-                .to_owned(),
-        }),
-    }
-}
-
 /// The keepers in the line's function, or where its callers get it.
-fn followed<'a>(case: &Case<'a>, what: Kept) -> Vec<Keeper<'a>> {
+pub(super) fn followed<'a>(case: &Case<'a>, what: Kept) -> Vec<Keeper<'a>> {
     for (depth, place) in std::iter::once(&case.place).chain(&case.callers).enumerate() {
         let Some(own) = place.innermost() else { break };
         if depth == 0
@@ -243,7 +218,7 @@ fn in_helper<'a>(
 }
 
 /// The one function of the file with a name.
-fn only_function<'a>(case: &Case<'a>, name: &str) -> Option<&'a StmtFunctionDef> {
+pub(super) fn only_function<'a>(case: &Case<'a>, name: &str) -> Option<&'a StmtFunctionDef> {
     let mut named = functions(case).into_iter().filter(|of| of.name == *name);
     named.next().filter(|_| named.next().is_none())
 }
@@ -258,56 +233,8 @@ pub(super) fn functions<'a>(case: &Case<'a>) -> Vec<&'a StmtFunctionDef> {
     steps.filter_map(function).collect()
 }
 
-/// What the hooks of a file's modules append to a list that stays.
-fn in_hooks<'a>(case: &Case<'a>, what: Kept) -> Vec<Keeper<'a>> {
-    let calls = tree::calls(case.script.body).into_iter();
-    let registered = calls.filter(|call| callee(call).is_some_and(|name| HOOKING.contains(&name)));
-    let hooks = registered.filter_map(|call| hook(case, call.arguments.args.first()?));
-    let mut seen = BTreeSet::new();
-    let hooks: Vec<&StmtFunctionDef> = hooks.filter(|hook| seen.insert(hook.start())).collect();
-    hooks.into_iter().flat_map(|hook| by_hook(case, hook, what)).collect()
-}
-
-/// The function that is registered: by its name, or as what another function returns.
-fn hook<'a>(case: &Case<'a>, registered: &Expr) -> Option<&'a StmtFunctionDef> {
-    match registered {
-        Expr::Name(of) => only_function(case, &of.id),
-        Expr::Attribute(of) => only_function(case, &of.attr),
-        Expr::Call(call) => {
-            let maker = only_function(case, callee(call)?)?;
-            let made: Vec<&str> = tree::statements(&maker.body)
-                .into_iter()
-                .filter_map(|step| match step.statement() {
-                    Stmt::Return(of) => match of.value.as_deref()? {
-                        Expr::Name(name) => Some(name.id.as_str()),
-                        _ => None,
-                    },
-                    _ => None,
-                })
-                .collect();
-            maker.body.iter().find_map(|statement| match statement {
-                Stmt::FunctionDef(of) if made.contains(&of.name.as_str()) => Some(of),
-                _ => None,
-            })
-        }
-        _ => None,
-    }
-}
-
-fn by_hook<'a>(case: &Case<'a>, hook: &'a StmtFunctionDef, what: Kept) -> Vec<Keeper<'a>> {
-    let names: BTreeSet<String> = hook.parameters.iter().map(|one| one.name().to_string()).collect();
-    let keeper = |step: Statement<'a>| {
-        let keeping = keeping(step.statement(), what)?;
-        let place = Nesting::of(case.script.body, step.statement().start().to_usize());
-        let appends = call_of(step.statement()).is_some() && outlasts(&place, keeping.container);
-        (appends && mentions(keeping.value, &names, what))
-            .then(|| Keeper::of(&place, &keeping, names.clone()))
-    };
-    tree::statements(&hook.body).into_iter().filter_map(keeper).collect()
-}
-
 /// What a statement keeps. A running average (`mean = 0.9 * mean + 0.1 * x`) takes the place of the one before, and has its graph.
-fn keeping(statement: &Stmt, what: Kept) -> Option<Keeping<'_>> {
+pub(super) fn keeping(statement: &Stmt, what: Kept) -> Option<Keeping<'_>> {
     match statement {
         Stmt::Expr(_) => {
             let call = call_of(statement)?;
@@ -396,7 +323,7 @@ fn is_constant(index: &Expr) -> bool {
 }
 
 /// Whether a container is older than the turn of the innermost loop, or belongs to an object.
-fn outlasts(place: &Nesting<'_>, container: &Expr) -> bool {
+pub(super) fn outlasts(place: &Nesting<'_>, container: &Expr) -> bool {
     match root(container) {
         Some(Expr::Name(of)) => {
             // A function's own names are new in each call.

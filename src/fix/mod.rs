@@ -15,6 +15,7 @@ mod flow;
 mod holder;
 mod keep;
 mod keeper;
+mod keepers;
 mod optimizer;
 mod overlap;
 mod patch;

@@ -52,20 +52,23 @@ fn what_holds_values_under_keys_gets_no_remedy_for_lists() {
     assert!(help("seed-leak-list").starts_with("give `history` a limit: deque(maxlen=n)"));
 }
 
-/// What is said of a recording whose source lies beside it.
-fn held_by_graph(case: &str) -> Value {
-    let folder = format!("tests/data/held-by-graph/{case}");
-    let snapshot = format!("{folder}/snapshot.pickle.zst");
+/// What is said first of a recording whose graphs hold the tensors; its source lies in a folder.
+fn held_by_graph(case: &str, sources: &str) -> Value {
+    let snapshot = format!("tests/data/held-by-graph/{case}/snapshot.pickle.zst");
     let output =
-        memlint(&["check", &snapshot, "--isolated", "--source-root", &folder, "--output-format", "json"]);
+        memlint(&["check", &snapshot, "--isolated", "--source-root", sources, "--output-format", "json"]);
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     document["findings"][0].clone()
 }
 
 #[test]
 fn where_a_number_or_a_copy_on_the_host_is_kept_its_graph_holds_the_tensors() {
-    for (case, holder) in [("poster", "`poster` (line 49)"), ("running-mean", "`self.avg_kl` (line 54)")] {
-        let finding = held_by_graph(case);
+    let cases = [
+        ("poster", "examples/wild-siren-poster-bug", "`poster` (line 49)"),
+        ("running-mean", "tests/data/held-by-graph/running-mean", "`self.avg_kl` (line 54)"),
+    ];
+    for (case, sources, holder) in cases {
+        let finding = held_by_graph(case, sources);
         assert_eq!(finding["name"], "growing-residency");
         let held_by = finding["evidence"]["held-by"].as_str().unwrap();
         assert!(
