@@ -16,45 +16,41 @@ const NAMED: usize = 3;
 /// How many of the innermost Python frames make a place.
 const DEPTH: usize = 2;
 
-/// Which node saves what is made under a stack.
+/// Which node saves what is made under each stack: a C++ frame that names it, read off all frees. None where no free has such frames.
 #[derive(Debug)]
-pub(super) struct Savers {
-    names: Vec<String>,
-    /// By stack: the name of the node, as a position among them.
-    of: Vec<Option<usize>>,
-}
+pub(super) struct Savers(Vec<Option<FrameId>>);
 
 impl Savers {
-    /// Reads off all frees which node had saved what they let go. Empty where none has C++ frames.
     pub(super) fn of(facts: &Facts) -> Savers {
-        let nodes: Vec<Option<&str>> = facts.snapshot.stacks.ids().map(|stack| node(facts, stack)).collect();
-        let mut places: FxHashMap<&[FrameId], usize> = FxHashMap::default();
-        let mut names: Vec<&str> = Vec::new();
-        let any = nodes.iter().any(Option::is_some);
-        for (_, one) in facts.timeline.iter().filter(|_| any) {
+        let stacks = || facts.snapshot.stacks.ids();
+        let nodes: Vec<Option<FrameId>> = stacks().map(|stack| node(facts, stack)).collect();
+        if nodes.iter().all(Option::is_none) {
+            return Savers(nodes);
+        }
+        let mut places: FxHashMap<&[FrameId], FrameId> = FxHashMap::default();
+        for (_, one) in facts.timeline.iter() {
             let freed = one.given_back().and_then(|event| facts.trace.event(event));
-            let name = freed.and_then(|event| nodes.get(event.stack?.position()).copied().flatten());
-            if let Some((stack, name)) = one.stack.zip(name) {
-                places.entry(place(facts, stack)).or_insert_with(|| {
-                    let known = names.iter().position(|known| *known == name);
-                    known.unwrap_or_else(|| {
-                        names.push(name);
-                        names.len() - 1
-                    })
-                });
+            let node = freed.and_then(|event| nodes.get(event.stack?.position()).copied().flatten());
+            if let Some((stack, node)) = one.stack.zip(node) {
+                places.entry(place(facts, stack)).or_insert(node);
             }
         }
-        let of = facts.snapshot.stacks.ids().map(|stack| places.get(place(facts, stack)).copied());
-        Savers { of: of.collect(), names: names.into_iter().map(str::to_owned).collect() }
+        Savers(stacks().map(|stack| places.get(place(facts, stack)).copied()).collect())
     }
 
     /// The names of the nodes that hold most of these bytes, largest first.
     pub(super) fn names(&self, facts: &Facts, kept: &[AllocationId]) -> Vec<String> {
-        let mut weights: BTreeMap<&str, Bytes> = BTreeMap::new();
+        let mut frames: BTreeMap<FrameId, Bytes> = BTreeMap::new();
         for one in kept.iter().filter_map(|id| facts.timeline.allocation(*id)) {
-            let name = one.stack.and_then(|stack| self.of.get(stack.position()).copied().flatten());
-            if let Some(name) = name.and_then(|name| self.names.get(name)) {
-                *weights.entry(name).or_default() += one.bytes;
+            let node = one.stack.and_then(|stack| self.0.get(stack.position()).copied().flatten());
+            if let Some(node) = node {
+                *frames.entry(node).or_default() += one.bytes;
+            }
+        }
+        let mut weights: BTreeMap<&str, Bytes> = BTreeMap::new();
+        for (node, bytes) in frames {
+            if let Some(name) = facts.frames.node(facts.snapshot, node) {
+                *weights.entry(name).or_default() += bytes;
             }
         }
         let mut found: Vec<(&str, Bytes)> = weights.into_iter().collect();
@@ -69,8 +65,8 @@ fn place<'a>(facts: &'a Facts, stack: StackId) -> &'a [FrameId] {
     python.get(python.len().saturating_sub(DEPTH)..).unwrap_or_default()
 }
 
-/// The node that a stack has let go of what it saved: `ReluBackward0`.
-fn node<'a>(facts: &'a Facts, stack: StackId) -> Option<&'a str> {
-    let frames = facts.snapshot.stacks.get(stack);
-    frames.iter().find_map(|frame| facts.frames.node(facts.snapshot, *frame))
+/// The frame of a stack that names the node that has let go of what it saved: `ReluBackward0`.
+fn node(facts: &Facts, stack: StackId) -> Option<FrameId> {
+    let names = |frame: &FrameId| facts.frames.node(facts.snapshot, *frame).is_some();
+    facts.snapshot.stacks.get(stack).iter().copied().find(names)
 }

@@ -21,6 +21,7 @@ use super::tree::{
 const TAKING: [&str; 5] = ["get", "pop", "popleft", "popitem", "setdefault"];
 /// Functions that do.
 const DRAWING: [&str; 4] = ["choice", "choices", "sample", "next"];
+
 /// Something that keeps a value.
 pub(super) struct Keeper<'a> {
     /// Where the kept value stands.

@@ -140,7 +140,7 @@ fn in_the_loop(facts: &Facts) -> Vec<Spike> {
             let mut counterparts: Vec<AllocationId> =
                 counterparts.flat_map(|(_, ids)| ids).copied().collect();
             counterparts.sort_unstable();
-            let own = all.clone();
+            let own = all.len();
             all.extend(counterparts);
             let at_peak: Vec<AllocationId> = all.iter().copied().filter(is_at_peak).collect();
             let made = |ids: &[AllocationId]| -> Vec<(Vec<FrameId>, Bytes)> {
@@ -148,8 +148,8 @@ fn in_the_loop(facts: &Facts) -> Vec<Spike> {
                 tensors.map(|one| (yardstick.lines(place, one), one.bytes)).collect()
             };
             // Where none but the backward pass's are at the peak, no frame of theirs says whose they are.
-            let (frame, inner) =
-                narrowest(&made(&at_peak), steady.peak).or_else(|| narrowest(&made(&own), steady.peak))?;
+            let own = || narrowest(&made(all.get(..own).unwrap_or_default()), steady.peak);
+            let (frame, inner) = narrowest(&made(&at_peak), steady.peak).or_else(own)?;
             Some(Spike { inner, ..spike(facts, frame, at_peak, all, steady.peak)? })
         })
         .collect();

@@ -22,6 +22,7 @@ static KEPT_SHARE_AFTER_BACKWARD: Threshold<f64> =
 static FUNCTIONS: Threshold<usize> = Threshold::new("facts::kept_graphs::pass::FUNCTIONS", 2);
 /// Or at how many places of one function, in models written without modules.
 static PLACES: Threshold<usize> = Threshold::new("facts::kept_graphs::pass::PLACES", 4);
+
 /// What backward passes did in a turn.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Differentiated {
