@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::{Curve, Turns};
-use crate::timeline::{Allocation, Shift, Timeline};
+use crate::timeline::{Allocation, Shift, Shifts, Timeline};
 use crate::unit::{AllocationId, Bytes, EventIndex, Index};
 
 /// What is to become of a lifetime.
@@ -56,15 +56,14 @@ impl Changes {
     }
 
     /// What the changes do to the curve, of those allocations that `counts` accepts.
-    pub fn shifts(&self, timeline: &Timeline, counts: impl Fn(AllocationId) -> bool) -> Vec<Shift> {
+    pub fn shifts(&self, timeline: &Timeline, counts: impl Fn(AllocationId) -> bool) -> Shifts {
         let changes = self.settled();
-        let mut shifts = Vec::with_capacity(2 * changes.len());
-        for (id, change) in changes.into_iter().filter(|(id, _)| counts(*id)) {
-            if let Some(allocation) = timeline.allocation(id) {
-                shift(allocation, change, &mut shifts);
-            }
-        }
-        shifts
+        let changed = || {
+            let counting = changes.iter().filter(|(id, _)| counts(*id));
+            counting.filter_map(|(id, change)| timeline.allocation(*id).map(|one| (one, *change)))
+        };
+        // Each by itself stands in the order of its events, or nearly.
+        Shifts::of(changed().map(gone).chain(changed().filter_map(back)))
     }
 
     /// The peak of requested bytes with the changes made.
@@ -80,7 +79,7 @@ impl Changes {
 
     /// How far the peak falls within a range of positions.
     pub fn saving_within(&self, timeline: &Timeline, range: Range<usize>) -> Bytes {
-        timeline.levels.highest_with(range.clone(), &[]) - self.peak_within(timeline, range)
+        timeline.levels.highest(range.clone()) - self.peak_within(timeline, range)
     }
 
     /// How far what the program holds at an end of a turn falls, at that end where it falls most.
@@ -137,16 +136,20 @@ impl Changes {
     }
 }
 
-/// What a change does to the curve: the bytes are back from the old end on, and gone from the new one.
-fn shift(allocation: &Allocation, change: Change, shifts: &mut Vec<Shift>) {
+/// What a change takes from the curve: the bytes are gone from the new end on.
+fn gone((allocation, change): (&Allocation, Change)) -> Shift {
     let born = allocation.alloc;
     let from = match change {
         Change::Remove => born,
         Change::EndAt(event) => Some(born.map_or(event, |born| born.max(event))),
     };
-    let bytes = allocation.bytes;
-    shifts.push(Shift { from: from.map(Index::position), bytes, more: false });
-    shifts.extend(allocation.free.map(|old| Shift { from: Some(old.position()), bytes, more: true }));
+    Shift { from: from.map(Index::position), bytes: allocation.bytes, more: false }
+}
+
+/// What a change gives back to the curve: the bytes count as they did from the old end on.
+fn back((allocation, _): (&Allocation, Change)) -> Option<Shift> {
+    let old = allocation.free?;
+    Some(Shift { from: Some(old.position()), bytes: allocation.bytes, more: true })
 }
 
 #[cfg(test)]

@@ -32,10 +32,58 @@ pub struct Shift {
     pub more: bool,
 }
 
-impl Shift {
-    fn by(&self) -> i128 {
-        let bytes = i128::from(self.bytes.get());
-        if self.more { bytes } else { -bytes }
+/// Shifts in the order of their events, as a curve is walked with them.
+#[derive(Debug, Clone, Default)]
+pub struct Shifts {
+    /// What counts before all events.
+    at_once: i128,
+    /// What comes to it with each event: few bytes each, there may be two for every allocation.
+    later: Vec<(usize, i64)>,
+}
+
+impl Shifts {
+    /// Some shifts, in any order.
+    pub fn of(shifts: impl IntoIterator<Item = Shift>) -> Shifts {
+        let mut all = Shifts::default();
+        for shift in shifts {
+            let bytes = i64::try_from(shift.bytes.get()).unwrap_or(i64::MAX);
+            let by = if shift.more { bytes } else { -bytes };
+            match shift.from {
+                Some(from) => all.later.push((from, by)),
+                None => all.at_once += i128::from(by),
+            }
+        }
+        // The stable order finds the parts that are sorted.
+        all.later.sort_by_key(|(from, _)| *from);
+        all
+    }
+
+    /// Several together.
+    pub fn all<'s>(each: impl IntoIterator<Item = &'s Shifts>) -> Shifts {
+        let mut all = Shifts::default();
+        for shifts in each {
+            all.at_once += shifts.at_once;
+            all.later.extend_from_slice(&shifts.later);
+        }
+        all.later.sort_by_key(|(from, _)| *from);
+        all
+    }
+
+    /// What undoes these.
+    #[must_use]
+    pub fn undone(&self) -> Shifts {
+        Shifts { at_once: -self.at_once, later: self.later.iter().map(|(from, by)| (*from, -by)).collect() }
+    }
+
+    /// Ranges of events one after the other until an end, each with what the shifts come to in it.
+    fn between(&self, end: usize) -> impl Iterator<Item = (Range<usize>, i128)> {
+        let (mut from, mut shift) = (0, self.at_once);
+        self.later.iter().copied().chain([(end, 0)]).map(move |(until, by)| {
+            let range = from..until.min(end);
+            let moved = shift;
+            (from, shift) = (until, shift + i128::from(by));
+            (range, moved)
+        })
     }
 }
 
@@ -55,7 +103,13 @@ impl Levels {
     /// The highest level after an event of a range, and where the range begins with the first event, before it; nothing where
     /// the range is empty. Takes time by the range alone: each of very many iterations is asked for its own.
     pub fn highest(&self, events: Range<usize>) -> Bytes {
-        let mut most = (events.start == 0).then_some(0);
+        let before = (events.start == 0).then_some(0);
+        before.max(self.highest_after(events)).map_or(Bytes::ZERO, |most| self.bytes(i128::from(most)))
+    }
+
+    /// The highest level after an event of a range, against the start.
+    fn highest_after(&self, events: Range<usize>) -> Option<i64> {
+        let mut most = None;
         let (mut at, end) = (events.start, events.end.min(self.after.len()));
         while at < end {
             let block = at / BLOCK;
@@ -68,7 +122,7 @@ impl Levels {
             most = most.max(highest);
             at = next;
         }
-        most.map_or(Bytes::ZERO, |most| self.bytes(i128::from(most)))
+        most
     }
 
     /// The first event of a range after which so many bytes are in use, of those that `counts` accepts.
@@ -90,79 +144,33 @@ impl Levels {
 
     /// The highest level after an event of a range, shifted, and where the range begins with the first event, before it. Takes
     /// time by the shifts and the blocks: where a block has no shift its highest level is known.
-    pub fn highest_with(&self, events: Range<usize>, shifts: &[Shift]) -> Bytes {
-        let at_once: i128 = shifts.iter().filter(|shift| shift.from.is_none()).map(Shift::by).sum();
-        let sorted = by_block(shifts, self.highest.len());
-        let (mut shift, mut most) = (at_once, None);
-        if events.start == 0 {
-            most = Some(shift);
-        }
-        let mut steps = [0; BLOCK];
-        let last_block = events.end.div_ceil(BLOCK);
-        for (block, (highest, inside)) in self.highest.iter().zip(&sorted).enumerate().take(last_block) {
-            let first = block * BLOCK;
-            let whole = events.start <= first && first + BLOCK <= events.end;
-            if inside.is_empty() && (whole || events.start >= first + BLOCK) {
-                if whole {
-                    most = most.max(Some(i128::from(*highest) + shift));
-                }
-                continue;
-            }
-            step_by(inside, first, &mut steps);
-            for ((at, level), step) in self.after.iter().enumerate().skip(first).zip(&steps) {
-                shift += step;
-                if events.contains(&at) {
-                    most = most.max(Some(i128::from(*level) + shift));
-                }
-            }
-        }
-        most.map_or(Bytes::ZERO, |most| self.bytes(most))
+    pub fn highest_with(&self, events: Range<usize>, shifts: &Shifts) -> Bytes {
+        let before = (events.start == 0).then_some(shifts.at_once);
+        let each = shifts.between(self.after.len()).filter_map(|(range, moved)| {
+            let asked = range.start.max(events.start)..range.end.min(events.end);
+            self.highest_after(asked).map(|level| i128::from(level) + moved)
+        });
+        before.max(each.max()).map_or(Bytes::ZERO, |most| self.bytes(most))
     }
 
     /// The curve as it would be with other lifetimes.
     #[must_use]
-    pub fn shifted(&self, shifts: &[Shift]) -> Levels {
-        let before: i128 = shifts.iter().filter(|shift| shift.from.is_none()).map(Shift::by).sum();
+    pub fn shifted(&self, shifts: &Shifts) -> Levels {
         let cut = |level: i128| i64::try_from(level).unwrap_or(if level < 0 { i64::MIN } else { i64::MAX });
         let mut after = Vec::with_capacity(self.after.len());
-        // Against the start as it then stands.
-        let (mut moved, mut steps) = (0, [0; BLOCK]);
-        let blocks = self.after.chunks(BLOCK).zip(by_block(shifts, self.highest.len()));
-        for (block, (levels, inside)) in blocks.enumerate() {
-            step_by(&inside, block * BLOCK, &mut steps);
-            after.extend(levels.iter().zip(&steps).map(|(level, step)| {
-                moved += step;
-                cut(i128::from(*level) + moved)
-            }));
+        for (range, moved) in shifts.between(self.after.len()) {
+            // Against the start as it then stands.
+            let moved = moved - shifts.at_once;
+            let levels = self.after.get(range).unwrap_or_default();
+            after.extend(levels.iter().map(|level| cut(i128::from(*level) + moved)));
         }
-        Levels::of(self.bytes(before), after)
+        Levels::of(self.bytes(shifts.at_once), after)
     }
 
     fn bytes(&self, difference: i128) -> Bytes {
         let level = i128::from(self.start.get()) + difference;
         Bytes(u64::try_from(level.max(0)).unwrap_or(u64::MAX))
     }
-}
-
-/// What the shifts of a block of events come to at each of them, the first of which is `first`.
-fn step_by(inside: &[Shift], first: usize, steps: &mut [i128; BLOCK]) {
-    steps.fill(0);
-    for one in inside {
-        if let Some(step) = one.from.and_then(|from| steps.get_mut(from - first)) {
-            *step += one.by();
-        }
-    }
-}
-
-/// The shifts of each block of events.
-fn by_block(shifts: &[Shift], blocks: usize) -> Vec<Vec<Shift>> {
-    let mut sorted = vec![Vec::new(); blocks];
-    for shift in shifts {
-        if let Some(block) = shift.from.and_then(|from| sorted.get_mut(from / BLOCK)) {
-            block.push(*shift);
-        }
-    }
-    sorted
 }
 
 #[cfg(test)]
@@ -198,25 +206,30 @@ mod tests {
         let levels = saw();
         let shifts =
             [shift(1500, 50, false), shift(700, 30, true), shift(1500, 5, true), shift(2100, 15, true)];
+        let sorted = Shifts::of(shifts);
         let mut plain: Vec<i128> = saw().after.into_iter().map(|level| 100 + i128::from(level)).collect();
         for one in &shifts {
             for level in plain.iter_mut().skip(one.from.unwrap()) {
-                *level += one.by();
+                *level += if one.more { 1 } else { -1 } * i128::from(one.bytes.get());
             }
         }
         for range in [0..3172, 699..701, 1500..1503, 1024..2048, 1500..3172, 2100..2101, 3000..3172] {
             let signed = |bytes: Bytes| i128::from(bytes.get());
             let expected = plain[range.clone()].iter().copied().max().unwrap();
-            assert_eq!(signed(levels.highest_with(range.clone(), &shifts)), expected, "{range:?}");
-            assert_eq!(levels.highest(range.clone()), levels.highest_with(range.clone(), &[]), "{range:?}");
+            assert_eq!(signed(levels.highest_with(range.clone(), &sorted)), expected, "{range:?}");
+            assert_eq!(signed(levels.shifted(&sorted).highest(range.clone())), expected, "{range:?}");
+            let plain = levels.highest_with(range.clone(), &Shifts::default());
+            assert_eq!(levels.highest(range.clone()), plain, "{range:?}");
+            let back = levels.shifted(&sorted).highest_with(range.clone(), &sorted.undone());
+            assert_eq!(levels.highest(range.clone()), back, "{range:?}");
         }
     }
 
     #[test]
     fn what_stands_before_the_first_event_counts_from_there_on() {
         let levels = Levels::of(Bytes(100), vec![-40, -60]);
-        let gone = Shift { from: None, bytes: Bytes(30), more: false };
-        assert_eq!(levels.highest_with(0..2, &[gone]), Bytes(70));
-        assert_eq!(levels.highest_with(1..2, &[gone]), Bytes(10));
+        let gone = Shifts::of([Shift { from: None, bytes: Bytes(30), more: false }]);
+        assert_eq!(levels.highest_with(0..2, &gone), Bytes(70));
+        assert_eq!(levels.highest_with(1..2, &gone), Bytes(10));
     }
 }

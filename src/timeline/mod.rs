@@ -10,7 +10,7 @@ mod replayed;
 
 use serde::{Deserialize, Serialize};
 
-pub use levels::{Levels, Shift};
+pub use levels::{Levels, Shift, Shifts};
 
 use crate::snapshot::Snapshot;
 use crate::unit::{AllocationId, Bytes, DeviceIndex, EventIndex, Index, StackId};

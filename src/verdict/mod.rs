@@ -111,9 +111,11 @@ fn worth_of_all<'c, 'f>(
     ranked: &[RankedClaim<'c, 'f>],
     left: &Left,
 ) -> Vec<Option<Settled<'c, 'f>>> {
+    let saved = |(.., claim): &RankedClaim<'_, '_>| saved_alone(facts, claim);
+    let saved: Vec<Option<Bytes>> = ranked.iter().map(saved).collect();
     let mut matters = vec![false; ranked.len()];
     loop {
-        let judged = judged(facts, ranked, left, &|at| matters.get(at).copied().unwrap_or(false));
+        let judged = judged(facts, (ranked, &saved), left, &|at| matters.get(at).copied().unwrap_or(false));
         let mut more = false;
         for (matters, one) in matters.iter_mut().zip(&judged) {
             let warns = one.as_ref().is_some_and(|one| one.severity >= Severity::Warning);
@@ -127,29 +129,33 @@ fn worth_of_all<'c, 'f>(
     }
 }
 
-/// Every claim with its worth and level, those that are not even a note left out; `counts` says which others are mended.
+/// How far the peak of the recording as it is falls if one claim alone is mended; nothing where that is not what mends it.
+fn saved_alone(facts: &Facts, claim: &Claim<'_>) -> Option<Bytes> {
+    let lives = &claim.mending.lives;
+    claim.mending.estimate.or_else(|| (!lives.is_empty()).then(|| lives.saving(facts.timeline)))
+}
+
+/// Every claim, with what it saves alone, with its worth and level, those that are not even a note left out; `counts` says
+/// which others are mended.
 fn judged<'c, 'f>(
     facts: &Facts,
-    ranked: &[RankedClaim<'c, 'f>],
+    (ranked, saved): (&[RankedClaim<'c, 'f>], &[Option<Bytes>]),
     left: &Left,
     counts: &dyn Fn(usize) -> bool,
 ) -> Vec<Option<Settled<'c, 'f>>> {
     let mendings: Vec<_> = ranked.iter().map(|(.., claim)| &claim.mending.lives).collect();
     let worlds = Worlds::of(facts, &mendings, counts);
-    let one = |(at, (rank, row, claim)): (usize, &RankedClaim<'c, 'f>)| {
-        let (peak, share) = match claim.mending.estimate {
-            Some(saved) => (Some(saved), saved.share_of(facts.peak())),
-            None if claim.mending.lives.is_empty() => (None, 0.0),
-            None => {
-                let saved = claim.mending.lives.saving(facts.timeline);
-                let alone = if claim.by_itself { saved.share_of(facts.peak()) } else { 0.0 };
-                (Some(saved), worlds.share(at).max(alone))
-            }
+    let one = |(at, ((rank, row, claim), saved)): (usize, (&RankedClaim<'c, 'f>, &Option<Bytes>))| {
+        let alone = saved.map_or(0.0, |saved| saved.share_of(facts.peak()));
+        let share = if claim.mending.estimate.is_some() {
+            alone
+        } else {
+            worlds.share(at).max(if claim.by_itself { alone } else { 0.0 })
         };
         let worth = Worth {
             about: claim.about.clone(),
             confidence: claim.confidence,
-            peak,
+            peak: *saved,
             share,
             reserved: claim.mending.reserved,
             pace: claim.pace,
@@ -159,7 +165,7 @@ fn judged<'c, 'f>(
         let severity = level(facts, row, claim, &worth)?;
         Some(Settled { claim, rank: *rank, row: *row, worth, severity })
     };
-    ranked.iter().enumerate().map(one).collect()
+    ranked.iter().zip(saved).enumerate().map(one).collect()
 }
 
 /// The level of a claim; `None` where it is not even a note.

@@ -10,14 +10,14 @@ use rustc_hash::FxHashMap;
 
 use crate::facts::Facts;
 use crate::lives::Changes;
-use crate::timeline::{Levels, Shift};
+use crate::timeline::{Levels, Shifts};
 use crate::unit::{AllocationId, Bytes};
 
 /// The recording with all faults mended, and what each claim changes in it.
 pub(super) struct Worlds {
     mended: Levels,
     /// For each claim what its own change does to the curve, and whether that is among what is mended.
-    own: Vec<(Vec<Shift>, bool)>,
+    own: Vec<(Shifts, bool)>,
     /// All of the recording and its steady part, each with its peak where all faults are mended.
     stretches: [(Range<usize>, Bytes); 2],
 }
@@ -30,17 +30,13 @@ impl Worlds {
                 owner.entry(id).or_insert(at);
             }
         }
-        let mut own = Vec::with_capacity(mendings.len());
-        let mut all: Vec<Shift> = Vec::new();
-        for (at, changes) in mendings.iter().enumerate() {
+        let own = mendings.iter().enumerate().map(|(at, changes)| {
             let is_own = |id: AllocationId| owner.get(&id).is_none_or(|by| *by == at);
-            let shifts = changes.shifts(facts.timeline, is_own);
-            if counts(at) {
-                all.extend_from_slice(&shifts);
-            }
-            own.push((shifts, counts(at)));
-        }
-        let mended = facts.timeline.levels.shifted(&all);
+            (changes.shifts(facts.timeline, is_own), counts(at))
+        });
+        let own: Vec<(Shifts, bool)> = own.collect();
+        let faults = own.iter().filter(|(_, is_mended)| *is_mended).map(|(shifts, _)| shifts);
+        let mended = facts.timeline.levels.shifted(&Shifts::all(faults));
         let stretches = [0..facts.trace.events.len(), facts.steady().events.clone()];
         let stretches = stretches.map(|events| (events.clone(), mended.highest(events)));
         Worlds { mended, own, stretches }
@@ -50,10 +46,10 @@ impl Worlds {
     /// of the steady part, where it lies before.
     pub(super) fn share(&self, at: usize) -> f64 {
         let Some((own, is_mended)) = self.own.get(at) else { return 0.0 };
-        let back: Vec<Shift> = own.iter().map(|shift| Shift { more: !shift.more, ..*shift }).collect();
+        let back = is_mended.then(|| own.undone());
         let [(whole, without), (steady, steady_without)] =
             self.stretches.each_ref().map(|(events, plain)| {
-                let other = self.mended.highest_with(events.clone(), if *is_mended { &back } else { own });
+                let other = self.mended.highest_with(events.clone(), back.as_ref().unwrap_or(own));
                 if *is_mended { (other, *plain) } else { (*plain, other) }
             });
         (whole - without).max(steady - steady_without).share_of(whole)
