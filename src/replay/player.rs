@@ -144,9 +144,9 @@ impl<'a, D: Driver> Player<'a, D> {
                 }
             }
             Operation::Complete(id) => self.complete(id, bytes),
-            Operation::LetGo(pool) => self.allocator.allow_release(pool),
+            Operation::LetGo(pool) => self.allocator.allow_release(usize::from(pool)),
             Operation::Release => self.allocator.release_cached(),
-            Operation::ReleasePrivate(pool) => self.allocator.release_private(pool),
+            Operation::ReleasePrivate(pool) => self.allocator.release_private(usize::from(pool)),
         }
         OperationOutcome::Done
     }

@@ -8,20 +8,21 @@ impl Script {
     /// the first event is the other's then.
     #[must_use]
     pub fn with_pools_shared(&self, pools: &[(u64, u64)], with: (u64, u64)) -> Script {
-        let number = |id: (u64, u64)| self.pools.iter().position(|known| *known == id);
+        let number = |id: (u64, u64)| {
+            (0..).zip(&self.pools).find(|(_, known)| **known == id).map(|(number, _)| number)
+        };
         let Some(to) = number(with) else { return self.clone() };
-        let shared: Vec<usize> = pools.iter().filter_map(|id| number(*id)).collect();
-        let of = |pool: usize| if shared.contains(&pool) { to } else { pool };
-        let narrow = |pool: u16| u16::try_from(of(usize::from(pool))).unwrap_or(pool);
+        let shared: Vec<u16> = pools.iter().filter_map(|id| number(*id)).collect();
+        let of = |pool: u16| if shared.contains(&pool) { to } else { pool };
         let step = |step: Operation| match step {
             Operation::LetGo(pool) => Operation::LetGo(of(pool)),
             Operation::ReleasePrivate(pool) => Operation::ReleasePrivate(of(pool)),
             other => other,
         };
-        let held = |(segment, pool): &(Segment, u16)| (segment.clone(), narrow(*pool));
+        let held = |(segment, pool): &(Segment, u16)| (segment.clone(), of(*pool));
         Script {
             steps: self.steps.iter().map(|(at, one)| (*at, step(*one))).collect(),
-            pool_of: self.pool_of.iter().map(|pool| narrow(*pool)).collect(),
+            pool_of: self.pool_of.iter().map(|pool| of(*pool)).collect(),
             at_start: self.at_start.iter().map(held).collect(),
             ..self.clone()
         }

@@ -22,7 +22,7 @@ use crate::unit::{AllocationId, Bytes, EventIndex, Index};
 /// Private pools beyond this many are taken for the last of them: no program has so many, but a file may say so.
 const MOST_POOLS: u16 = 4096;
 
-/// One thing that the program did.
+/// One thing that the program did; eight bytes, because there is one for every event. Pools go by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     /// It asked for memory and got it.
@@ -34,11 +34,11 @@ pub(super) enum Operation {
     /// Memory that was given back is free.
     Complete(AllocationId),
     /// It let go of a private pool, which may be released from now on.
-    LetGo(usize),
+    LetGo(u16),
     /// It called `empty_cache`.
     Release,
     /// It released one private pool.
-    ReleasePrivate(usize),
+    ReleasePrivate(u16),
 }
 
 /// The steps of one device.
@@ -165,11 +165,11 @@ impl<'a> Writer<'a> {
         private.retain(|pool| *pool != 0);
         private.sort_unstable();
         private.dedup();
-        self.steps.extend(private.iter().map(|pool| (at, Operation::LetGo(usize::from(*pool)))));
+        self.steps.extend(private.iter().map(|pool| (at, Operation::LetGo(*pool))));
         if pools.contains(&0) {
             self.steps.push((at, Operation::Release));
         } else {
-            self.steps.extend(private.iter().map(|pool| (at, Operation::ReleasePrivate(usize::from(*pool)))));
+            self.steps.extend(private.iter().map(|pool| (at, Operation::ReleasePrivate(*pool))));
         }
         from + length
     }
