@@ -103,8 +103,16 @@ pub(super) fn reallocations(facts: &Facts) -> Vec<Reallocation> {
     functions.into_values().filter_map(of_function).collect()
 }
 
-/// A possible successor: with its bytes, and the position of its birth.
-type Waiting = (AllocationId, Bytes, usize);
+/// A possible successor.
+struct Waiting {
+    id: AllocationId,
+    bytes: Bytes,
+    /// The position of its birth.
+    at: usize,
+    /// How large what it was taken to replace is. What is joined to a buffer may be made on its path and go before it
+    /// does: of several the largest is the old version.
+    replaces: Option<Bytes>,
+}
 
 /// Where something is made: the path, and whether it is the one under which the engine's thread ran.
 type MakingPath = (usize, bool);
@@ -152,9 +160,9 @@ impl Search<'_> {
         let Some(path) = self.paths.path(one) else { return };
         let here = self.waiting.entry(path).or_default();
         if here.len() == WAITING {
-            here.remove(0);
+            here.remove(here.iter().position(|other| other.replaces.is_some()).unwrap_or(0));
         }
-        here.push((id, one.bytes, at));
+        here.push(Waiting { id, bytes: one.bytes, at, replaces: None });
         if one.bytes >= self.least {
             self.copies.entry(one.bytes).or_default().push((id, at));
         }
@@ -163,7 +171,7 @@ impl Search<'_> {
     fn dies(&mut self, id: AllocationId, one: &Allocation) {
         let Some(path) = self.paths.path(one) else { return };
         if let Some(here) = self.waiting.get_mut(&path) {
-            here.retain(|(other, _, _)| *other != id);
+            here.retain(|other| other.id != id);
         }
         let copies = self.copies.get_mut(&one.bytes);
         if let Some(copies) = copies {
@@ -182,12 +190,14 @@ impl Search<'_> {
         let own_iteration = facts.born_in(one);
         let later = |at: usize| facts.event(at).and_then(|event| facts.iteration_of(event)) > own_iteration;
         let here = self.waiting.get_mut(&path)?;
-        let larger = here
-            .iter()
-            .enumerate()
-            .filter(|(_, (_, bytes, at))| *bytes > one.bytes && *at > born && (!path.1 || later(*at)));
-        let next = larger.min_by_key(|(place, (_, bytes, _))| (*bytes, *place)).map(|(place, _)| place);
-        next.map(|next| here.remove(next).0)
+        let is_larger = |other: &&mut Waiting| {
+            let is_free = other.replaces.is_none_or(|bytes| bytes < one.bytes);
+            is_free && other.bytes > one.bytes && other.at > born && (!path.1 || later(other.at))
+        };
+        // The first of equals.
+        let next = here.iter_mut().filter(is_larger).min_by_key(|other| (other.bytes, other.replaces))?;
+        next.replaces = Some(one.bytes);
+        Some(next.id)
     }
 
     /// Of a copy, the larger one that is made where its original was.
