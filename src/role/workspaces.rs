@@ -30,6 +30,8 @@ const HANDLE: Ground = Ground {
 /// A handle belongs to a thread and a stream, is made at the first matrix product there and released by nobody but a framework that clears
 /// up when all is done (Lightning). So only the first block of such a size that is kept for good can be one (the first two, where no stack tells the threads apart).
 /// In the backward pass the same may hold of a gradient: there must be one block more than the gradients of that size. A forward pass that runs again in it makes none.
+/// Where the forward pass is seen to make its handle, the backward pass that runs on a thread of the engine's needs one of its own, and none is older:
+/// one block at least is that, whatever parameters there are of its size (those of a sharded model have no gradients of their own).
 pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
     let threads = if scene.has_stacks { 1 } else { 2 };
     let mut found: FxHashMap<(Bytes, bool, u16), usize> = FxHashMap::default();
@@ -43,7 +45,9 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
             return None;
         }
         let kind = (life.bytes(), life.stream());
-        if may_be_gradient && !gradients.leave_one_over(scene.stretch(born), kind) {
+        let needs_one =
+            is_handle_workspace(kind.0) && found.contains_key(&(life.bytes(), false, life.stream()));
+        if may_be_gradient && !needs_one && !gradients.leave_one_over(scene.stretch(born), kind) {
             return None;
         }
         let count = found.entry((life.bytes(), in_backward, life.stream())).or_default();

@@ -127,6 +127,18 @@ fn a_blas_workspace_is_the_one_block_more_than_the_gradients_of_its_size() {
     trace.alloc(Phase::Forward, 1, USER);
     let workspace = trace.alloc(Phase::Backward, 32, ENGINE);
     assert_eq!(trace.roles()(workspace), Role::Workspace);
+
+    // A sharded model's gradients are parts of larger blocks: no pass makes one of a parameter's size. The forward pass made its handle.
+    let mut trace = HandTrace::default();
+    for _ in 0..2 {
+        trace.alloc(Phase::Setup, 32, MOVE);
+    }
+    let of_forward = trace.alloc(Phase::Forward, 32, USER);
+    let of_backward = trace.alloc(Phase::Backward, 32, ENGINE);
+    let gradient = trace.alloc(Phase::Backward, 32, ENGINE);
+    let role = trace.roles();
+    let roles = [of_forward, of_backward, gradient].map(role);
+    assert_eq!(roles, [Role::Workspace, Role::Workspace, Role::Gradient]);
 }
 
 #[test]
