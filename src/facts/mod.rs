@@ -298,6 +298,11 @@ impl<'a> Facts<'a> {
         siblings::go_at(self, kept)
     }
 
+    /// Whether what is kept goes into one tensor in the end.
+    pub fn are_gathered(&self, kept: &[AllocationId]) -> bool {
+        siblings::are_gathered(self, kept)
+    }
+
     /// Buffers that are replaced by ever larger ones, by the function that replaces them.
     pub fn reallocations(&self) -> &[Reallocation] {
         self.reallocations.get_or_init(|| reallocation::reallocations(self))

@@ -29,6 +29,19 @@ pub(super) fn go_at(facts: &Facts, kept: &[AllocationId]) -> Option<FrameId> {
     (bytes.times(2) > facts.bytes(kept)).then_some(line)
 }
 
+/// Whether what is kept is only gathered: when the last of it is made, one tensor of all its bytes is (`torch.cat` or `torch.stack`), and then the
+/// first of it goes. The loop that collects it has ended by then.
+pub(super) fn are_gathered(facts: &Facts, kept: &[AllocationId]) -> bool {
+    let lives = || kept.iter().filter_map(|id| facts.timeline.allocation(*id));
+    let goes = lives()
+        .map(Allocation::given_back)
+        .collect::<Option<Vec<_>>>()
+        .and_then(|ends| ends.into_iter().min());
+    let (Some(last), Some(goes)) = (lives().filter_map(|one| one.alloc).max(), goes) else { return false };
+    let bytes = facts.bytes(kept);
+    facts.timeline.born_between(last, goes).any(|one| one.bytes == bytes)
+}
+
 /// The line at which most bytes are given back, and how many. What an exception gives back while it unwinds may have no line.
 fn freed_at<'a>(
     facts: &Facts,

@@ -47,9 +47,11 @@ fn claim<'f>(facts: &'f Facts<'f>, growing: &'f Growing, earlier: PiledUpBefore)
     let mut claim = Claim::new(&GrowingResidency::META, about, Mending::lives(mended), move |worth| {
         tell(facts, (growing, earlier), worth)
     });
-    claim.pace = Some(Bytes::rounded(growing.growth.slope));
+    // What one tensor takes up after the loop is no leak, and fills no device: it counts by what it weighs.
+    let lasts = !facts.are_gathered(&growing.stays);
+    claim.pace = Some(slope(growing)).filter(|_| lasts);
     claim.held = Some(Bytes::rounded(growing.growth.steadily()));
-    claim.together = Some(statement(facts, growing));
+    claim.together = Some(statement(facts, growing)).filter(|_| lasts);
     let growth = growing.growth.with_earlier(earlier.iterations);
     let sure = growth.confidence(facts.evidence.first_iteration().is_ok());
     claim.undecided = (sure == Confidence::Low).then_some(Hidden::Bound);
@@ -58,6 +60,11 @@ fn claim<'f>(facts: &'f Facts<'f>, growing: &'f Growing, earlier: PiledUpBefore)
     // A few rises may be the first of a cache, and a loop that may be none the layers of one pass.
     claim.at_most = if sure == Confidence::Low { Severity::Info } else { Severity::Error };
     claim.sure(sure)
+}
+
+/// The bytes by which a line grows in every iteration.
+fn slope(growing: &Growing) -> Bytes {
+    Bytes::rounded(growing.growth.slope)
 }
 
 /// Whether all that stays was made since a burst took what the line had left before: the next one may take it, too.
@@ -84,7 +91,8 @@ fn statement(facts: &Facts, growing: &Growing) -> FrameId {
 }
 
 fn tell(facts: &Facts, (growing, earlier): (&Growing, PiledUpBefore), worth: &Worth) -> Finding {
-    let (slope, net) = (worth.pace.unwrap_or_default(), worth.held.unwrap_or_default());
+    let is_gathered = worth.pace.is_none();
+    let (slope, net) = (worth.pace.unwrap_or(slope(growing)), worth.held.unwrap_or_default());
     let place = Anchor::responsible(facts, &worth.about, true);
     let message = if !growing.surplus.is_empty() {
         format!("each iteration makes more tensors here: {slope} more, {net} in all")
@@ -121,7 +129,11 @@ fn tell(facts: &Facts, (growing, earlier): (&Growing, PiledUpBefore), worth: &Wo
     };
     let telling = Telling {
         message,
-        help: if growing.surplus.is_empty() { help(facts, &worth.about) } else { TAKE_AWAY.to_owned() },
+        help: match growing.surplus.is_empty() {
+            true if is_gathered => GATHER.to_owned(),
+            true => help(facts, &worth.about),
+            false => TAKE_AWAY.to_owned(),
+        },
         label,
         related: beside,
         evidence: evidence(facts, (growing, earlier), worth, (slope, net)),
@@ -133,6 +145,10 @@ fn tell(facts: &Facts, (growing, earlier): (&Growing, PiledUpBefore), worth: &Wo
 /// What helps where sets replace one another and each has more members: it is not the tensors that pile up, but what makes them.
 const TAKE_AWAY: &str = "every iteration adds something that makes one more tensor in each later one, usually a hook: add it once, before the loop, or \
                          remove it again: handle.remove()";
+
+/// What helps where all of it goes into one tensor after the loop.
+const GATHER: &str = "what is collected goes into one tensor after the loop, and both are there at once: write each into its place in a tensor that is made before \
+                      the loop, or collect in host memory (.cpu())";
 
 /// The largest tensor of one number: 128 bits, complex. What is larger has no `.item()`.
 const NUMBER: Bytes = Bytes(16);

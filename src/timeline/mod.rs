@@ -138,6 +138,13 @@ impl Timeline {
         self.iter().take_while(|(_, one)| one.alloc.is_none())
     }
 
+    /// What is born after one event and before another.
+    pub fn born_between(&self, after: EventIndex, before: EventIndex) -> impl Iterator<Item = &Allocation> {
+        let first = self.allocations.partition_point(|one| one.alloc.is_none_or(|born| born <= after));
+        let born = self.allocations.get(first..).unwrap_or_default().iter();
+        born.take_while(move |one| one.alloc.is_some_and(|born| born < before))
+    }
+
     /// All allocations with their ids.
     pub fn iter(&self) -> impl Iterator<Item = (AllocationId, &Allocation)> {
         self.allocations.iter().enumerate().filter_map(|(at, one)| Some((AllocationId::at(at)?, one)))
