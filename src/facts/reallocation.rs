@@ -8,6 +8,7 @@
 //! (a curriculum), outputs that are overwritten late look alike; then everything else grows in proportion, and
 //! that tells the two apart where the C++ frames do not name the operator.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -91,7 +92,7 @@ pub(super) fn reallocations(facts: &Facts) -> Vec<Reallocation> {
         for (site, _, chain) in &chains {
             *weights.entry(*site).or_default() += largest(facts, chain);
         }
-        let (site, _) = weights.into_iter().max_by_key(|(site, bytes)| (*bytes, std::cmp::Reverse(*site)))?;
+        let (site, _) = weights.into_iter().max_by_key(|(site, bytes)| (*bytes, Reverse(*site)))?;
         let joins = chains.iter().any(|(_, joins, _)| *joins);
         let chains: Vec<Vec<AllocationId>> = chains.into_iter().map(|(_, _, chain)| chain).collect();
         let own = |id: &AllocationId| facts.timeline.allocation(*id)?.stack;
@@ -110,8 +111,8 @@ struct Waiting {
     /// The position of its birth.
     at: usize,
     /// How large what it was taken to replace is. What is joined to a buffer may be made on its path and go before it
-    /// does: of several the largest is the old version.
-    replaces: Option<Bytes>,
+    /// does: of several the largest is the old version, of equals the oldest.
+    replaces: Option<(Bytes, Reverse<usize>)>,
 }
 
 /// Where something is made: the path, and whether it is the one under which the engine's thread ran.
@@ -190,13 +191,14 @@ impl Search<'_> {
         let own_iteration = facts.born_in(one);
         let later = |at: usize| facts.event(at).and_then(|event| facts.iteration_of(event)) > own_iteration;
         let here = self.waiting.get_mut(&path)?;
+        let old = (one.bytes, Reverse(born));
         let is_larger = |other: &&mut Waiting| {
-            let is_free = other.replaces.is_none_or(|bytes| bytes < one.bytes);
+            let is_free = other.replaces.is_none_or(|taken| taken < old);
             is_free && other.bytes > one.bytes && other.at > born && (!path.1 || later(other.at))
         };
         // The first of equals.
         let next = here.iter_mut().filter(is_larger).min_by_key(|other| (other.bytes, other.replaces))?;
-        next.replaces = Some(one.bytes);
+        next.replaces = Some(old);
         Some(next.id)
     }
 
