@@ -20,7 +20,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use graphless::{Graphless, is_graphless};
 use lives::{GraphLife, ModelCaller, lives};
-use pass::{Differentiated, KEPT_SHARE, Pass, is_spread};
+use pass::{Differentiated, KEPT_SHARE, Pass, is_spread, operands};
 
 use crate::facts::Facts;
 use crate::facts::failure::failures;
@@ -202,15 +202,18 @@ fn ran(survey: &GraphSurvey, run: &LoopRun) -> Ran {
         // It outlives two further turns, or all that are left.
         let until = run.end_of((turn + OUTLIVES.get()).min(turns - 1)).position();
         let begin = lives.partition_point(|life| life.born < from);
+        let made = lives.get(begin..lives.partition_point(|life| life.born < to)).unwrap_or_default();
         let backward = backwards.partition_point(|at| *at < from) < backwards.partition_point(|at| *at < to);
-        let made = || lives.iter().skip(begin).take_while(|life| life.born < to);
+        let operands = operands(made, to, until);
         let differentiated = Differentiated {
             at_all: backward,
-            retaining: backward && !made().any(|life| life.released),
-            again: made().any(|life| life.dies >= until && life.function.is_none() && !life.like_a_weight),
+            retaining: backward && !made.iter().any(|life| life.released),
+            again: made
+                .iter()
+                .any(|life| life.dies >= until && life.function.is_none() && !life.like_a_weight),
         };
         let mut beside = Vec::new();
-        for life in made() {
+        for life in made {
             let stays = life.dies >= until;
             if stays {
                 beside.push((life.id, life.bytes));
@@ -218,7 +221,7 @@ fn ran(survey: &GraphSurvey, run: &LoopRun) -> Ran {
             let Some(caller) = life.caller else { continue };
             let pass = ran.passes.entry(caller).or_default().entry(turn).or_default();
             pass.turn = differentiated;
-            pass.note(life, stays);
+            pass.note(life, stays, operands.contains(&life.id));
         }
         ran.along.push(beside);
     }
@@ -297,6 +300,7 @@ mod tests {
             line: place,
             operator: None,
             function: FunctionId::at(place),
+            aside: false,
             like_a_weight: false,
             released: false,
         }

@@ -28,6 +28,8 @@ pub(super) struct GraphLife {
     pub(super) operator: Option<usize>,
     /// That of the innermost Python frame; none on the autograd engine's thread.
     pub(super) function: Option<FunctionId>,
+    /// Whether it was made outside of all passes and steps that are seen: of that only an expression's operands tell of a graph.
+    pub(super) aside: bool,
     /// Whether a parameter is as large.
     pub(super) like_a_weight: bool,
     pub(super) released: bool,
@@ -70,7 +72,7 @@ pub(super) fn lives(facts: &Facts) -> Vec<GraphLife> {
             let (born, stack) = one.alloc.zip(one.stack)?;
             let phase = facts.phase(born);
             let freed = one.given_back();
-            let forward = matches!(phase, Phase::Forward | Phase::Evaluation);
+            let computes = matches!(phase, Phase::Forward | Phase::Evaluation | Phase::Other);
             // With `create_graph` the backward pass makes a part of the graph, and gradients that the graph holds.
             let ours = match phase {
                 Phase::Forward | Phase::Evaluation | Phase::Input | Phase::Other => true,
@@ -82,7 +84,7 @@ pub(super) fn lives(facts: &Facts) -> Vec<GraphLife> {
             if !ours || of_library || (function.is_none() && phase != Phase::Backward) {
                 return None;
             }
-            let caller = callers.get(stack.position()).copied().flatten().filter(|_| forward);
+            let caller = callers.get(stack.position()).copied().flatten().filter(|_| computes);
             let (line, operator) = calls.get(stack.position()).copied()?;
             Some(GraphLife {
                 id,
@@ -95,6 +97,7 @@ pub(super) fn lives(facts: &Facts) -> Vec<GraphLife> {
                 in_module: caller.is_some_and(|(_, in_module)| in_module),
                 place: stack.position(),
                 function,
+                aside: phase == Phase::Other,
                 like_a_weight: weights.contains(&one.bytes),
                 released: freed.is_some_and(|event| facts.phase(event) == Phase::Backward),
             })

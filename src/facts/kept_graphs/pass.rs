@@ -2,7 +2,8 @@
 //!
 //! In: what the pass made, by birth. Out: whether what stays of it is a graph: more than an output or two, and a good part of all that it made.
 //! That is so where it was made in several functions or at many places, or on lines of which the operands stay with the result: an expression hands one
-//! value on, and what it computed on the way has no name that could hold it (C++ frames show the operators of a line).
+//! value on, and what it computed on the way has no name that could hold it. C++ frames show the operators of a line; without them, that its last tensor
+//! was handed on and has gone, while one of equal size that it made before stays.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -56,14 +57,17 @@ pub(super) struct Pass {
     pub(super) turn: Differentiated,
     /// Whether any of it was made by a module.
     pub(super) in_module: bool,
+    /// Whether any of it was made in a pass that is seen.
+    in_pass: bool,
     /// What stays, and the first event at which some of it goes.
     pub(super) ids: Vec<AllocationId>,
     pub(super) until: usize,
 }
 
 impl Pass {
-    pub(super) fn note(&mut self, life: &GraphLife, stays: bool) {
+    pub(super) fn note(&mut self, life: &GraphLife, stays: bool, is_operand: bool) {
         self.in_module |= life.in_module;
+        self.in_pass |= !life.aside;
         self.made += life.bytes;
         if stays {
             self.until = if self.ids.is_empty() { life.dies } else { self.until.min(life.dies) };
@@ -74,8 +78,10 @@ impl Pass {
             self.ids.push(life.id);
             let line = self.lines.entry(life.line).or_default();
             line.bytes += life.bytes;
-            line.has_operands |= line.operator.zip(life.operator).is_some_and(|(one, other)| one != other);
-            line.operator = line.operator.or(life.operator);
+            let operator = life.operator.filter(|_| !life.aside);
+            line.has_operands |=
+                is_operand || line.operator.zip(operator).is_some_and(|(one, other)| one != other);
+            line.operator = line.operator.or(operator);
         }
     }
 
@@ -88,11 +94,39 @@ impl Pass {
     /// Whether a graph is kept; of a pass that lifetimes show to be recorded for nothing any share is one.
     pub(super) fn keeps(&self, is_recorded: bool) -> bool {
         let share = if self.turn.at_all { KEPT_SHARE_AFTER_BACKWARD.get() } else { KEPT_SHARE.get() };
-        let spread = is_spread(self.functions.len(), self.places.len()) || self.keeps_operands();
         let kept = self.kept.share_of(self.made);
-        ((spread || self.turn.again) && (kept >= share || is_recorded))
-            || (self.turn.retaining && kept >= KEPT_SHARE.get())
+        let is_enough = kept >= share || is_recorded;
+        if !self.in_pass {
+            return is_enough && self.keeps_operands();
+        }
+        let spread = is_spread(self.functions.len(), self.places.len()) || self.keeps_operands();
+        ((spread || self.turn.again) && is_enough) || (self.turn.retaining && kept >= KEPT_SHARE.get())
     }
+}
+
+/// Of what a turn made (up to event `end`), what stays past `until` though the line that made it handed on something else: after it the line made a tensor of
+/// equal size, and last of all one that outlived the line; neither stays. An operator with several results seldom makes two of equal size, and a line that
+/// puts a value aside hands that on.
+pub(super) fn operands(made: &[GraphLife], end: usize, until: usize) -> FxHashSet<AllocationId> {
+    let mut operands = FxHashSet::default();
+    let stays = |life: &GraphLife| life.dies >= until;
+    let mut lines = made.chunk_by(|one, next| one.line == next.line).peekable();
+    while let Some(line) = lines.next() {
+        let left = lines.peek().and_then(|next| next.first()).map_or(end, |next| next.born);
+        let hands_on = line.last().is_some_and(|last| last.dies > left && !stays(last));
+        if !hands_on {
+            continue;
+        }
+        let mut gone: FxHashSet<Bytes> = FxHashSet::default();
+        for life in line.iter().rev() {
+            if !stays(life) {
+                gone.insert(life.bytes);
+            } else if gone.contains(&life.bytes) {
+                operands.insert(life.id);
+            }
+        }
+    }
+    operands
 }
 
 /// Whether what stays was made at so many places that it is more than an output.
@@ -120,10 +154,11 @@ mod tests {
                 line: lines[at],
                 operator: operators[at],
                 function: FunctionId::at(0),
+                aside: false,
                 like_a_weight: false,
                 released: false,
             };
-            pass.note(&life, true);
+            pass.note(&life, true, false);
         }
         pass
     }
@@ -133,6 +168,40 @@ mod tests {
         assert!(pass([0, 0], [Some(0), Some(1)]).keeps(false), "torch.sin(w * x)");
         assert!(!pass([0, 0], [Some(0), Some(0)]).keeps(false), "two results of one operator: topk");
         assert!(!pass([0, 1], [Some(0), Some(1)]).keeps(false), "two lines, each with a value of its own");
-        assert!(!pass([0, 0], [None, None]).keeps(false), "without C++ frames nothing tells");
+        assert!(!pass([0, 0], [None, None]).keeps(false), "without C++ frames no operator tells");
+    }
+
+    #[test]
+    fn without_operators_the_order_of_a_line_tells_its_operands() {
+        // What line 0 makes, with its size in MiB and whether it stays; line 1 comes next, and then all that does not stay goes.
+        let of = |line: &[(u64, bool)]| -> Vec<usize> {
+            let life = |(at, &(mib, stays)): (usize, &(u64, bool))| GraphLife {
+                id: AllocationId::at(at).unwrap(),
+                bytes: Bytes::MIB.times(mib),
+                born: at,
+                dies: if stays { usize::MAX } else { 20 },
+                caller: None,
+                in_module: false,
+                place: 0,
+                line: usize::from(at >= line.len()),
+                operator: None,
+                function: FunctionId::at(0),
+                aside: false,
+                like_a_weight: false,
+                released: false,
+            };
+            let made: Vec<GraphLife> = line.iter().chain(&[(1, false)]).enumerate().map(life).collect();
+            let mut found: Vec<usize> = operands(&made, 10, 50).into_iter().map(Index::position).collect();
+            found.sort_unstable();
+            found
+        };
+        assert_eq!(
+            of(&[(64, true), (64, true), (64, false), (1, false)]),
+            [0, 1],
+            "(p.exp() * (p - q)).mean()"
+        );
+        assert_eq!(of(&[(64, false), (64, true), (64, false)]), [1], "torch.clamp(x - rate * slope, min=0)");
+        assert!(of(&[(64, false), (64, true)]).is_empty(), "kept.append(2 * x + 1)");
+        assert!(of(&[(64, true), (32, false)]).is_empty(), "scores, indices = x.topk(k)");
     }
 }
