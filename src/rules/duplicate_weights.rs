@@ -63,7 +63,7 @@ enum Kind {
     Gathered,
     /// The loop builds the model, and again as large a one while the first is there: a program may use both.
     BuiltInLoop,
-    /// Two models of equal sizes stand, nothing trains, and each turn runs one: a program may choose.
+    /// Two models of equal sizes stand, and each turn runs one: a program may choose.
     Twice,
     /// A part of what trains was copied from another model, and each turn runs one: an average would be of the whole.
     Part,
@@ -73,6 +73,8 @@ enum Kind {
     Converted,
     /// Clones of the weights before training; they may be a moving average.
     SetAside,
+    /// The same where no C++ frame tells: they may be anything that has a tensor for each of the weights.
+    AsLarge,
     /// What weights are computed from again in each pass, although nothing trains.
     Renewed,
 }
@@ -294,7 +296,9 @@ fn claim<'f>(facts: &'f Facts<'f>, copies: Vec<Copied>) -> Option<Claim<'f>> {
         | Kind::Converted
         | Kind::LoadedByTheEnd
         | Kind::Renewed => Confidence::Medium,
-        Kind::HeldByObject | Kind::BuiltInLoop | Kind::Twice | Kind::SetAside => Confidence::Low,
+        Kind::HeldByObject | Kind::BuiltInLoop | Kind::Twice | Kind::SetAside | Kind::AsLarge => {
+            Confidence::Low
+        }
     };
     let mending = Mending::lives(Changes::removing(about.iter().copied()));
     let told = move |worth: &Worth| tell::tell(facts, &copies, worth);

@@ -35,6 +35,8 @@ pub(super) struct StandingSet {
     copied: usize,
     /// Each is a clone by itself, or moved here by itself.
     cloned: bool,
+    /// Each is made on a line of the user's by one operator, and no C++ frame names it.
+    unnamed: bool,
 }
 
 impl StandingSet {
@@ -66,16 +68,22 @@ pub(super) fn sets(facts: &Facts, sources: &[TensorSource]) -> Vec<StandingSet> 
         let any = |is: fn(&TensorSource) -> bool| {
             stacks.iter().filter_map(|stack| sources.get(stack.position())).any(is)
         };
+        let operator = |stack: &StackId| facts.frames.operator(facts.snapshot, *stack);
         let clones = |stack: &StackId| {
-            let operator = facts.frames.operator(facts.snapshot, *stack);
-            operator.is_some_and(|name| name == "clone" || name == "_to_copy" || name.starts_with("to_"))
+            operator(stack)
+                .is_some_and(|name| name == "clone" || name == "_to_copy" || name.starts_with("to_"))
+        };
+        let is_unnamed = |stack: &StackId| {
+            let innermost = facts.frames.python(*stack).last();
+            operator(stack).is_none() && innermost.is_some_and(|frame| facts.frames.is_own(*frame))
         };
         let built = any(|source| matches!(source.made, MadeBy::Moved | MadeBy::Built | MadeBy::Copied));
         let is_model = built && !any(|source| source.made.copies());
         let of_copies =
             |stack: &&StackId| sources.get(stack.position()).is_some_and(|one| one.made == MadeBy::Copied);
         let copied = stacks.iter().filter(of_copies).count();
-        let cloned = !built && !stacks.is_empty() && stacks.iter().all(clones);
+        let all = |is: &dyn Fn(&StackId) -> bool| !built && !stacks.is_empty() && stacks.iter().all(is);
+        let (cloned, unnamed) = (all(&clones), all(&is_unnamed));
         StandingSet {
             line,
             callers,
@@ -85,6 +93,7 @@ pub(super) fn sets(facts: &Facts, sources: &[TensorSource]) -> Vec<StandingSet> 
             is_model,
             copied,
             cloned,
+            unnamed,
         }
     };
     let mut sets: Vec<StandingSet> =
@@ -113,8 +122,8 @@ pub(super) fn copies(facts: &Facts, sets: &[StandingSet], trains: bool) -> Vec<C
                 copies.extend(part(facts, earlier, later, scale));
             } else {
                 copies.extend(converted(facts, earlier, later, scale));
-                copies.extend(twice(facts, earlier, later, scale));
             }
+            copies.extend(twice(facts, (earlier, later), scale, trains));
         }
     }
     copies
@@ -137,9 +146,15 @@ fn converted(facts: &Facts, original: &StandingSet, copy: &StandingSet, scale: W
         .then(|| copied(facts, Kind::Converted, copy.apart(original), original, covered))
 }
 
-/// Two models of equal sizes, of which each turn runs one: perhaps always the same.
-fn twice(facts: &Facts, first: &StandingSet, second: &StandingSet, scale: Widening) -> Option<Copied> {
-    let both = scale.is_same() && first.built && second.built;
+/// Two models of equal sizes, of which each turn runs one: perhaps always the same. Where one trains, a copy of it may be a moving average.
+fn twice(
+    facts: &Facts,
+    (first, second): (&StandingSet, &StandingSet),
+    scale: Widening,
+    trains: bool,
+) -> Option<Copied> {
+    let is_model = |set: &StandingSet| if trains { set.is_model } else { set.built };
+    let both = scale.is_same() && is_model(first) && is_model(second);
     let covered = covers(first, second, scale, 1).filter(|_| both)?;
     passes::one_a_turn(facts, scale).then(|| copied(facts, Kind::Twice, second.apart(first), second, covered))
 }
@@ -157,10 +172,12 @@ fn part(facts: &Facts, original: &StandingSet, copy: &StandingSet, scale: Wideni
     idle.then(|| copied(facts, Kind::Part, copy.apart(original), original, covered))
 }
 
-/// Clones of the weights of a program that trains.
+/// Clones of the weights of a program that trains, or what may be such.
 fn set_aside(facts: &Facts, weights: &StandingSet, copy: &StandingSet, scale: Widening) -> Option<Copied> {
-    let covered = covers(weights, copy, scale, 1).filter(|_| scale.is_same() && copy.cloned)?;
-    weights.built.then(|| copied(facts, Kind::SetAside, copy.apart(weights), copy, covered))
+    let kind = if copy.cloned { Kind::SetAside } else { Kind::AsLarge };
+    let may_be = scale.is_same() && weights.built && (copy.cloned || copy.unnamed);
+    let covered = covers(weights, copy, scale, 1).filter(|_| may_be)?;
+    Some(copied(facts, kind, copy.apart(weights), copy, covered))
 }
 
 /// The share of the original's bytes that a copy repeats, where the copy is that and little else.

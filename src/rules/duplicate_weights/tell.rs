@@ -84,7 +84,7 @@ fn words(kind: Kind, bytes: Bytes) -> (String, &'static str, &'static str) {
         ),
         Kind::BuiltInLoop | Kind::Twice => (
             format!("as large a model as the first stays beside it ({bytes})"),
-            "where one replaces the other, let go of the old one first, or keep it on the host: old.cpu(); where both compute, all is well",
+            "where one replaces the other, let go of the old one first, or keep it on the host: old.cpu(); where both compute, or one is an average of the other, all is well",
             "built here while the one before is there",
         ),
         Kind::Part => (
@@ -106,6 +106,11 @@ fn words(kind: Kind, bytes: Bytes) -> (String, &'static str, &'static str) {
             format!("plain copies of the weights stay from before training ({bytes})"),
             "where they are put aside, keep them on the host: {k: p.detach().cpu() for k, p in model.named_parameters()}; what the program averages or steps back to may stay",
             "copied here, and held ever since",
+        ),
+        Kind::AsLarge => (
+            format!("tensors of the weights' sizes stay from before training ({bytes})"),
+            "where they are copies that are put aside, keep them on the host: {k: p.detach().cpu() for k, p in model.named_parameters()}; what the program computes with may stay",
+            "made here, one for each of the weights, and held ever since",
         ),
         Kind::Renewed => (
             format!("what the weights are computed from stays, and nothing trains ({bytes})"),
