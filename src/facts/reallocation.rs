@@ -6,12 +6,17 @@
 //! has the path under which the backward pass was entered; there a successor is one of a later iteration (sparse
 //! gradients that are added up instead of cleared). Where the sizes of a whole program grow
 //! (a curriculum), outputs that are overwritten late look alike; then everything else grows in proportion, and
-//! that tells the two apart where the C++ frames do not name the operator.
+//! that tells the two apart where the C++ frames do not name the operator. Where the program works on the whole buffer all grows as well; but what is joined to it is
+//! there when the next version is made, and as large as that exceeds the last.
+
+mod rest;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::{FxHashMap, FxHashSet};
+
+use rest::{JoinedParts, Rest, versions};
 
 use crate::facts::Facts;
 use crate::lives::Curve;
@@ -26,8 +31,6 @@ static LINKS: Threshold<usize> = Threshold::new("facts::reallocation::LINKS", 3)
 const WAITING: usize = 64;
 /// What is smaller than this part of the peak is no copy worth looking for: the rule is silent below it.
 const SMALL_PART: u64 = 100;
-/// How much of the buffer's growth the rest of the program may show.
-static ALONE: Threshold<f64> = Threshold::new("facts::reallocation::ALONE", 0.5);
 /// The share of versions that go in the first half of their successor's life: a buffer that is copied into the next lets go
 /// of the old one at once.
 static SOON: Threshold<f64> = Threshold::new("facts::reallocation::SOON", 0.7);
@@ -70,6 +73,7 @@ pub(super) fn reallocations(facts: &Facts) -> Vec<Reallocation> {
     let chains = chains(facts);
     let growing: FxHashSet<AllocationId> = chains.iter().flatten().copied().collect();
     let rest = Rest::of(facts, &growing);
+    let pieces = JoinedParts::of(facts, &chains);
     let mut functions: BTreeMap<FunctionId, Vec<Sited>> = BTreeMap::new();
     for chain in chains {
         let Some(last) = chain.last().and_then(|id| facts.timeline.allocation(*id)) else { continue };
@@ -77,7 +81,9 @@ pub(super) fn reallocations(facts: &Facts) -> Vec<Reallocation> {
             continue;
         };
         let joins = facts.joins(own);
-        let shown = joins || (is_even(facts, &chain) && rest.stands_still(facts, &chain));
+        let shown = joins
+            || (is_even(facts, &chain)
+                && (rest.stands_still(facts, &chain) || pieces.make_up(facts, &chain)));
         if !shown {
             continue;
         }
@@ -267,19 +273,6 @@ fn from_growth_to_growth<'c>(facts: &Facts, chain: &'c [AllocationId]) -> &'c [A
     chain.get(first..(last + 2).min(chain.len())).unwrap_or_default()
 }
 
-/// What is larger than all before it: the chain without copies.
-fn versions(facts: &Facts, chain: &[AllocationId]) -> Vec<AllocationId> {
-    let mut largest = Bytes::ZERO;
-    let mut versions = Vec::new();
-    for (id, one) in chain.iter().filter_map(|id| Some((*id, facts.timeline.allocation(*id)?))) {
-        if one.bytes > largest {
-            largest = one.bytes;
-            versions.push(id);
-        }
-    }
-    versions
-}
-
 /// Whether each is of a later iteration than the one before: layers of one pass, each larger than the last, are no buffer that was copied.
 fn by_iterations(facts: &Facts, versions: &[AllocationId]) -> bool {
     let born = |id: &AllocationId| facts.born_in(facts.timeline.allocation(*id)?);
@@ -335,49 +328,4 @@ fn at_once(facts: &Facts, chains: &[Vec<AllocationId>]) -> Bytes {
         curve.add(born, last.given_back().map(Index::position), last.bytes);
     }
     curve.highest().0
-}
-
-/// What the rest of the program allocates, summed up to each event.
-struct Rest(Vec<u64>);
-
-impl Rest {
-    fn of(facts: &Facts, growing: &FxHashSet<AllocationId>) -> Rest {
-        let mut sum = 0_u64;
-        let ids = facts.timeline.allocation_of.iter().zip(&facts.trace.events);
-        let up_to = ids.map(|(id, event)| {
-            if event.action == Action::Alloc && id.is_some_and(|id| !growing.contains(&id)) {
-                sum = sum.saturating_add(event.size.get());
-            }
-            sum
-        });
-        Rest(up_to.collect())
-    }
-
-    /// Whether what is allocated between two versions grows by less than half as much as the versions do.
-    fn stands_still(&self, facts: &Facts, chain: &[AllocationId]) -> bool {
-        let versions = versions(facts, chain);
-        let versions: Vec<&Allocation> =
-            versions.iter().filter_map(|id| facts.timeline.allocation(*id)).collect();
-        let sum =
-            |one: &Allocation| one.alloc.and_then(|born| self.0.get(born.position())).copied().unwrap_or(0);
-        let work: Vec<f64> = versions
-            .windows(2)
-            .filter_map(|pair| Some(sum(pair.last()?).saturating_sub(sum(pair.first()?)) as f64))
-            .collect();
-        let sizes: Vec<f64> = versions.iter().skip(1).map(|one| one.bytes.get() as f64).collect();
-        growth(&work) < ALONE.get() * growth(&sizes)
-    }
-}
-
-/// By how much the median of a series' last third exceeds that of its first, as a share of the latter.
-fn growth(series: &[f64]) -> f64 {
-    let third = series.len().div_ceil(3);
-    let median = |part: &[f64]| {
-        let mut part = part.to_vec();
-        part.sort_by(f64::total_cmp);
-        part.get(part.len() / 2).copied().unwrap_or(0.0)
-    };
-    let first = median(series.get(..third).unwrap_or_default());
-    let last = median(series.get(series.len() - third..).unwrap_or_default());
-    if first > 0.0 { last / first - 1.0 } else { last }
 }
