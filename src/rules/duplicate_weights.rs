@@ -125,7 +125,7 @@ fn copies_of_weights(facts: &Facts) -> Vec<Copied> {
     }
     let sets = standing::sets(facts, &sources);
     let models = sets.iter().filter(|set| set.is_model).map(|set| &set.sizes).collect();
-    let model = CopySource { weights, originals, models };
+    let model = CopySource { weights, originals, models, trained: passes::trained(facts) };
     let copies = groups.into_iter().filter_map(|(key, tensors)| {
         let plain = all_plain(facts, &sources, &tensors);
         copy(facts, &model, key, tensors, plain)
@@ -149,6 +149,16 @@ struct CopySource<'s> {
     originals: CopySizes,
     /// The weights of each model, where there are several.
     models: Vec<&'s CopySizes>,
+    /// What trains.
+    trained: CopySizes,
+}
+
+impl CopySource<'_> {
+    /// Whether a model trains as a whole.
+    fn trains(&self, one: &CopySizes) -> bool {
+        let repeated = one.repeated(&self.trained, Widening::SAME, 1);
+        repeated.original.share_of(one.bytes()) >= COVERED.get()
+    }
 }
 
 /// Whether plain tensors are copied, with which no module computes.
@@ -174,8 +184,10 @@ fn copy(
     let loaded = kind == Kind::Loaded;
     let whole = if loaded { &model.originals } else { &model.weights };
     // An average of one model may begin as a copy of its state dict, too, but before the loop.
-    let of_one = loaded || (plain && kind == Kind::CopiedInLoop);
-    let alone = model.models.iter().copied().filter(|_| of_one);
+    let of_any = loaded || (plain && kind == Kind::CopiedInLoop);
+    // What may be no copy repeats at least what trains.
+    let of_trained = |one: &&CopySizes| kind == Kind::CopiedInLoop && model.trains(one);
+    let alone = model.models.iter().copied().filter(|one| of_any || of_trained(one));
     let bytes = facts.bytes(&tensors);
     let covered = |of: &CopySizes| {
         let repeated = of.repeated(&sizes, scale, 1);
