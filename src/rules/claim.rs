@@ -66,6 +66,8 @@ pub struct Claim<'f> {
     pub undecided: Option<Hidden>,
     /// Whether it is a fault whatever else is wrong with its allocations, with a remedy of its own.
     pub by_itself: bool,
+    /// Whether it has to count at the peak that was recorded, too: what it would be worth once another fault is mended, the next recording shows.
+    pub at_recorded_peak: bool,
     /// Whether any other rule that explains the same allocations has the cause: it says what they are, this one only that they pile up.
     pub gives_way: bool,
     /// Claims of one rule with the same key have one cause and are told together.
@@ -116,6 +118,7 @@ impl<'f> Claim<'f> {
             at_most: Severity::Error,
             undecided: None,
             by_itself: false,
+            at_recorded_peak: false,
             gives_way: false,
             together: None,
             tell: Box::new(tell),
@@ -144,6 +147,12 @@ impl<'f> Claim<'f> {
     #[must_use]
     pub fn by_itself(self) -> Claim<'f> {
         Claim { by_itself: true, ..self }
+    }
+
+    /// Of no more worth than at the peak that was recorded.
+    #[must_use]
+    pub fn at_recorded_peak(self) -> Claim<'f> {
+        Claim { at_recorded_peak: true, ..self }
     }
 
     /// Never more than this, whatever it is worth.

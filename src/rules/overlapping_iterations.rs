@@ -48,7 +48,7 @@ impl OverlappingIterations {
         let claim = Claim::new(&Self::META, about, Mending::lives(mended), told);
         // The layers of one pass hand on what the next one reads: where the loop may be theirs, that is no fault.
         let most = if facts.program.confidence == Confidence::Low { Severity::Info } else { Severity::Error };
-        let claim = claim.sure(sure.min(facts.program.confidence)).at_most(most);
+        let claim = claim.sure(sure.min(facts.program.confidence)).at_most(most).at_recorded_peak();
         std::iter::once(claim).chain(around::claims(facts)).collect()
     }
 }

@@ -150,7 +150,8 @@ fn judged<'c, 'f>(
         let share = if claim.mending.estimate.is_some() {
             alone
         } else {
-            worlds.share(at).max(if claim.by_itself { alone } else { 0.0 })
+            let share = worlds.share(at).max(if claim.by_itself { alone } else { 0.0 });
+            if claim.at_recorded_peak { share.min(alone) } else { share }
         };
         let worth = Worth {
             about: claim.about.clone(),

@@ -54,7 +54,8 @@ fn claim<'f>(facts: &'f Facts<'f>, run: &LoopRun) -> Option<Claim<'f>> {
     }
     let (any, many) = (!about.is_empty(), lines.len());
     let told = move |worth: &Worth| tell(facts, ("outer turn", many), worth);
-    let claim = Claim::new(&OverlappingIterations::META, about, Mending::lives(mended), told);
+    let claim =
+        Claim::new(&OverlappingIterations::META, about, Mending::lives(mended), told).at_recorded_peak();
     any.then(|| claim.sure(Confidence::Medium))
 }
 

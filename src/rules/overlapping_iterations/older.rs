@@ -32,7 +32,8 @@ pub(super) fn claim<'f>(facts: &'f Facts<'f>) -> Option<Claim<'f>> {
     let held = facts.bytes(&about);
     let any = !replaced.is_empty();
     let told = move |worth: &Worth| tell(facts, &replaced, worth);
-    let claim = Claim::new(&super::OverlappingIterations::META, about, Mending::lives(mended), told);
+    let claim = Claim::new(&super::OverlappingIterations::META, about, Mending::lives(mended), told)
+        .at_recorded_peak();
     any.then(|| claim.holding(held).sure(Confidence::Medium))
 }
 
