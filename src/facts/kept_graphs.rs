@@ -300,7 +300,7 @@ mod tests {
             line: place,
             operator: None,
             function: FunctionId::at(place),
-            aside: false,
+            phase: Phase::Forward,
             like_a_weight: false,
             released: false,
         }

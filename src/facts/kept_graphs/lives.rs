@@ -28,8 +28,8 @@ pub(super) struct GraphLife {
     pub(super) operator: Option<usize>,
     /// That of the innermost Python frame; none on the autograd engine's thread.
     pub(super) function: Option<FunctionId>,
-    /// Whether it was made outside of all passes and steps that are seen: of that only an expression's operands tell of a graph.
-    pub(super) aside: bool,
+    /// What the program did meanwhile. Outside of all passes and steps that are seen (`Other`) only an expression's operands tell of a graph.
+    pub(super) phase: Phase,
     /// Whether a parameter is as large.
     pub(super) like_a_weight: bool,
     pub(super) released: bool,
@@ -97,7 +97,7 @@ pub(super) fn lives(facts: &Facts) -> Vec<GraphLife> {
                 in_module: caller.is_some_and(|(_, in_module)| in_module),
                 place: stack.position(),
                 function,
-                aside: phase == Phase::Other,
+                phase,
                 like_a_weight: weights.contains(&one.bytes),
                 released: freed.is_some_and(|event| facts.phase(event) == Phase::Backward),
             })

@@ -8,6 +8,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::lives::GraphLife;
+use crate::program::Phase;
 use crate::threshold::Threshold;
 use crate::unit::{AllocationId, Bytes, FunctionId};
 
@@ -57,8 +58,8 @@ pub(super) struct Pass {
     pub(super) turn: Differentiated,
     /// Whether any of it was made by a module.
     pub(super) in_module: bool,
-    /// Whether any of it was made in a pass that is seen.
-    in_pass: bool,
+    /// Whether any of it was made in what is seen to be a pass.
+    is_seen: bool,
     /// What stays, and the first event at which some of it goes.
     pub(super) ids: Vec<AllocationId>,
     pub(super) until: usize,
@@ -67,7 +68,7 @@ pub(super) struct Pass {
 impl Pass {
     pub(super) fn note(&mut self, life: &GraphLife, stays: bool, is_operand: bool) {
         self.in_module |= life.in_module;
-        self.in_pass |= !life.aside;
+        self.is_seen |= life.phase != Phase::Other;
         self.made += life.bytes;
         if stays {
             self.until = if self.ids.is_empty() { life.dies } else { self.until.min(life.dies) };
@@ -78,7 +79,7 @@ impl Pass {
             self.ids.push(life.id);
             let line = self.lines.entry(life.line).or_default();
             line.bytes += life.bytes;
-            let operator = life.operator.filter(|_| !life.aside);
+            let operator = life.operator.filter(|_| life.phase != Phase::Other);
             line.has_operands |=
                 is_operand || line.operator.zip(operator).is_some_and(|(one, other)| one != other);
             line.operator = line.operator.or(operator);
@@ -96,7 +97,7 @@ impl Pass {
         let share = if self.turn.at_all { KEPT_SHARE_AFTER_BACKWARD.get() } else { KEPT_SHARE.get() };
         let kept = self.kept.share_of(self.made);
         let is_enough = kept >= share || is_recorded;
-        if !self.in_pass {
+        if !self.is_seen {
             return is_enough && self.keeps_operands();
         }
         let spread = is_spread(self.functions.len(), self.places.len()) || self.keeps_operands();
@@ -154,7 +155,7 @@ mod tests {
                 line: lines[at],
                 operator: operators[at],
                 function: FunctionId::at(0),
-                aside: false,
+                phase: Phase::Forward,
                 like_a_weight: false,
                 released: false,
             };
@@ -186,7 +187,7 @@ mod tests {
                 line: usize::from(at >= line.len()),
                 operator: None,
                 function: FunctionId::at(0),
-                aside: false,
+                phase: Phase::Forward,
                 like_a_weight: false,
                 released: false,
             };

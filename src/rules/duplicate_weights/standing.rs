@@ -33,10 +33,17 @@ pub(super) struct StandingSet {
     pub(super) is_model: bool,
     /// How many of them are copied with their module.
     copied: usize,
+    /// What may say that they are copies, one by one.
+    single: Option<SingleCopies>,
+}
+
+/// How tensors that no module holds may be copies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SingleCopies {
     /// Each is a clone by itself, or moved here by itself.
-    cloned: bool,
+    Named,
     /// Each is made on a line of the user's by one operator, and no C++ frame names it.
-    unnamed: bool,
+    Unnamed,
 }
 
 impl StandingSet {
@@ -82,8 +89,12 @@ pub(super) fn sets(facts: &Facts, sources: &[TensorSource]) -> Vec<StandingSet> 
         let of_copies =
             |stack: &&StackId| sources.get(stack.position()).is_some_and(|one| one.made == MadeBy::Copied);
         let copied = stacks.iter().filter(of_copies).count();
-        let all = |is: &dyn Fn(&StackId) -> bool| !built && !stacks.is_empty() && stacks.iter().all(is);
-        let (cloned, unnamed) = (all(&clones), all(&is_unnamed));
+        let single = match stacks.as_slice() {
+            _ if built => None,
+            [] => None,
+            stacks if stacks.iter().all(clones) => Some(SingleCopies::Named),
+            stacks => stacks.iter().all(is_unnamed).then_some(SingleCopies::Unnamed),
+        };
         StandingSet {
             line,
             callers,
@@ -92,8 +103,7 @@ pub(super) fn sets(facts: &Facts, sources: &[TensorSource]) -> Vec<StandingSet> 
             built,
             is_model,
             copied,
-            cloned,
-            unnamed,
+            single,
         }
     };
     let mut sets: Vec<StandingSet> =
@@ -174,9 +184,11 @@ fn part(facts: &Facts, original: &StandingSet, copy: &StandingSet, scale: Wideni
 
 /// Clones of the weights of a program that trains, or what may be such.
 fn set_aside(facts: &Facts, weights: &StandingSet, copy: &StandingSet, scale: Widening) -> Option<Copied> {
-    let kind = if copy.cloned { Kind::SetAside } else { Kind::AsLarge };
-    let may_be = scale.is_same() && weights.built && (copy.cloned || copy.unnamed);
-    let covered = covers(weights, copy, scale, 1).filter(|_| may_be)?;
+    let kind = match copy.single? {
+        SingleCopies::Named => Kind::SetAside,
+        SingleCopies::Unnamed => Kind::AsLarge,
+    };
+    let covered = covers(weights, copy, scale, 1).filter(|_| scale.is_same() && weights.built)?;
     Some(copied(facts, kind, copy.apart(weights), copy, covered))
 }
 
