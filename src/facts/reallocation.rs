@@ -11,6 +11,7 @@
 
 mod rest;
 
+use std::cell::LazyCell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,18 +73,18 @@ type Sited = (FrameId, bool, Vec<AllocationId>);
 pub(super) fn reallocations(facts: &Facts) -> Vec<Reallocation> {
     let chains = chains(facts);
     let growing: FxHashSet<AllocationId> = chains.iter().flatten().copied().collect();
-    let rest = Rest::of(facts, &growing);
-    let pieces = JoinedParts::of(facts, &chains);
+    // Both go through the whole recording, and nothing is asked of them where C++ frames name the operators.
+    let rest = LazyCell::new(|| Rest::of(facts, &growing));
+    let parts = LazyCell::new(|| JoinedParts::of(facts, &chains));
     let mut functions: BTreeMap<FunctionId, Vec<Sited>> = BTreeMap::new();
-    for chain in chains {
+    for chain in &chains {
         let Some(last) = chain.last().and_then(|id| facts.timeline.allocation(*id)) else { continue };
         let Some((own, stack)) = last.stack.zip(last.alloc.and_then(|event| facts.seen_stack(event))) else {
             continue;
         };
         let joins = facts.joins(own);
         let shown = joins
-            || (is_even(facts, &chain)
-                && (rest.stands_still(facts, &chain) || pieces.make_up(facts, &chain)));
+            || (is_even(facts, chain) && (rest.stands_still(facts, chain) || parts.make_up(facts, chain)));
         if !shown {
             continue;
         }
@@ -91,7 +92,7 @@ pub(super) fn reallocations(facts: &Facts) -> Vec<Reallocation> {
         let Some((site, function)) = user.and_then(|site| Some((site, facts.frames.function(site)?))) else {
             continue;
         };
-        functions.entry(function).or_default().push((site, joins, chain));
+        functions.entry(function).or_default().push((site, joins, chain.clone()));
     }
     let of_function = |chains: Vec<Sited>| {
         let mut weights: BTreeMap<FrameId, Bytes> = BTreeMap::new();
@@ -274,9 +275,9 @@ fn from_growth_to_growth<'c>(facts: &Facts, chain: &'c [AllocationId]) -> &'c [A
 }
 
 /// Whether each is of a later iteration than the one before: layers of one pass, each larger than the last, are no buffer that was copied.
-fn by_iterations(facts: &Facts, versions: &[AllocationId]) -> bool {
-    let born = |id: &AllocationId| facts.born_in(facts.timeline.allocation(*id)?);
-    let later = |pair: &[AllocationId]| {
+fn by_iterations(facts: &Facts, versions: &[&Allocation]) -> bool {
+    let born = |one: &&Allocation| facts.born_in(one);
+    let later = |pair: &[&Allocation]| {
         let (old, new) = (pair.first().and_then(born), pair.last().and_then(born));
         old.zip(new).is_some_and(|(old, new)| old < new)
     };
@@ -299,8 +300,7 @@ fn goes_soon(facts: &Facts, chain: &[AllocationId]) -> bool {
 
 /// Whether a buffer grows in even steps, often enough to be no chance; or the sides of a square one do.
 fn is_even(facts: &Facts, chain: &[AllocationId]) -> bool {
-    let size = |id: &AllocationId| facts.timeline.allocation(*id).map_or(0.0, |one| one.bytes.get() as f64);
-    let sizes: Vec<f64> = versions(facts, chain).iter().map(size).collect();
+    let sizes: Vec<f64> = versions(facts, chain).iter().map(|one| one.bytes.get() as f64).collect();
     let sides: Vec<f64> = sizes.iter().map(|size| size.sqrt()).collect();
     rises_evenly(&sizes) || rises_evenly(&sides)
 }

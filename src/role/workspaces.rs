@@ -45,8 +45,7 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
             return None;
         }
         let kind = (life.bytes(), life.stream());
-        let needs_one =
-            is_handle_workspace(kind.0) && found.contains_key(&(life.bytes(), false, life.stream()));
+        let needs_one = is_handle_workspace(kind.0) && found.contains_key(&(kind.0, false, kind.1));
         if may_be_gradient && !needs_one && !gradients.leave_one_over(scene.stretch(born), kind) {
             return None;
         }

@@ -124,8 +124,11 @@ fn copies_of_weights(facts: &Facts) -> Vec<Copied> {
         (weights, groups) = built_in_loop(facts, &sources, groups);
     }
     let sets = standing::sets(facts, &sources);
-    let models = sets.iter().filter(|set| set.is_model).map(|set| &set.sizes).collect();
-    let model = CopySource { weights, originals, models, trained: passes::trained(facts) };
+    let models: Vec<&CopySizes> = sets.iter().filter(|set| set.is_model).map(|set| &set.sizes).collect();
+    let makes_copies = !models.is_empty() && groups.keys().any(|(kind, ..)| *kind == Kind::CopiedInLoop);
+    let trained = if makes_copies { passes::trained(facts) } else { CopySizes::default() };
+    let trained = models.iter().copied().filter(|model| trained.cover(model)).collect();
+    let model = CopySource { weights, originals, models, trained };
     let copies = groups.into_iter().filter_map(|(key, tensors)| {
         let plain = all_plain(facts, &sources, &tensors);
         copy(facts, &model, key, tensors, plain)
@@ -149,16 +152,8 @@ struct CopySource<'s> {
     originals: CopySizes,
     /// The weights of each model, where there are several.
     models: Vec<&'s CopySizes>,
-    /// What trains.
-    trained: CopySizes,
-}
-
-impl CopySource<'_> {
-    /// Whether a model trains as a whole.
-    fn trains(&self, one: &CopySizes) -> bool {
-        let repeated = one.repeated(&self.trained, Widening::SAME, 1);
-        repeated.original.share_of(one.bytes()) >= COVERED.get()
-    }
+    /// Those that train as a whole.
+    trained: Vec<&'s CopySizes>,
 }
 
 /// Whether plain tensors are copied, with which no module computes.
@@ -181,13 +176,15 @@ fn copy(
         Kind::Gathered => model.weights.scale(&sizes).filter(|scale| scale.members().is_some())?,
         _ => Widening::SAME,
     };
-    let loaded = kind == Kind::Loaded;
-    let whole = if loaded { &model.originals } else { &model.weights };
-    // An average of one model may begin as a copy of its state dict, too, but before the loop.
-    let of_any = loaded || (plain && kind == Kind::CopiedInLoop);
-    // What may be no copy repeats at least what trains.
-    let of_trained = |one: &&CopySizes| kind == Kind::CopiedInLoop && model.trains(one);
-    let alone = model.models.iter().copied().filter(|one| of_any || of_trained(one));
+    let whole = if kind == Kind::Loaded { &model.originals } else { &model.weights };
+    let alone = match kind {
+        Kind::Loaded => model.models.as_slice(),
+        // An average of one model may begin as a copy of its state dict, too, but before the loop.
+        Kind::CopiedInLoop if plain => &model.models,
+        // What may be no copy repeats at least what trains.
+        Kind::CopiedInLoop => &model.trained,
+        _ => &[],
+    };
     let bytes = facts.bytes(&tensors);
     let covered = |of: &CopySizes| {
         let repeated = of.repeated(&sizes, scale, 1);
@@ -201,7 +198,7 @@ fn copy(
         let covered = repeated.original.share_of(of.bytes());
         (alike && covered >= COVERED.get() && repeated.count >= FEWEST.get()).then_some(covered)
     };
-    let covered = std::iter::once(whole).chain(alone).find_map(covered)?;
+    let covered = std::iter::once(whole).chain(alone.iter().copied()).find_map(covered)?;
     Some(Copied { kind, frame, tensors, bytes, covered })
 }
 

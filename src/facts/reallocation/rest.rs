@@ -17,13 +17,13 @@ static ALONE: Threshold<f64> = Threshold::new("facts::reallocation::rest::ALONE"
 const MOST_PARTS: usize = 64;
 
 /// What is larger than all before it: the chain without copies.
-pub(super) fn versions(facts: &Facts, chain: &[AllocationId]) -> Vec<AllocationId> {
+pub(super) fn versions<'f>(facts: &Facts<'f>, chain: &[AllocationId]) -> Vec<&'f Allocation> {
     let mut largest = Bytes::ZERO;
     let mut versions = Vec::new();
-    for (id, one) in chain.iter().filter_map(|id| Some((*id, facts.timeline.allocation(*id)?))) {
+    for one in chain.iter().filter_map(|id| facts.timeline.allocation(*id)) {
         if one.bytes > largest {
             largest = one.bytes;
-            versions.push(id);
+            versions.push(one);
         }
     }
     versions
@@ -48,8 +48,6 @@ impl Rest {
     /// Whether what is allocated between two versions grows by less than half as much as the versions do.
     pub(super) fn stands_still(&self, facts: &Facts, chain: &[AllocationId]) -> bool {
         let versions = versions(facts, chain);
-        let versions: Vec<&Allocation> =
-            versions.iter().filter_map(|id| facts.timeline.allocation(*id)).collect();
         let sum =
             |one: &Allocation| one.alloc.and_then(|born| self.0.get(born.position())).copied().unwrap_or(0);
         let work: Vec<f64> = versions
@@ -68,9 +66,6 @@ impl JoinedParts {
     pub(super) fn of(facts: &Facts, chains: &[Vec<AllocationId>]) -> JoinedParts {
         let sizes = chains.iter().flat_map(|chain| steps(facts, chain)).map(|(_, step)| (step, Vec::new()));
         let mut parts: FxHashMap<Bytes, Vec<AllocationId>> = sizes.collect();
-        if parts.is_empty() {
-            return JoinedParts(parts);
-        }
         for (id, one) in facts.timeline.iter().filter(|(_, one)| one.alloc.is_some()) {
             if let Some(part) = parts.get_mut(&one.bytes) {
                 part.push(id);
@@ -100,12 +95,7 @@ impl JoinedParts {
 /// The versions of a chain but for the first, each with the bytes by which it exceeds the one before.
 fn steps<'f>(facts: &Facts<'f>, chain: &[AllocationId]) -> Vec<(&'f Allocation, Bytes)> {
     let versions = versions(facts, chain);
-    let versions: Vec<&Allocation> =
-        versions.iter().filter_map(|id| facts.timeline.allocation(*id)).collect();
-    versions
-        .windows(2)
-        .filter_map(|pair| Some((*pair.last()?, pair.last()?.bytes - pair.first()?.bytes)))
-        .collect()
+    versions.iter().zip(versions.iter().skip(1)).map(|(old, new)| (*new, new.bytes - old.bytes)).collect()
 }
 
 /// By how much the median of a series' last third exceeds that of its first, as a share of the latter.

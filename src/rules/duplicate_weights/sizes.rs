@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use super::COVERED;
 use crate::facts::Facts;
 use crate::unit::{AllocationId, Bytes};
 
@@ -87,6 +88,12 @@ impl CopySizes {
             repeated.count += count;
         }
         repeated
+    }
+
+    /// Whether these have tensors of the sizes of another set, of nearly all of it.
+    pub(super) fn cover(&self, other: &CopySizes) -> bool {
+        let repeated = self.repeated(other, Widening::SAME, 1);
+        repeated.copy.share_of(other.bytes()) >= COVERED.get()
     }
 
     /// The bytes of a copy that are at most so many of each of these.

@@ -6,7 +6,7 @@
 
 use super::passes;
 use super::source::{MadeBy, TensorSource, made_by};
-use super::{COVERED, Copied, CopySizes, Kind, Widening};
+use super::{Copied, CopySizes, Kind, Widening};
 use crate::facts::Facts;
 use crate::role::Role;
 use crate::timeline::Allocation;
@@ -44,7 +44,5 @@ fn original_has_state(facts: &Facts, copy: &Copied, made: EventIndex) -> bool {
     };
     let state = facts.with_role(Role::OptimizerState).filter(|(_, one)| stands(one));
     let state: Vec<AllocationId> = state.map(|(id, _)| id).collect();
-    let repeated =
-        CopySizes::of(facts, &state).repeated(&CopySizes::of(facts, &copy.tensors), Widening::SAME, 1);
-    repeated.copy.share_of(copy.bytes) >= COVERED.get()
+    CopySizes::of(facts, &state).cover(&CopySizes::of(facts, &copy.tensors))
 }

@@ -175,9 +175,7 @@ fn part(facts: &Facts, original: &StandingSet, copy: &StandingSet, scale: Wideni
     let is_copy = scale.is_same() && original.is_model && copy.copied >= FEWEST.get();
     let covered = covers(original, copy, scale, 1).filter(|_| is_copy)?;
     let trained = passes::trained(facts);
-    let is_part = trained.repeated(&copy.sizes, scale, 1).original.share_of(copy.sizes.bytes())
-        >= COVERED.get()
-        && trained.count() > copy.copied;
+    let is_part = trained.cover(&copy.sizes) && trained.count() > copy.copied;
     let idle = is_part && passes::one_a_turn(facts, scale) && !passes::reads_outside(facts, &copy.sizes);
     idle.then(|| copied(facts, Kind::Part, copy.apart(original), original, covered))
 }
