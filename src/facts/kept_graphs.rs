@@ -251,12 +251,12 @@ fn grown_old(along: &[Vec<(AllocationId, Bytes)>]) -> Vec<Vec<AllocationId>> {
 }
 
 /// Whether the last that a loop computes is a number: where the line that runs the model computes the loss, too, its turns may begin between
-/// the two. What goes before anything else happens is an operator's scratch.
+/// the two.
 fn comes_to_a_number(lives: &[GraphLife], run: &LoopRun) -> bool {
     let end = lives.partition_point(|life| life.born < run.end.position());
     let is_number = |life: &&GraphLife| life.bytes <= NUMBER;
     let mut computed = lives.iter().take(end).rev().filter(|life| life.caller.is_some());
-    computed.find(|life| is_number(life) || life.dies > life.born + 1).is_some_and(|last| is_number(&last))
+    computed.find(|life| is_number(life) || !life.is_scratch()).is_some_and(|last| is_number(&last))
 }
 
 /// The growth of what passes keep over the turns of a loop, if nothing of it is ever given back.

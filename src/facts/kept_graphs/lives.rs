@@ -35,6 +35,13 @@ pub(super) struct GraphLife {
     pub(super) released: bool,
 }
 
+impl GraphLife {
+    /// Whether it goes before anything else happens: what an operator takes for itself, however much, is no part of a graph.
+    pub(super) fn is_scratch(&self) -> bool {
+        self.dies <= self.born + 1
+    }
+}
+
 /// The line that runs the model, on one way to it: a helper that computes the loss is run for training, and for a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct ModelCaller {
@@ -49,6 +56,7 @@ pub(super) fn lives(facts: &Facts) -> Vec<GraphLife> {
     let (mut lines, mut operators): (FxHashMap<&[FrameId], usize>, FxHashMap<&str, usize>) =
         Default::default();
     let mut calls: Vec<(usize, Option<usize>)> = Vec::new();
+    let of_models = functions_of_models(facts);
     let mut callers: Vec<Option<(ModelCaller, bool)>> = Vec::new();
     for stack in facts.snapshot.stacks.ids() {
         let (line, operator) = (lines.len(), operators.len());
@@ -59,7 +67,7 @@ pub(super) fn lives(facts: &Facts) -> Vec<GraphLife> {
                 .operator(facts.snapshot, stack)
                 .map(|name| *operators.entry(name).or_insert(operator)),
         ));
-        callers.push(caller(facts, stack).map(|(frame, outer, in_module)| {
+        callers.push(caller(facts, stack, &of_models).map(|(frame, outer, in_module)| {
             let next = ways.len();
             (ModelCaller { frame, way: *ways.entry(outer).or_insert(next) }, in_module)
         }));
@@ -107,17 +115,32 @@ pub(super) fn lives(facts: &Facts) -> Vec<GraphLife> {
     lives
 }
 
-/// The innermost user frame outside the outermost module call of a stack, with the calls down to it, and whether there is such a module call;
+/// The innermost user frame outside the outermost call of a module, or of a function that belongs to models, with the calls down to it, and whether there is such a call;
 /// without one, the innermost. None where weights are made, moved or copied: that is no pass.
-fn caller<'f>(facts: &'f Facts, stack: StackId) -> Option<(FrameId, &'f [FrameId], bool)> {
+fn caller<'f>(
+    facts: &'f Facts,
+    stack: StackId,
+    of_models: &FxHashSet<FunctionId>,
+) -> Option<(FrameId, &'f [FrameId], bool)> {
     let python = facts.frames.python(stack);
     if python.iter().any(|frame| handles_weights(facts.frames.memory(*frame))) {
         return None;
     }
-    let outside = outermost(facts, python);
+    let function = |frame: &FrameId| facts.frames.function(*frame);
+    let method = python.iter().position(|frame| function(frame).is_some_and(|one| of_models.contains(&one)));
+    let called = outermost(facts, python);
+    let outside = method.into_iter().chain(called).min();
     let outer = python.get(..outside.unwrap_or(python.len())).unwrap_or_default();
     let own = outer.iter().rposition(|frame| facts.frames.is_own(*frame))?;
     Some((*outer.get(own)?, outer.get(..=own)?, outside.is_some()))
+}
+
+/// The user's functions that calls of modules run: also where they are called by themselves, they are the model's.
+fn functions_of_models(facts: &Facts) -> FxHashSet<FunctionId> {
+    let stacks = facts.snapshot.stacks.ids().map(|stack| facts.frames.python(stack));
+    let inside = stacks.filter_map(|python| python.get(outermost(facts, python)?..)).flatten();
+    let own = inside.filter(|frame| facts.frames.is_own(**frame));
+    own.filter_map(|frame| facts.frames.function(*frame)).collect()
 }
 
 fn handles_weights(sign: MemorySign) -> bool {

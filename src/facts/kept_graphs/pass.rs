@@ -69,7 +69,7 @@ impl Pass {
     pub(super) fn note(&mut self, life: &GraphLife, stays: bool, is_operand: bool) {
         self.in_module |= life.in_module;
         self.is_seen |= life.phase != Phase::Other;
-        self.made += life.bytes;
+        self.made += if life.is_scratch() { Bytes::ZERO } else { life.bytes };
         if stays {
             self.until = if self.ids.is_empty() { life.dies } else { self.until.min(life.dies) };
             self.kept += life.bytes;
