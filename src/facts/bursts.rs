@@ -4,7 +4,7 @@
 //! at least three iterations, two of them past, that came one after the other or at even distances (every second
 //! iteration takes the path that leaves a cycle): everything that one line left behind since the last such moment. That
 //! is how Python's garbage collector frees a reference cycle. Where C++ frames show the collector itself, or the recorder heard it, neither
-//! distances nor shares matter.
+//! distances nor shares matter; where they show that it was not the collector, it is no burst.
 
 use std::collections::BTreeMap;
 
@@ -98,12 +98,22 @@ fn burst(
     for (id, born) in group {
         *shares.entry(*born).or_default() += bytes(*id);
     }
-    if shares.len() < ITERATIONS.get() || seen.is_none() && !is_collected(&shares, iteration) {
+    if shares.len() < ITERATIONS.get()
+        || seen.is_none() && (is_innocent(facts, group) || !is_collected(&shares, iteration))
+    {
         return None;
     }
     let past: Vec<AllocationId> = group.iter().map(|(id, _)| *id).collect();
     let total = past.iter().map(|id| bytes(*id)).sum();
     Some(Burst { site, event, iteration, iterations: shares.len(), past, bytes: total, seen })
+}
+
+/// Whether the collector is known to have no part in frees of which nothing shows it.
+fn is_innocent(facts: &Facts, group: &[(AllocationId, usize)]) -> bool {
+    let collector = &facts.program.collector;
+    let freed = |id: AllocationId| facts.timeline.allocation(id)?.given_back();
+    let event = |id: AllocationId| facts.trace.events.get(freed(id)?.position());
+    collector.is_told() || group.iter().all(|(id, _)| event(*id).is_some_and(|one| collector.is_spared(one)))
 }
 
 /// Whether what goes at once, by iterations, looks like garbage: the same of each, at even distances, up to the last.

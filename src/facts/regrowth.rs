@@ -3,8 +3,8 @@
 //! In: the allocations with the role of optimizer state, by the step that made them. Out: the makings that repeat one
 //! another: as many tensors of the same sizes as the first making, or all of the last one's (which are gone by then) and
 //! more: a new optimizer for a growing set of parameters. A step that adds a tensor or two, and an optimizer that keeps a
-//! history make other sizes than at first, while the earlier ones live on; of L-BFGS it is known that it keeps one, and nothing of
-//! it counts. State that is bound anew in each step goes while its successor is made.
+//! history make other sizes than at first, while the earlier ones live on; of L-BFGS it is known that it keeps one, and it counts only where all
+//! of it goes before the next step. State that is bound anew in each step goes while its successor is made.
 
 use std::collections::BTreeMap;
 
@@ -47,20 +47,7 @@ impl StateMaking {
 
 /// The first making of state, and all that repeat it.
 pub(super) fn makings(facts: &Facts) -> Vec<StateMaking> {
-    let steps = facts.updates();
-    let mut by_step: BTreeMap<usize, Vec<AllocationId>> = BTreeMap::new();
-    let history = histories(facts);
-    for (id, one) in facts.with_role(Role::OptimizerState) {
-        if one.stack.is_some_and(|stack| history.get(stack.position()) == Some(&true)) {
-            continue;
-        }
-        let Some(born) = one.alloc else { continue };
-        let after = steps.partition_point(|step| step.start <= born);
-        let inside = after.checked_sub(1).filter(|at| steps.get(*at).is_some_and(|step| born < step.end));
-        if let Some(step) = inside {
-            by_step.entry(step).or_default().push(id);
-        }
-    }
+    let by_step = made_in_steps(facts);
     let born = |id: AllocationId| facts.timeline.allocation(id).and_then(|one| one.alloc);
     let mut makings: Vec<StateMaking> = Vec::new();
     let mut first = StateSizes::default();
@@ -92,6 +79,40 @@ pub(super) fn makings(facts: &Facts) -> Vec<StateMaking> {
     makings
 }
 
+/// The state that each step made.
+fn made_in_steps(facts: &Facts) -> BTreeMap<usize, Vec<AllocationId>> {
+    let steps = facts.updates();
+    let (mut by_step, mut of_histories): (BTreeMap<usize, Vec<AllocationId>>, BTreeMap<_, Vec<_>>) =
+        Default::default();
+    let history = histories(facts);
+    for (id, one) in facts.with_role(Role::OptimizerState) {
+        let Some(born) = one.alloc else { continue };
+        let after = steps.partition_point(|step| step.start <= born);
+        let Some(step) = after.checked_sub(1) else { continue };
+        let Some(end) = steps.get(step).map(|step| step.end).filter(|end| born < *end) else { continue };
+        if one.stack.is_none_or(|stack| history.get(stack.position()) != Some(&true)) {
+            by_step.entry(step).or_default().push(id);
+        } else if one.alive_after(end) {
+            of_histories.entry(step).or_default().push(id);
+        }
+    }
+    // A history that goes whole before the next step has lost its optimizer.
+    let goes_whole = |step: usize, left: &[AllocationId]| {
+        let next = steps.get(step + 1).map(|next| next.start);
+        next.is_none_or(|next| left.iter().all(|id| given_back(facts, *id).is_some_and(|freed| freed < next)))
+    };
+    for (step, left) in of_histories {
+        if goes_whole(step, &left) {
+            by_step.entry(step).or_default().extend(left);
+        }
+    }
+    by_step
+}
+
+fn given_back(facts: &Facts, id: AllocationId) -> Option<EventIndex> {
+    facts.timeline.allocation(id).and_then(Allocation::given_back)
+}
+
 /// Which stacks are those of an optimizer that keeps a history: it grows up to a bound, whatever is made of it and when.
 fn histories(facts: &Facts) -> Vec<bool> {
     let is_history = |frame: &FrameId| facts.frames.memory(*frame) == MemorySign::History;
@@ -111,10 +132,7 @@ fn holds_again(
         return false;
     }
     let began = tensors.first().and_then(|id| facts.timeline.allocation(*id)?.alloc);
-    let gone = |id: &AllocationId| {
-        let one = facts.timeline.allocation(*id);
-        one.and_then(Allocation::given_back).is_some_and(|freed| Some(freed) <= began)
-    };
+    let gone = |id: &AllocationId| given_back(facts, *id).is_some_and(|freed| Some(freed) <= began);
     let left: Vec<AllocationId> = last.tensors.iter().copied().filter(|id| !gone(id)).collect();
     facts.bytes(&left).share_of(last.bytes) <= 1.0 - ALIKE.get()
 }

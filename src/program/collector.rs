@@ -21,8 +21,12 @@ pub enum CollectorSign {
 pub struct Collector {
     /// Whether a stack shows it; empty where none can.
     stacks: Vec<bool>,
+    /// Whether a stack shows a tensor that dies because nothing refers to it any more; empty where none can.
+    dying: Vec<bool>,
     /// From when until when it ran, as told, ascending.
     spans: Vec<(Micros, Micros)>,
+    /// Whether all of its runs were told.
+    is_told: bool,
 }
 
 impl Collector {
@@ -31,15 +35,28 @@ impl Collector {
         let signs = |stack: StackId| snapshot.stacks.get(stack).iter().map(|frame| frames.memory(*frame));
         // Most recordings have no frame of the kind, and no stack need be looked at.
         let may_show = |frame| matches!(frames.memory(frame), MemorySign::Collector | MemorySign::Empties);
-        let stacks: Vec<bool> = if frees && snapshot.stacks.frame_ids().any(may_show) {
-            snapshot.stacks.ids().map(|stack| MemorySign::collects(signs(stack))).collect()
-        } else {
-            Vec::new()
-        };
+        let (mut stacks, mut dying): (Vec<bool>, Vec<bool>) = Default::default();
+        if frees && snapshot.stacks.frame_ids().any(may_show) {
+            stacks = snapshot.stacks.ids().map(|stack| MemorySign::collects(signs(stack))).collect();
+            let dies = |stack: StackId| signs(stack).any(|sign| sign == MemorySign::Dies);
+            let shown = snapshot.stacks.ids().zip(&stacks);
+            dying = shown.map(|(stack, collects)| !collects && dies(stack)).collect();
+        }
         let mut spans: Vec<(Micros, Micros)> =
             snapshot.collections.iter().flat_map(Collections::spans).collect();
         spans.sort_unstable();
-        Collector { stacks, spans }
+        let is_told = snapshot.collections.as_ref().is_some_and(Collections::are_all);
+        Collector { stacks, dying, spans, is_told }
+    }
+
+    /// Whether it is known of each of its runs when that was.
+    pub fn is_told(&self) -> bool {
+        self.is_told
+    }
+
+    /// Whether C++ frames show that an event frees what nothing refers to any more: that is no work of the collector's.
+    pub fn is_spared(&self, event: &Event) -> bool {
+        event.stack.and_then(|stack| self.dying.get(stack.position())) == Some(&true)
     }
 
     /// How an event shows that the collector frees something, if it does.

@@ -40,6 +40,11 @@ impl Collections {
         serde_json::to_string(self).unwrap_or_default()
     }
 
+    /// Whether none was left out: of too many the latest are told.
+    pub fn are_all(&self) -> bool {
+        self.spans.len() < 2 * MOST
+    }
+
     /// When each began and ended, on the clock of the events.
     pub fn spans(&self) -> impl Iterator<Item = (Micros, Micros)> {
         let micros = |number: u64| Micros(i64::try_from(number).unwrap_or(i64::MAX));
