@@ -93,7 +93,11 @@ impl Evidence {
         };
         evidence.steps = recorded.steps(trace, &evidence);
         let clears = || updates::clears(program, timeline, roles);
-        evidence.updates = evidence.steps.or_else(|silence| if clears() { Ok(()) } else { Err(silence) });
+        evidence.updates = match evidence.steps {
+            Err(Silence::NotApplicable(Absent::Optimizer)) => Ok(()),
+            Err(_) if clears() => Ok(()),
+            known => known,
+        };
         evidence.kind = RecordingKind::of(lost, timeline, program, &evidence);
         evidence
     }
@@ -355,6 +359,14 @@ impl Observed<'_> {
             .iter()
             .zip(&trace.events)
             .any(|(phase, event)| *phase == Phase::Backward && event.action == Action::Alloc);
-        Err(if trains { Silence::Blind(Hidden::Steps) } else { Silence::NotApplicable(Absent::Training) })
+        let clears = || updates::clears(self.program, self.timeline, self.roles);
+        let asks_for_others = || updates::asks_for_others(self.program, self.timeline, self.roles);
+        Err(if !trains {
+            Silence::NotApplicable(Absent::Training)
+        } else if asks_for_others() && !clears() {
+            Silence::NotApplicable(Absent::Optimizer)
+        } else {
+            Silence::Blind(Hidden::Steps)
+        })
     }
 }

@@ -13,8 +13,8 @@ use crate::threshold::Threshold;
 use crate::timeline::{Allocation, Timeline};
 use crate::unit::{EventIndex, Index, IterationIndex};
 
-/// Iterations in which gradients are cleared, from which on that may be the program's habit.
-static CLEARED: Threshold<usize> = Threshold::new("facts::updates::CLEARED", 2);
+/// Iterations in which gradients are cleared, or dropped, from which on that may be the program's habit.
+static HABIT: Threshold<usize> = Threshold::new("facts::updates::HABIT", 2);
 
 /// The steps that are seen, and the stretches in which others must have run.
 pub(super) fn updates(facts: &Facts) -> Vec<Step> {
@@ -48,15 +48,37 @@ fn unmarked(facts: &Facts) -> Vec<Step> {
 /// uses them, too. Gradients that go now and then go with their parameters, for one in a benchmark that makes new tensors for each
 /// setting.
 pub(super) fn clears(program: &Program, timeline: &Timeline, roles: &Roles) -> bool {
+    is_habit(program, &drops(program, timeline, roles, |_, role| role == Role::Gradient))
+}
+
+/// Whether the backward passes of most iterations leave what no parameter has the size of, and the program drops it soon: it asks for the
+/// gradients of something else (an input, a path of interpolated images), and those of the parameters are for nobody.
+pub(super) fn asks_for_others(program: &Program, timeline: &Timeline, roles: &Roles) -> bool {
+    let is_left = |one: &Allocation, role| {
+        role == Role::Temporary && one.alloc.is_some_and(|born| program.phase(born) == Phase::Backward)
+    };
+    is_habit(program, &drops(program, timeline, roles, is_left))
+}
+
+/// The iterations in which something goes outside of a backward pass, of what is asked for.
+fn drops(
+    program: &Program,
+    timeline: &Timeline,
+    roles: &Roles,
+    is_asked: impl Fn(&Allocation, Role) -> bool,
+) -> BTreeSet<IterationIndex> {
     let freed_outside =
         |one: &Allocation| one.given_back().filter(|event| program.phase(*event) != Phase::Backward);
-    let gradients = timeline.iter().filter(|(id, _)| roles.get(*id) == Role::Gradient);
-    let cleared: BTreeSet<IterationIndex> =
-        gradients.filter_map(|(_, one)| program.iteration_of(freed_outside(one)?)).collect();
+    let asked = timeline.iter().filter(|(id, one)| is_asked(one, roles.get(*id)));
+    asked.filter_map(|(_, one)| program.iteration_of(freed_outside(one)?)).collect()
+}
+
+/// Whether something happens in most of the iterations that run a backward pass.
+fn is_habit(program: &Program, happens: &BTreeSet<IterationIndex>) -> bool {
     let runs_backward = |iteration: &&Iteration| {
         let phases = program.phases.get(iteration.start.position()..iteration.end.position());
         phases.is_some_and(|phases| phases.contains(&Phase::Backward))
     };
     let backward = program.iterations.iter().filter(runs_backward).count();
-    cleared.len() >= CLEARED.get() && cleared.len() * 2 >= backward
+    happens.len() >= HABIT.get() && happens.len() * 2 >= backward
 }

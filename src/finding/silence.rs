@@ -58,6 +58,8 @@ impl Silence {
 pub enum Absent {
     /// Training.
     Training,
+    /// An optimizer: backward passes are asked for the gradients of something else than parameters.
+    Optimizer,
     /// A phase that a budget is for.
     Phase(Phase),
     /// The lines that a budget is for.
@@ -70,6 +72,9 @@ impl Absent {
     fn reason(self) -> String {
         match self {
             Absent::Training => "the program runs no backward pass and no optimizer".to_owned(),
+            Absent::Optimizer => {
+                "backward passes are asked for gradients of inputs, and no optimizer steps".to_owned()
+            }
             Absent::Phase(phase) => format!("the program was never seen in the phase `{}`", phase.name()),
             Absent::CallSite => "no allocation was made at the call site".to_owned(),
             Absent::Ranks => "there is no other rank to compare with".to_owned(),

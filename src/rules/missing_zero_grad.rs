@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 use super::claim::{Anchor, Besides, Claim, Mending, Telling, Worth, related};
 use super::{declare_rule, measure};
 use crate::facts::Facts;
-use crate::finding::{Excuse, Finding, Quantity, Related, Severity};
+use crate::finding::{Absent, Excuse, Finding, Quantity, Related, Severity, Silence};
 use crate::lives::{Change, Changes};
 use crate::program::{Phase, Step};
 use crate::role::Role;
@@ -44,6 +44,8 @@ enum Neglect {
     OneOptimizerForgotten,
     /// Every step has its `zero_grad`, which clears other gradients: no optimizer has these parameters.
     NotInOptimizer,
+    /// There is no optimizer: what the program asks its backward passes for are gradients of something else.
+    NotAskedFor,
 }
 
 /// How often gradients are looked for in later iterations, for each event of the trace. Where each pass makes each of them once
@@ -78,7 +80,9 @@ fn newer<'f>(facts: &'f Facts<'f>) -> Option<Claim<'f>> {
     if steps.len() < seen_steps {
         return None;
     }
+    let asks_for_others = facts.evidence.steps() == Err(Silence::NotApplicable(Absent::Optimizer));
     let cause = match (cleared_gradients(facts), zeroed) {
+        (0, 0) if asks_for_others => Neglect::NotAskedFor,
         // What no step uses may be meant to add up.
         (0, _) if facts.program.steps.is_empty() => return None,
         (0, 0) => Neglect::NeverCalled,
@@ -90,7 +94,11 @@ fn newer<'f>(facts: &'f Facts<'f>) -> Option<Claim<'f>> {
     // One optimizer's `zero_grad` clears all that its step uses: what it leaves is summed for nobody, and costs memory alone. Where no
     // optimizer is seen at all, gradients are what the program makes of them.
     let is_left = zeroed + 1 >= steps.len() && has_one_optimizer(facts, &steps);
-    let idle = cause == Neglect::NotInOptimizer && (is_left || facts.program.steps.is_empty());
+    let idle = match cause {
+        Neglect::NotAskedFor => true,
+        Neglect::NotInOptimizer => is_left || facts.program.steps.is_empty(),
+        _ => false,
+    };
     let mended = if idle { never_made(&kept) } else { cleared_after_each_step(facts, &kept, &steps) };
     let mending = Mending::lives(mended);
     let about: Vec<AllocationId> = kept.iter().map(|one| one.id).collect();
@@ -241,6 +249,10 @@ fn tell(
         Neglect::NotInOptimizer => {
             (format!("no optimizer clears the gradients of {tensors} ({bytes})"), NOT_IN_OPTIMIZER)
         }
+        Neglect::NotAskedFor => (
+            format!("the gradients of {tensors} add up for nobody ({bytes})"),
+            "freeze the model: model.requires_grad_(False), or ask for what is used alone: torch.autograd.grad(score, x)",
+        ),
     };
     let place = entered_before(facts, kept.iter().map(|one| one.id));
     let telling = Telling {
@@ -251,7 +263,8 @@ fn tell(
         evidence: evidence(facts, kept, steps, zeroed),
         place,
     };
-    let excuse = (cause == Neglect::NeverCalled).then_some(Excuse::ZeroesInPlace);
+    let may_zero_in_place = matches!(cause, Neglect::NeverCalled | Neglect::NotAskedFor);
+    let excuse = may_zero_in_place.then_some(Excuse::ZeroesInPlace);
     telling.told(facts, &MissingZeroGrad::META, worth).excused_by(excuse)
 }
 
@@ -264,6 +277,7 @@ fn confidence(facts: &Facts, cause: Neglect, steps: &[Step]) -> Confidence {
     match cause {
         Neglect::NeverCalled if !facts.calls.annotated => Confidence::Low,
         _ if facts.evidence.stacks().is_err() => Confidence::Low,
+        Neglect::NotAskedFor => Confidence::Medium,
         Neglect::NotInOptimizer if several || facts.program.steps.is_empty() => Confidence::Medium,
         _ => Confidence::High,
     }
