@@ -256,7 +256,7 @@ fn comes_to_a_number(lives: &[GraphLife], run: &LoopRun) -> bool {
     let end = lives.partition_point(|life| life.born < run.end.position());
     let is_number = |life: &&GraphLife| life.bytes <= NUMBER;
     let mut computed = lives.iter().take(end).rev().filter(|life| life.caller.is_some());
-    computed.find(|life| is_number(life) || !life.is_scratch()).is_some_and(|last| is_number(&last))
+    computed.find(|life| is_number(life) || !life.is_scratch).is_some_and(|last| is_number(&last))
 }
 
 /// The growth of what passes keep over the turns of a loop, if nothing of it is ever given back.
@@ -303,6 +303,7 @@ mod tests {
             phase: Phase::Forward,
             like_a_weight: false,
             released: false,
+            is_scratch: false,
         }
     }
 

@@ -33,13 +33,8 @@ pub(super) struct GraphLife {
     /// Whether a parameter is as large.
     pub(super) like_a_weight: bool,
     pub(super) released: bool,
-}
-
-impl GraphLife {
-    /// Whether it goes before anything else happens: what an operator takes for itself, however much, is no part of a graph.
-    pub(super) fn is_scratch(&self) -> bool {
-        self.dies <= self.born + 1
-    }
+    /// Whether an operator took it for itself: no part of a graph, however large.
+    pub(super) is_scratch: bool,
 }
 
 /// The line that runs the model, on one way to it: a helper that computes the loss is run for training, and for a log.
@@ -108,11 +103,34 @@ pub(super) fn lives(facts: &Facts) -> Vec<GraphLife> {
                 phase,
                 like_a_weight: weights.contains(&one.bytes),
                 released: freed.is_some_and(|event| facts.phase(event) == Phase::Backward),
+                is_scratch: false,
             })
         })
         .collect();
     lives.sort_by_key(|life| life.born);
+    mark_scratch(&mut lives);
     lives
+}
+
+/// Marks what an operator takes for itself: it goes while its line still runs, and before all that the line made meanwhile. An expression's temporary lives until
+/// its result is there, which outlives it.
+fn mark_scratch(lives: &mut [GraphLife]) {
+    // Of those that come after: when another line first makes something, and the ones that outlive all before them, the next last.
+    let (mut left, mut line) = (usize::MAX, None);
+    let mut outliving: Vec<(usize, usize)> = Vec::new();
+    let mut next_born = usize::MAX;
+    for life in lives.iter_mut().rev() {
+        if line != Some(life.line) {
+            (left, line) = (next_born, Some(life.line));
+        }
+        while outliving.last().is_some_and(|(_, dies)| *dies <= life.dies) {
+            outliving.pop();
+        }
+        let outlived = outliving.last().map_or(usize::MAX, |(born, _)| *born);
+        life.is_scratch = life.dies < left.min(outlived);
+        outliving.push((life.born, life.dies));
+        next_born = life.born;
+    }
 }
 
 /// The innermost user frame outside the outermost call of a module, or of a function that belongs to models, with the calls down to it, and whether there is such a call;
@@ -151,4 +169,48 @@ fn handles_weights(sign: MemorySign) -> bool {
 /// The function of a stack's innermost Python frame.
 fn function(facts: &Facts, stack: StackId) -> Option<FunctionId> {
     facts.frames.function(*facts.frames.python(stack).last()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lives by birth, each with its line and its end, and which of them are scratch.
+    fn scratch(lives: &[(usize, usize, usize)]) -> Vec<bool> {
+        let life = |&(born, dies, line): &(usize, usize, usize)| GraphLife {
+            id: AllocationId::at(born).unwrap(),
+            bytes: Bytes::MIB,
+            born,
+            dies,
+            caller: None,
+            in_module: true,
+            place: line,
+            line,
+            operator: None,
+            function: None,
+            phase: Phase::Forward,
+            like_a_weight: false,
+            released: false,
+            is_scratch: false,
+        };
+        let mut lives: Vec<GraphLife> = lives.iter().map(life).collect();
+        mark_scratch(&mut lives);
+        lives.iter().map(|life| life.is_scratch).collect()
+    }
+
+    #[test]
+    fn scratch_goes_within_its_line_and_before_what_the_line_makes_meanwhile() {
+        assert_eq!(
+            scratch(&[(0, 90, 1), (1, 6, 1), (2, 4, 1), (8, 90, 2)]),
+            [false, true, true, false],
+            "an operator's result, then what it computes with, and its own scratch in that"
+        );
+        assert_eq!(scratch(&[(0, 3, 1), (2, 90, 1), (5, 9, 2)]), [false, false, true], "torch.relu(a + b)");
+        assert_eq!(
+            scratch(&[(0, 9, 1), (2, 7, 2), (10, 90, 3)]),
+            [false, true, false],
+            "what another line uses"
+        );
+        assert_eq!(scratch(&[(0, usize::MAX, 1)]), [false], "what stays to the end");
+    }
 }

@@ -69,7 +69,7 @@ impl Pass {
     pub(super) fn note(&mut self, life: &GraphLife, stays: bool, is_operand: bool) {
         self.in_module |= life.in_module;
         self.is_seen |= life.phase != Phase::Other;
-        self.made += if life.is_scratch() { Bytes::ZERO } else { life.bytes };
+        self.made += if life.is_scratch { Bytes::ZERO } else { life.bytes };
         if stays {
             self.until = if self.ids.is_empty() { life.dies } else { self.until.min(life.dies) };
             self.kept += life.bytes;
@@ -158,6 +158,7 @@ mod tests {
                 phase: Phase::Forward,
                 like_a_weight: false,
                 released: false,
+                is_scratch: false,
             };
             pass.note(&life, true, false);
         }
@@ -190,6 +191,7 @@ mod tests {
                 phase: Phase::Forward,
                 like_a_weight: false,
                 released: false,
+                is_scratch: false,
             };
             let made: Vec<GraphLife> = line.iter().chain(&[(1, false)]).enumerate().map(life).collect();
             let mut found: Vec<usize> = operands(&made, 10, 50).into_iter().map(Index::position).collect();
