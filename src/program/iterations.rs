@@ -20,7 +20,7 @@
 
 use std::collections::BTreeMap;
 
-use super::loops::{Edge, EdgeKind, Loops};
+use super::loops::{Activation, Edge, EdgeKind, Loops};
 use super::marks::Marks;
 use crate::snapshot::{Action, Event};
 use crate::unit::FrameId;
@@ -134,8 +134,11 @@ fn even(loops: &Loops, marks: &Marks, bounds: &[Edge], events: usize) -> Option<
         return special;
     }
     let all = part(tile(loops, bounds, main, events), marks);
-    if !marks.has_optimizer() || is_even(&all, marks) {
+    if !marks.has_optimizer() {
         return Some(all);
+    }
+    if is_even(&all, marks) {
+        return Some(at_joints(all, bounds, loops, marks));
     }
     let outer = levels.iter().rev().skip(1).take(MOST_LEVELS).find_map(|&most| {
         let kept: Vec<Edge> = bounds.iter().filter(|edge| level(edge) <= most).copied().collect();
@@ -200,16 +203,30 @@ fn at_joints(mut cut: Cut, bounds: &[Edge], loops: &Loops, marks: &Marks) -> Cut
         let first = marks.paces.partition_point(|step| step.end <= from);
         marks.paces.get(first).is_some_and(|step| step.end <= to)
     };
-    let left = |(start, end): (usize, usize)| {
-        let begins = bounds.partition_point(|edge| edge.event < start);
-        let edge = bounds.get(begins).filter(|edge| edge.event == start)?;
-        let left = loops.activations.get(edge.activation as usize)?.end?;
-        (left < end && steps_between(start, left) && steps_between(left, end)).then_some(left)
+    let edge_at = |event: usize| {
+        let at = bounds.partition_point(|edge| edge.event < event);
+        bounds.get(at).filter(|edge| edge.event == event)
     };
-    let joints: Vec<usize> = cut.spans().filter_map(left).collect();
+    let joint = |(start, end): (usize, usize)| {
+        let edge = edge_at(start)?;
+        let call = loops.activations.get(edge.activation as usize)?;
+        let next = edge_at(end).filter(|next| next.activation == edge.activation);
+        let joint = next.and_then(|next| enters_below(call, edge, next)).or(call.end)?;
+        (joint < end && steps_between(start, joint) && steps_between(joint, end)).then_some(joint)
+    };
+    let joints: Vec<usize> = cut.spans().filter_map(joint).collect();
     cut.starts.extend(joints);
     cut.starts.sort_unstable();
     cut
+}
+
+/// The event at which a call comes to the lines of a loop that stands below the one that it is in, before the first edge of that.
+fn enters_below(call: &Activation, edge: &Edge, next: &Edge) -> Option<usize> {
+    let stands_below = next.to > edge.highest.max(edge.from);
+    let from = call.visits.partition_point(|(event, _)| *event <= edge.event);
+    let later = call.visits.get(from..).unwrap_or_default().iter();
+    let mut inside = later.take_while(|(event, _)| *event < next.event);
+    inside.find(|(_, line)| *line >= next.to).filter(|_| stands_below).map(|(event, _)| *event)
 }
 
 /// The node with most of the edges; the shallower one of two that have as many.
