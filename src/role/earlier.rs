@@ -22,6 +22,9 @@ const GONE: Ground =
 const REPLACED: Ground = Ground::sizes(
     "older than the recording; it went, and then the backward pass made as many gradients of its size",
 );
+const BOUND_ANEW: Ground = Ground::sizes(
+    "older than the recording; it went inside of a model, and a backward pass makes as many gradients of its size",
+);
 const HANDLE: Ground = Ground::sizes("older than the recording, of the size of a cuBLAS workspace");
 const LIKE_THE_KEPT: Ground =
     Ground::sizes("older than the recording, of the size of what the program goes on to keep");
@@ -48,7 +51,11 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
         let parameters = gradients.of_size(life.bytes());
         if makes_way(scene, life) && gradients.makes(life.bytes()) && replaced.add(life.bytes()) <= parameters
         {
-            return (Role::Gradient, &REPLACED);
+            return if life.goes_in_forward() {
+                (Role::Parameter, &BOUND_ANEW)
+            } else {
+                (Role::Gradient, &REPLACED)
+            };
         }
         if !stays(scene, life, &gradients) || (parameters == 0 && life.died().is_some()) {
             return let_go(life);
@@ -86,7 +93,7 @@ fn let_go(life: &Life<'_>) -> RoleVerdict {
     }
 }
 
-/// Whether a block goes before the first backward pass, outside any model: where the program drops its old gradients. What a step lets go of that was running when the
+/// Whether a block goes before the first backward pass: where the program drops its old gradients, or, inside of a model, what that binds anew. What a step lets go of that was running when the
 /// recording began are its temporaries.
 fn makes_way(scene: &Scene<'_>, life: &Life<'_>) -> bool {
     let before = life.died().zip(scene.first_backward).is_some_and(|(died, pass)| died < pass);

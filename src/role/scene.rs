@@ -138,6 +138,11 @@ impl Life<'_> {
         self.born_phase() == Some(Phase::Recomputation) && self.made().in_forward
     }
 
+    /// Whether the code of a module gave it back.
+    pub(super) fn goes_in_forward(&self) -> bool {
+        self.freed().in_forward
+    }
+
     /// Whether it was a gradient that was added to one that was there.
     pub(super) fn was_added(&self) -> bool {
         self.freed().graph == Graph::Accumulates

@@ -31,7 +31,7 @@ fn a_loop_behind_another_begins_an_iteration_of_its_own() {
 fn a_loop_below_another_in_one_function_begins_with_its_first_turn() {
     let mut tape = Tape::default();
     let mut begins = turns(&mut tape, 14, ("main", 10));
-    tape.alloc("main:25 picture:7 @module forward:5");
+    tape.alloc("main:3 main:25 picture:7 @module forward:5");
     begins.extend(turns(&mut tape, 14, ("main", 30)));
     assert_eq!(starts(&tape.program()), begins);
 }

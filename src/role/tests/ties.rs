@@ -57,6 +57,34 @@ fn what_takes_the_place_of_weights_is_weights() {
 }
 
 #[test]
+fn weights_that_a_model_binds_anew_are_weights_though_the_first_are_older() {
+    let inside = &[(MODULE, "_call_impl"), ("train.py", "momentum"), ("train.py", "main")];
+    let roles = |frames: &[(&str, &str)]| {
+        let mut trace = HandTrace::default();
+        let first = [1, 2, 3, 4].map(|at| (100 + at) << 40);
+        let mut current = first;
+        for _ in 0..4 {
+            trace.iteration();
+            for slot in &mut current {
+                let new = trace.alloc(Phase::Forward, 1, frames);
+                trace.free(Phase::Forward, std::mem::replace(slot, new), frames);
+            }
+            let gradients = [1; 4].map(|mib| trace.alloc(Phase::Backward, mib, ENGINE));
+            for gradient in gradients {
+                trace.free(Phase::ZeroGrad, gradient, USER);
+            }
+        }
+        let role = trace.roles();
+        (first.map(&role), current.map(&role))
+    };
+    let (older, newest) = roles(inside);
+    assert_eq!(older, [Role::Parameter; 4]);
+    assert_eq!(newest[1..], [Role::Parameter; 3], "(a mebibyte may be a workspace)");
+    let (outside, _) = roles(USER);
+    assert_eq!(outside, [Role::Gradient; 4], "old gradients go outside of the model");
+}
+
+#[test]
 fn joined_weights_and_moments_follow_what_they_replace() {
     joined(Phase::Other);
 }
