@@ -90,4 +90,18 @@ mod tests {
         }
         assert_eq!(tape.program().iterations.len(), 16);
     }
+    #[test]
+    fn what_dies_because_nothing_refers_to_it_is_spared() {
+        let is_spared = |stack: &str| {
+            let mut tape = Tape::default();
+            tape.alloc("main:62 @empties");
+            let freed = tape.free(stack);
+            let event = tape.recorder.events.get(freed).copied().unwrap();
+            tape.program().collector.is_spared(&event)
+        };
+        assert!(is_spared("main:57 reset:769 @dies @empties"), "states.clear()");
+        assert!(!is_spared("main:57 @collector @dies @empties"), "a dict of the cycle is cleared");
+        assert!(!is_spared("main:57 @collector @empties"));
+        assert!(!is_spared("main:57"), "no C++ frame says how");
+    }
 }

@@ -26,6 +26,8 @@ impl Tape {
             "@thread" => ("/usr/lib/python3.11/threading.py", "_bootstrap", 1002),
             "@launcher" => ("/tmp/job/run.py", "<module>", 53),
             "@collector" => ("??", "gc_collect_main", 0),
+            "@empties" => ("python_variable.cpp", "THPVariable_clear(THPVariable*)", 0),
+            "@dies" => ("python_variable.cpp", "THPVariable_dealloc(_object*)", 0),
             "@recompute" => ("/v/site-packages/torch/utils/checkpoint.py", "unpack_hook", 1100),
             _ => {
                 let (name, line) = text.split_once(':').unwrap();
