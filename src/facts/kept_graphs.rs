@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use graphless::{Graphless, is_graphless};
-use lives::{GraphLife, ModelCaller, lives};
+use lives::{GraphEnd, GraphLife, ModelCaller, lives};
 use pass::{Differentiated, KEPT_SHARE, Pass, is_spread, operands};
 
 use crate::facts::Facts;
@@ -207,7 +207,7 @@ fn ran(survey: &GraphSurvey, run: &LoopRun) -> Ran {
         let operands = operands(made, to, until);
         let differentiated = Differentiated {
             at_all: backward,
-            retaining: backward && !made.iter().any(|life| life.released),
+            retaining: backward && !made.iter().any(|life| life.end == GraphEnd::Released),
             again: made
                 .iter()
                 .any(|life| life.dies >= until && life.function.is_none() && !life.like_a_weight),
@@ -256,7 +256,9 @@ fn comes_to_a_number(lives: &[GraphLife], run: &LoopRun) -> bool {
     let end = lives.partition_point(|life| life.born < run.end.position());
     let is_number = |life: &&GraphLife| life.bytes <= NUMBER;
     let mut computed = lives.iter().take(end).rev().filter(|life| life.caller.is_some());
-    computed.find(|life| is_number(life) || !life.is_scratch).is_some_and(|last| is_number(&last))
+    computed
+        .find(|life| is_number(life) || life.end != GraphEnd::Scratch)
+        .is_some_and(|last| is_number(&last))
 }
 
 /// The growth of what passes keep over the turns of a loop, if nothing of it is ever given back.
@@ -302,8 +304,7 @@ mod tests {
             function: FunctionId::at(place),
             phase: Phase::Forward,
             like_a_weight: false,
-            released: false,
-            is_scratch: false,
+            end: GraphEnd::Plain,
         }
     }
 

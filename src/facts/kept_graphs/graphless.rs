@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::{GraphLife, KEPT_SHARE};
+use super::{GraphEnd, GraphLife, KEPT_SHARE};
 use crate::facts::Facts;
 use crate::unit::{Bytes, Index};
 
@@ -36,7 +36,7 @@ pub(super) fn is_graphless(lives: &[GraphLife], backwards: &[usize], events: &Ra
     let begin = lives.partition_point(|life| life.born < events.start);
     let inside = lives.iter().skip(begin).take_while(|life| life.born < events.end);
     let (mut made, mut left) = (Bytes::ZERO, Bytes::ZERO);
-    for life in inside.filter(|life| life.in_module && !life.is_scratch) {
+    for life in inside.filter(|life| life.in_module && life.end != GraphEnd::Scratch) {
         made += life.bytes;
         left += if life.dies >= events.end { life.bytes } else { Bytes::ZERO };
     }

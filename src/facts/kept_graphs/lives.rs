@@ -32,9 +32,18 @@ pub(super) struct GraphLife {
     pub(super) phase: Phase,
     /// Whether a parameter is as large.
     pub(super) like_a_weight: bool,
-    pub(super) released: bool,
-    /// Whether an operator took it for itself: no part of a graph, however large.
-    pub(super) is_scratch: bool,
+    pub(super) end: GraphEnd,
+}
+
+/// How a life ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum GraphEnd {
+    /// An operator took it for itself and gave it back: no part of a graph, however large.
+    Scratch,
+    /// A backward pass let go of it.
+    Released,
+    /// Otherwise, or not at all.
+    Plain,
 }
 
 /// The line that runs the model, on one way to it: a helper that computes the loss is run for training, and for a log.
@@ -102,8 +111,10 @@ pub(super) fn lives(facts: &Facts) -> Vec<GraphLife> {
                 function,
                 phase,
                 like_a_weight: weights.contains(&one.bytes),
-                released: freed.is_some_and(|event| facts.phase(event) == Phase::Backward),
-                is_scratch: false,
+                end: match freed.map(|event| facts.phase(event)) {
+                    Some(Phase::Backward) => GraphEnd::Released,
+                    _ => GraphEnd::Plain,
+                },
             })
         })
         .collect();
@@ -116,9 +127,9 @@ pub(super) fn lives(facts: &Facts) -> Vec<GraphLife> {
 /// its result is there, which outlives it.
 fn mark_scratch(lives: &mut [GraphLife]) {
     // Of those that come after: when another line first makes something, and the ones that outlive all before them, the next last.
-    let (mut left, mut line) = (usize::MAX, None);
+    let (mut left, mut line) = (0, None);
     let mut outliving: Vec<(usize, usize)> = Vec::new();
-    let mut next_born = usize::MAX;
+    let mut next_born = 0;
     for life in lives.iter_mut().rev() {
         if line != Some(life.line) {
             (left, line) = (next_born, Some(life.line));
@@ -127,7 +138,9 @@ fn mark_scratch(lives: &mut [GraphLife]) {
             outliving.pop();
         }
         let outlived = outliving.last().map_or(usize::MAX, |(born, _)| *born);
-        life.is_scratch = life.dies < left.min(outlived);
+        if life.end == GraphEnd::Plain && life.dies < left.min(outlived) {
+            life.end = GraphEnd::Scratch;
+        }
         outliving.push((life.born, life.dies));
         next_born = life.born;
     }
@@ -190,12 +203,11 @@ mod tests {
             function: None,
             phase: Phase::Forward,
             like_a_weight: false,
-            released: false,
-            is_scratch: false,
+            end: GraphEnd::Plain,
         };
         let mut lives: Vec<GraphLife> = lives.iter().map(life).collect();
         mark_scratch(&mut lives);
-        lives.iter().map(|life| life.is_scratch).collect()
+        lives.iter().map(|life| life.end == GraphEnd::Scratch).collect()
     }
 
     #[test]
@@ -205,7 +217,7 @@ mod tests {
             [false, true, true, false],
             "an operator's result, then what it computes with, and its own scratch in that"
         );
-        assert_eq!(scratch(&[(0, 3, 1), (2, 90, 1), (5, 9, 2)]), [false, false, true], "torch.relu(a + b)");
+        assert_eq!(scratch(&[(0, 3, 1), (2, 90, 1), (5, 9, 2)]), [false, false, false], "torch.relu(a + b)");
         assert_eq!(
             scratch(&[(0, 9, 1), (2, 7, 2), (10, 90, 3)]),
             [false, true, false],

@@ -7,7 +7,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::lives::GraphLife;
+use super::lives::{GraphEnd, GraphLife};
 use crate::program::Phase;
 use crate::threshold::Threshold;
 use crate::unit::{AllocationId, Bytes, FunctionId};
@@ -69,11 +69,11 @@ impl Pass {
     pub(super) fn note(&mut self, life: &GraphLife, stays: bool, is_operand: bool) {
         self.in_module |= life.in_module;
         self.is_seen |= life.phase != Phase::Other;
-        self.made += if life.is_scratch { Bytes::ZERO } else { life.bytes };
+        self.made += if life.end == GraphEnd::Scratch { Bytes::ZERO } else { life.bytes };
         if stays {
             self.until = if self.ids.is_empty() { life.dies } else { self.until.min(life.dies) };
             self.kept += life.bytes;
-            self.released += if life.released { life.bytes } else { Bytes::ZERO };
+            self.released += if life.end == GraphEnd::Released { life.bytes } else { Bytes::ZERO };
             self.places.insert(life.place);
             self.functions.insert(life.function);
             self.ids.push(life.id);
@@ -157,8 +157,7 @@ mod tests {
                 function: FunctionId::at(0),
                 phase: Phase::Forward,
                 like_a_weight: false,
-                released: false,
-                is_scratch: false,
+                end: GraphEnd::Plain,
             };
             pass.note(&life, true, false);
         }
@@ -190,8 +189,7 @@ mod tests {
                 function: FunctionId::at(0),
                 phase: Phase::Forward,
                 like_a_weight: false,
-                released: false,
-                is_scratch: false,
+                end: GraphEnd::Plain,
             };
             let made: Vec<GraphLife> = line.iter().chain(&[(1, false)]).enumerate().map(life).collect();
             let mut found: Vec<usize> = operands(&made, 10, 50).into_iter().map(Index::position).collect();
