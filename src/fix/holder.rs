@@ -80,7 +80,7 @@ fn holders(finding: &Finding, what: Kept, sources: &SourceMap) -> Result<Vec<Hol
     let spot = case::seen(finding, sources)?;
     let case = Case::of(finding, None, &spot, sources)?;
     let holder = |keeper: &Keeper<'_>| {
-        let line = case.script.line_of(keeper.value);
+        let line = case.script.line_of(keeper.statement());
         let name = case.script.words(keeper.holder()).to_owned();
         Holder { name, line, is_own: line == spot.line, is_keyed: keeper.is_keyed(), exception: None }
     };

@@ -38,6 +38,8 @@ pub(super) struct Keeper<'a> {
     pub(super) derived: BTreeSet<String>,
     /// What the helper keeps, and what it calls the value.
     pub(super) by_helper: Option<(&'a Expr, &'a str)>,
+    /// Whether the file has several helpers of that name, of which this one alone keeps anything: callbacks.
+    is_one_of_several: bool,
 }
 
 /// What a statement keeps, and where.
@@ -51,11 +53,29 @@ pub(super) struct Keeping<'a> {
 impl<'a> Keeper<'a> {
     pub(super) fn of(place: &Nesting<'a>, keeping: &Keeping<'a>, derived: BTreeSet<String>) -> Keeper<'a> {
         let Keeping { value, container, sums, appends } = *keeping;
-        Keeper { place: place.clone(), value, container, sums, appends, derived, by_helper: None }
+        Keeper {
+            place: place.clone(),
+            value,
+            container,
+            sums,
+            appends,
+            derived,
+            by_helper: None,
+            is_one_of_several: false,
+        }
+    }
+
+    /// What stands on the line that keeps it: the call that hands it to a helper; among callbacks the helper's own statement.
+    pub(super) fn statement(&self) -> &'a Expr {
+        let own = self.by_helper.filter(|_| self.is_one_of_several);
+        own.map_or(self.value, |(stored, _)| stored)
     }
 
     /// Makes sure that nothing differentiates what is kept.
     pub(super) fn is_for_good(&self, case: &Case<'_>) -> Result<(), Reason> {
+        if self.is_one_of_several {
+            return Err("which of several functions of one name is called is not known".to_owned());
+        }
         if case.flow.reaches_backward([self.variable(case)?]) {
             let words = case.script.words(self.container);
             return Err(format!("what `{words}` holds may be differentiated later"));
@@ -185,14 +205,32 @@ fn derive(scope: &[Statement<'_>], names: &mut BTreeSet<String>) {
     }
 }
 
-/// The arguments of a call that the called helper keeps in an object, and uses for nothing else.
+/// The arguments of a call that the called helper keeps in an object. Of several methods of the name (callbacks) it is the one that keeps any.
 fn in_helper<'a>(
     case: &Case<'a>,
     place: &Nesting<'a>,
     call: &'a ExprCall,
+    asked: (&BTreeSet<String>, Kept),
+) -> Vec<Keeper<'a>> {
+    let Some(name) = callee(call) else { return Vec::new() };
+    let helpers = functions(case).into_iter().filter(|of| of.name == *name);
+    let kept: Vec<Vec<Keeper<'a>>> = helpers.map(|helper| kept_by(helper, place, call, asked)).collect();
+    let is_one_of_several = kept.len() > 1;
+    let mut keeping = kept.into_iter().filter(|kept| !kept.is_empty());
+    let found = keeping.next().filter(|_| keeping.next().is_none()).unwrap_or_default();
+    if is_one_of_several && method(call).is_none() {
+        return Vec::new();
+    }
+    found.into_iter().map(|keeper| Keeper { is_one_of_several, ..keeper }).collect()
+}
+
+/// The arguments of a call that a helper keeps in an object, and uses for nothing else.
+fn kept_by<'a>(
+    helper: &'a StmtFunctionDef,
+    place: &Nesting<'a>,
+    call: &'a ExprCall,
     (derived, what): (&BTreeSet<String>, Kept),
 ) -> Vec<Keeper<'a>> {
-    let Some(helper) = callee(call).and_then(|name| only_function(case, name)) else { return Vec::new() };
     let given = given(helper, call);
     let kept = given.into_iter().filter(|(_, value)| mentions(value, derived, what));
     let keeper = |(name, value): (&'a str, &'a Expr)| {
@@ -213,6 +251,7 @@ fn in_helper<'a>(
             appends,
             derived,
             by_helper,
+            is_one_of_several: false,
         })
     };
     kept.filter_map(keeper).collect()

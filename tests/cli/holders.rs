@@ -35,6 +35,34 @@ fn what_holds_the_tensors_has_one_name_in_text_and_json() {
 }
 
 #[test]
+fn of_callbacks_of_one_name_it_is_the_one_that_keeps() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = std::fs::read_to_string("examples/grow-replay-bug/train.py").unwrap();
+    let held_by = |more: &str| {
+        let file = folder.path().join("grow-replay-bug/train.py");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, format!("{source}\n\n{more}")).unwrap();
+        let root = folder.path().to_str().unwrap();
+        let args = ["--isolated", "--source-root", root, "--output-format", "json"];
+        let output = memlint(&[&["check", &recording("grow-replay-bug")], &args[..]].concat());
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let findings = document["findings"].as_array().unwrap();
+        let growing = findings.iter().find(|one| one["name"] == "growing-residency").unwrap();
+        growing["evidence"]["held-by"].as_str().unwrap().to_owned()
+    };
+    let another = |body: &str| {
+        format!("class Log:\n    def push(self, obs, action, reward, next_obs):\n        {body}\n")
+    };
+    assert_eq!(
+        held_by(&another("print(obs.shape)")),
+        "held by `self.storage` (line 18)",
+        "the call names neither"
+    );
+    let either = held_by(&another("self.seen.append((obs, next_obs))"));
+    assert!(either.contains("does not name it"), "{either}");
+}
+
+#[test]
 fn a_holder_at_the_findings_own_line_is_named_and_so_is_what_holds_a_graph() {
     let finding = finding("seed-leak-list", "retained-graph");
     assert_eq!(

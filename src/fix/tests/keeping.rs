@@ -20,10 +20,8 @@ fn what_a_helper_keeps_is_cut_where_it_is_handed_over() {
     // It is used for more than to be kept; it is no object that keeps; there are two of the name; it is differentiated later.
     refused("retained-graph", &text("self.all.append(v); v.register_hook(f)", "meter.update(loss)"));
     refused("retained-graph", &text("rows = []; rows.append(v)", "meter.update(loss)"));
-    refused(
-        "retained-graph",
-        &format!("def update(v): pass\n{}", text("self.all.append(v)", "meter.update(loss)")),
-    );
+    let two = format!("def update(v): pass\n{}", text("self.all.append(v)", "meter.update(loss)"));
+    assert!(refused("retained-graph", &two).contains("which of several functions"));
     let later = text("self.all.append(v)", "meter.update(loss)") + "sum(meter.all).backward()\n";
     assert!(refused("retained-graph", &later).contains("differentiated later"));
 }
