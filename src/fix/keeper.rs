@@ -240,18 +240,11 @@ fn kept_by<'a>(
         let (statement, keeping) = keeping.find(|(_, keeping)| mentions(keeping.value, &names, what))?;
         let is_objects = matches!(root(keeping.container), Some(Expr::Attribute(_)));
         let is_all = tree::reads(&helper.body, name) == tree::reads(std::slice::from_ref(statement), name);
-        let derived = derived.clone();
-        let Keeping { value: stored, container, sums, appends } = keeping;
-        let by_helper = Some((stored, name));
+        let by_helper = Some((keeping.value, name));
         (is_objects && is_all).then(|| Keeper {
-            place: place.clone(),
             value,
-            container,
-            sums,
-            appends,
-            derived,
             by_helper,
-            is_one_of_several: false,
+            ..Keeper::of(place, &keeping, derived.clone())
         })
     };
     kept.filter_map(keeper).collect()

@@ -16,13 +16,22 @@ pub enum CollectorSign {
     Told,
 }
 
+/// Why a tensor goes, as C++ frames show it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FreeReason {
+    /// The collector frees it.
+    Collected,
+    /// Nothing refers to it any more.
+    Unreferenced,
+    /// They do not show it.
+    Unseen,
+}
+
 /// When Python's garbage collector was at work.
 #[derive(Debug, Default)]
 pub struct Collector {
-    /// Whether a stack shows it; empty where none can.
-    stacks: Vec<bool>,
-    /// Whether a stack shows a tensor that dies because nothing refers to it any more; empty where none can.
-    dying: Vec<bool>,
+    /// What each stack shows; empty where none can.
+    stacks: Vec<FreeReason>,
     /// From when until when it ran, as told, ascending.
     spans: Vec<(Micros, Micros)>,
     /// Whether all of its runs were told.
@@ -35,18 +44,29 @@ impl Collector {
         let signs = |stack: StackId| snapshot.stacks.get(stack).iter().map(|frame| frames.memory(*frame));
         // Most recordings have no frame of the kind, and no stack need be looked at.
         let may_show = |frame| matches!(frames.memory(frame), MemorySign::Collector | MemorySign::Empties);
-        let (mut stacks, mut dying): (Vec<bool>, Vec<bool>) = Default::default();
-        if frees && snapshot.stacks.frame_ids().any(may_show) {
-            stacks = snapshot.stacks.ids().map(|stack| MemorySign::collects(signs(stack))).collect();
-            let dies = |stack: StackId| signs(stack).any(|sign| sign == MemorySign::Dies);
-            let shown = snapshot.stacks.ids().zip(&stacks);
-            dying = shown.map(|(stack, collects)| !collects && dies(stack)).collect();
-        }
+        let release = |stack: StackId| {
+            if MemorySign::collects(signs(stack)) {
+                FreeReason::Collected
+            } else if signs(stack).any(|sign| sign == MemorySign::Dies) {
+                FreeReason::Unreferenced
+            } else {
+                FreeReason::Unseen
+            }
+        };
+        let stacks = if frees && snapshot.stacks.frame_ids().any(may_show) {
+            snapshot.stacks.ids().map(release).collect()
+        } else {
+            Vec::new()
+        };
         let mut spans: Vec<(Micros, Micros)> =
             snapshot.collections.iter().flat_map(Collections::spans).collect();
         spans.sort_unstable();
         let is_told = snapshot.collections.as_ref().is_some_and(Collections::are_all);
-        Collector { stacks, dying, spans, is_told }
+        Collector { stacks, spans, is_told }
+    }
+
+    fn shown(&self, event: &Event) -> Option<&FreeReason> {
+        event.stack.and_then(|stack| self.stacks.get(stack.position()))
     }
 
     /// Whether it is known of each of its runs when that was.
@@ -56,7 +76,7 @@ impl Collector {
 
     /// Whether C++ frames show that an event frees what nothing refers to any more: that is no work of the collector's.
     pub fn is_spared(&self, event: &Event) -> bool {
-        event.stack.and_then(|stack| self.dying.get(stack.position())) == Some(&true)
+        self.shown(event) == Some(&FreeReason::Unreferenced)
     }
 
     /// How an event shows that the collector frees something, if it does.
@@ -64,7 +84,7 @@ impl Collector {
         if event.action != Action::FreeRequested {
             return None;
         }
-        let shown = event.stack.and_then(|stack| self.stacks.get(stack.position())) == Some(&true);
+        let shown = self.shown(event) == Some(&FreeReason::Collected);
         let told = || {
             let before = self.spans.partition_point(|(begun, _)| *begun <= event.time).checked_sub(1);
             before.and_then(|last| self.spans.get(last)).is_some_and(|(_, ended)| event.time <= *ended)
