@@ -87,11 +87,7 @@ fn burst(
     group: &[(AllocationId, usize)],
     seen: Option<CollectorSign>,
 ) -> Option<Burst> {
-    let freed = |id: AllocationId| {
-        let one = facts.timeline.allocation(id)?;
-        one.given_back()
-    };
-    let event = group.iter().filter_map(|(id, _)| freed(*id)).min()?;
+    let event = group.iter().filter_map(|(id, _)| facts.timeline.given_back(*id)).min()?;
     let iteration = facts.iteration_of(event)?;
     let bytes = |id: AllocationId| facts.timeline.allocation(id).map_or(Bytes::ZERO, |one| one.bytes);
     let mut shares: BTreeMap<usize, Bytes> = BTreeMap::new();
@@ -111,8 +107,7 @@ fn burst(
 /// Whether the collector is known to have no part in frees of which nothing shows it.
 fn is_innocent(facts: &Facts, group: &[(AllocationId, usize)]) -> bool {
     let collector = &facts.program.collector;
-    let freed = |id: AllocationId| facts.timeline.allocation(id)?.given_back();
-    let event = |id: AllocationId| facts.trace.events.get(freed(id)?.position());
+    let event = |id: AllocationId| facts.trace.events.get(facts.timeline.given_back(id)?.position());
     collector.is_told() || group.iter().all(|(id, _)| event(*id).is_some_and(|one| collector.is_spared(one)))
 }
 

@@ -24,7 +24,6 @@ use crate::lives::Turns;
 use crate::lives::growth::{self, Growth, Stay, judge, may_go_on};
 use crate::program::Phase;
 use crate::role::Role;
-use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, FrameId, StackId};
 
 /// A line that grows.
@@ -91,9 +90,7 @@ fn fastest_first(one: &Growing, other: &Growing) -> Ordering {
 
 /// Whether most of some allocations' bytes go at events of a kind.
 pub(super) fn most_goes(facts: &Facts, ids: &[AllocationId], is_meant: impl Fn(EventIndex) -> bool) -> bool {
-    let goes = |id: &AllocationId| {
-        facts.timeline.allocation(*id).and_then(Allocation::given_back).is_some_and(&is_meant)
-    };
+    let goes = |id: &AllocationId| facts.timeline.given_back(*id).is_some_and(&is_meant);
     let gone: Vec<AllocationId> = ids.iter().copied().filter(goes).collect();
     facts.bytes(&gone).times(2) > facts.bytes(ids)
 }

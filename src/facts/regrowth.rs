@@ -13,7 +13,6 @@ use crate::facts::Facts;
 use crate::frames::MemorySign;
 use crate::role::Role;
 use crate::threshold::Threshold;
-use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index};
 
 /// Fewer tensors than this prove nothing by their sizes.
@@ -99,7 +98,9 @@ fn made_in_steps(facts: &Facts) -> BTreeMap<usize, Vec<AllocationId>> {
     // A history that goes whole before the next step has lost its optimizer.
     let goes_whole = |step: usize, left: &[AllocationId]| {
         let next = steps.get(step + 1).map(|next| next.start);
-        next.is_none_or(|next| left.iter().all(|id| given_back(facts, *id).is_some_and(|freed| freed < next)))
+        next.is_none_or(|next| {
+            left.iter().all(|id| facts.timeline.given_back(*id).is_some_and(|freed| freed < next))
+        })
     };
     for (step, left) in of_histories {
         if goes_whole(step, &left) {
@@ -107,10 +108,6 @@ fn made_in_steps(facts: &Facts) -> BTreeMap<usize, Vec<AllocationId>> {
         }
     }
     by_step
-}
-
-fn given_back(facts: &Facts, id: AllocationId) -> Option<EventIndex> {
-    facts.timeline.allocation(id).and_then(Allocation::given_back)
 }
 
 /// Which stacks are those of an optimizer that keeps a history: it grows up to a bound, whatever is made of it and when.
@@ -132,7 +129,7 @@ fn holds_again(
         return false;
     }
     let began = tensors.first().and_then(|id| facts.timeline.allocation(*id)?.alloc);
-    let gone = |id: &AllocationId| given_back(facts, *id).is_some_and(|freed| Some(freed) <= began);
+    let gone = |id: &AllocationId| facts.timeline.given_back(*id).is_some_and(|freed| Some(freed) <= began);
     let left: Vec<AllocationId> = last.tensors.iter().copied().filter(|id| !gone(id)).collect();
     facts.bytes(&left).share_of(last.bytes) <= 1.0 - ALIKE.get()
 }

@@ -35,8 +35,7 @@ impl RetainedGraph {
 
 /// Whether most of what goes of it goes with the garbage collector: nobody keeps that, as `delayed-free-cycle` says.
 fn is_collected(facts: &Facts, graph: &KeptGraph, garbage: &FxHashSet<AllocationId>) -> bool {
-    let goes =
-        |id: &&AllocationId| facts.timeline.allocation(**id).is_some_and(|one| one.given_back().is_some());
+    let goes = |id: &&AllocationId| facts.timeline.given_back(**id).is_some();
     let gone = graph.kept.iter().filter(goes).count();
     gone > 0 && graph.kept.iter().filter(|id| garbage.contains(id)).count() * 2 > gone
 }

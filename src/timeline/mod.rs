@@ -133,6 +133,11 @@ impl Timeline {
         self.allocations.get(id.position())
     }
 
+    /// When the program gave back the allocation of an id ([`Allocation::given_back`]).
+    pub fn given_back(&self, id: AllocationId) -> Option<EventIndex> {
+        self.allocation(id)?.given_back()
+    }
+
     /// What is older than the first event, with its ids: it stands first.
     pub fn older(&self) -> impl Iterator<Item = (AllocationId, &Allocation)> {
         self.iter().take_while(|(_, one)| one.alloc.is_none())
