@@ -16,7 +16,7 @@
 //!    it lets go of and did not make was saved for it: an activation. What dies in the stretch that made it is temporary.
 //!
 //! What only many lifetimes together show comes after: cuBLAS workspaces without C++ frames ([`workspaces`]), what the end cut short
-//! ([`cut_short`]), blocks from before the recording ([`earlier`]), and last the pass that ties parameters, gradients and states to
+//! ([`cut_short`]), blocks from before the recording ([`earlier`]), state that a checkpoint brought ([`resumed`]), and last the pass that ties parameters, gradients and states to
 //! each other by size and succession ([`ties`]): weights in plain tensors, weights that are replaced, copies of weights, optimizers
 //! that the program wrote itself.
 //!
@@ -40,6 +40,7 @@ mod cut_short;
 mod earlier;
 mod gradients;
 mod known;
+mod resumed;
 mod rows;
 mod scene;
 mod sizes;
@@ -217,6 +218,7 @@ impl Roles {
         verdicts.settle(&scene, LIVES);
         cut_short::settle(&scene, &mut verdicts);
         earlier::settle(&scene, &mut verdicts);
+        resumed::settle(&scene, &mut verdicts);
         ties::settle(&scene, &mut verdicts);
         let settled = |verdict: &Option<RoleVerdict>| verdict.unwrap_or(OPEN);
         let (of, grounds) = verdicts.0.iter().map(settled).unzip();

@@ -175,10 +175,7 @@ fn is_recomputed(life: &Life<'_>) -> bool {
 
 /// Made at work outside of a step, and alive at the next.
 fn awaits_a_step(life: &Life<'_>) -> bool {
-    let Some(born) = life.born().filter(|_| !life.is_from_setup()) else { return false };
-    let step = life.scene.next_start(StepSide::Optimizer, born);
-    let alive = step.is_some_and(|step| life.died().is_none_or(|died| died > step));
-    alive && life.born_side() == Some(StepSide::Main)
+    !life.is_from_setup() && life.sees_a_step() && life.born_side() == Some(StepSide::Main)
 }
 
 /// What the backward pass made; what it also let go of in the same stretch is settled by [`SIGNS`].

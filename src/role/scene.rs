@@ -123,6 +123,12 @@ impl Life<'_> {
         self.died().is_none_or(|died| died > self.scene.first_work)
     }
 
+    /// Whether it was made in the recording and is there when an optimizer steps next.
+    pub(super) fn sees_a_step(&self) -> bool {
+        let step = self.born().and_then(|born| self.scene.next_step(born));
+        step.is_some_and(|step| self.died().is_none_or(|died| died > step))
+    }
+
     /// Whether `zero_grad` gave it back.
     pub(super) fn cleared(&self) -> bool {
         self.died_phase() == Some(Phase::ZeroGrad) || self.freed().origin == TorchOrigin::ZeroGrad
@@ -135,12 +141,17 @@ impl Life<'_> {
 
     /// Whether a forward pass made it that runs again for the backward pass (a checkpoint): it makes no gradients.
     pub(super) fn is_of_a_recomputation(&self) -> bool {
-        self.born_phase() == Some(Phase::Recomputation) && self.made().in_forward
+        match self.born_phase() {
+            Some(Phase::Recomputation) => self.made().in_forward,
+            Some(Phase::Backward) => self.made().in_inner_forward,
+            _ => false,
+        }
     }
 
-    /// Whether the code of a module gave it back.
+    /// Whether the code of a module gave it back; where no release has a stack of its own, whether it went in a forward pass.
     pub(super) fn goes_in_forward(&self) -> bool {
-        self.freed().in_forward
+        let by_module = self.freed().in_forward;
+        by_module || self.scene.freed_under.is_empty() && self.died_phase().is_some_and(is_forward)
     }
 
     /// Whether it was a gradient that was added to one that was there.
@@ -164,7 +175,7 @@ pub(super) struct Scene<'a> {
     /// The first event of each turn after the first: an iteration, or what stands in for it.
     turns: Ranks,
     /// Where optimizers step: one that leaves no event (fused, with its state made) shows in an annotation.
-    steps: Ranks,
+    steps: Vec<usize>,
     /// Runs of events of a forward pass: first and last.
     forwards: Vec<(usize, usize)>,
     /// The first addresses of the segments, ascending.
@@ -212,7 +223,7 @@ impl<'a> Scene<'a> {
             traits,
             freed_under,
             turns: Ranks::of(turns(program, &stretches)),
-            steps: Ranks::of(program.steps.iter().map(|step| step.start.position())),
+            steps: program.steps.iter().map(|step| step.start.position()).collect(),
             forwards: forwards(phases),
             first_work: phases.iter().position(is_work).unwrap_or_else(|| end_of_setup(events, phases)),
             last_made: events.iter().rposition(|event| event.action == Action::Alloc).unwrap_or(0),
@@ -276,10 +287,12 @@ impl<'a> Scene<'a> {
         self.turns.len()
     }
 
-    /// Where the next stretch of a side begins after an event.
-    pub(super) fn next_start(&self, side: StepSide, at: usize) -> Option<usize> {
-        let next = self.stretches.get(self.stretch(at)..)?;
-        next.iter().find(|&&(_, of)| of == side).map(|&(start, _)| start)
+    /// When an optimizer steps next after an event, whether or not that leaves an event.
+    pub(super) fn next_step(&self, at: usize) -> Option<usize> {
+        let next = self.stretches.get(self.stretch(at)..).unwrap_or_default();
+        let seen = next.iter().find(|&&(_, of)| of == StepSide::Optimizer).map(|&(start, _)| start);
+        let known = self.steps.get(self.steps.partition_point(|step| *step <= at)).copied();
+        seen.into_iter().chain(known).min()
     }
 
     /// Whether an event stands right behind a backward pass of its turn, before any other forward pass or a step.
@@ -287,7 +300,8 @@ impl<'a> Scene<'a> {
         let stretch = |back: usize| self.stretches.get(self.stretch(at).checked_sub(back)?);
         let Some((&(start, _), &(_, before))) = stretch(1).zip(stretch(2)) else { return false };
         let same_turn = start.checked_sub(1).is_some_and(|last| self.turn(last) == self.turn(at));
-        let stepped = self.steps.up_to(at) > self.steps.before(start);
+        let stepped =
+            self.steps.get(self.steps.partition_point(|step| *step < start)).is_some_and(|step| *step <= at);
         before == StepSide::Backward && same_turn && !stepped && !self.forward_has_begun(at)
     }
 

@@ -80,6 +80,8 @@ pub(super) struct StackTraits {
     pub(super) graph: Graph,
     /// Whether a module is being called.
     pub(super) in_forward: bool,
+    /// Whether it is called by what runs in a backward pass, and not the other way round.
+    pub(super) in_inner_forward: bool,
     /// Whether there are C++ frames.
     pub(super) native: bool,
 }
@@ -105,6 +107,7 @@ impl TraitTable {
                 maker: maker(&python),
                 graph: graph(&native),
                 in_forward: python.iter().any(|one| one.phase == PhaseSign::ModuleCall),
+                in_inner_forward: calls_module_last(&python),
                 native: !native.is_empty(),
             }
         });
@@ -148,6 +151,13 @@ fn requester(native: &[Meaning]) -> Requester {
         Some(MemorySign::Collective) => Requester::Collective,
         _ => Requester::Unseen,
     }
+}
+
+/// Whether of the calls of modules and of the engine the innermost is a module's. (A custom function's `backward` may run a model: it computes again what it
+/// differentiates, as an adjoint or a reversible layer does.)
+fn calls_module_last(python: &[Meaning]) -> bool {
+    let calls = |one: &&Meaning| matches!(one.phase, PhaseSign::ModuleCall | PhaseSign::Backward);
+    python.iter().find(calls).is_some_and(|one| one.phase == PhaseSign::ModuleCall)
 }
 
 /// The first frame that decides, innermost first. Past a frame that is not PyTorch's only one pattern counts: a method

@@ -264,7 +264,9 @@ fn key(
     let born = one.alloc?;
     let ends = facts.ends_held(one);
     if source.made == MadeBy::Loaded {
-        return (ends > 0).then_some((Kind::Loaded, frame, None));
+        // What the optimizer took over from the file is no copy.
+        let copy = ends > 0 && facts.role(id) != Role::OptimizerState;
+        return copy.then_some((Kind::Loaded, frame, None));
     }
     if source.made == MadeBy::PlainCopied && born.position() < loop_start {
         let kind = if source.constructs { Kind::HeldByObject } else { Kind::StateDict };

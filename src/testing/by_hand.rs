@@ -2,7 +2,7 @@
 
 use crate::familiar::{Familiar, Familiars};
 use crate::frames::Frames;
-use crate::program::{Iteration, Phase, Program};
+use crate::program::{Iteration, Phase, Program, Step};
 use crate::role::{Role, Roles};
 use crate::snapshot::{Action, Block, BlockState, Event, Segment};
 use crate::testing::{self, Recorder};
@@ -33,6 +33,7 @@ pub(crate) struct HandTrace {
     pub(crate) recorder: Recorder,
     pub(crate) phases: Vec<Phase>,
     iterations: Vec<usize>,
+    steps: Vec<Step>,
     next: u64,
 }
 
@@ -61,6 +62,12 @@ impl HandTrace {
 
     pub(crate) fn iteration(&mut self) {
         self.iterations.push(self.recorder.events.len());
+    }
+
+    /// An optimizer steps, and only an annotation shows it.
+    pub(crate) fn step(&mut self) {
+        let now = EventIndex::at(self.recorder.events.len()).unwrap();
+        self.steps.push(Step { start: now, end: now });
     }
 
     /// A block that is there from before the recording to its end.
@@ -115,7 +122,12 @@ impl HandTrace {
             end_time: Micros(0),
             complete: true,
         });
-        let program = Program { iterations: iterations.collect(), phases: self.phases, ..Program::default() };
+        let program = Program {
+            iterations: iterations.collect(),
+            phases: self.phases,
+            steps: self.steps,
+            ..Program::default()
+        };
         let (snapshot, timeline) = self.recorder.ended();
         let frames = Frames::of(&snapshot);
         let roles = Roles::infer(&snapshot, &timeline, &program, &frames);

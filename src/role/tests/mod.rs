@@ -1,54 +1,13 @@
 //! Hand-made traces: one program a test, as short as the rule allows.
 
+mod earlier;
+mod gradients;
 mod ties;
 
 use super::*;
 use crate::frames::Frames;
 use crate::program::Phase;
-use crate::testing::by_hand::{ADAM, CUDNN, ENGINE, HandTrace, MODULE, MOVE, TENSOR, USER};
-
-#[test]
-fn what_a_backward_pass_makes_and_leaves_behind_is_a_gradient() {
-    let mut trace = HandTrace::default();
-    let weight = trace.alloc(Phase::Setup, 4, MOVE);
-    let saved = trace.alloc(Phase::Forward, 8, USER);
-    let brief = trace.alloc(Phase::Backward, 6, ENGINE);
-    let gradient = trace.alloc(Phase::Backward, 4, ENGINE);
-    trace.free(Phase::Backward, brief, ENGINE);
-    trace.free(Phase::Backward, saved, ENGINE);
-    let state = trace.alloc(Phase::OptimizerStep, 4, &[(ADAM, "_init_group"), ("train.py", "main")]);
-    let scratch = trace.alloc(Phase::OptimizerStep, 4, &[(ADAM, "_multi_tensor_adam"), ("train.py", "main")]);
-    trace.free(Phase::OptimizerStep, scratch, USER);
-    let role = trace.roles();
-    assert_eq!(role(weight), Role::Parameter);
-    assert_eq!(role(saved), Role::Activation);
-    assert_eq!(role(brief), Role::Temporary);
-    assert_eq!(role(gradient), Role::Gradient);
-    assert_eq!(role(state), Role::OptimizerState);
-    assert_eq!(role(scratch), Role::Temporary);
-}
-
-#[test]
-fn zero_grad_shows_gradients_from_before_the_recording() {
-    let mut trace = HandTrace::default();
-    let gradient = 1 << 60;
-    trace.free(
-        Phase::Other,
-        gradient,
-        &[("/site-packages/torch/optim/optimizer.py", "zero_grad"), ("train.py", "main")],
-    );
-    assert_eq!(trace.roles()(gradient), Role::Gradient);
-}
-
-#[test]
-fn a_librarys_scratch_is_no_gradient_though_the_backward_pass_keeps_it() {
-    let mut trace = HandTrace::default();
-    let convolution = trace.alloc(Phase::Backward, 9, CUDNN);
-    let gradient = trace.alloc(Phase::Backward, 9, TENSOR);
-    let role = trace.roles();
-    assert_eq!(role(convolution), Role::Workspace);
-    assert_eq!(role(gradient), Role::Gradient);
-}
+use crate::testing::by_hand::{ADAM, ENGINE, HandTrace, MODULE, MOVE, USER};
 
 #[test]
 fn a_forward_inside_of_the_optimizers_closure_makes_no_state() {
@@ -102,156 +61,6 @@ fn a_cast_during_setup_replaces_the_first_copy() {
     trace.alloc(Phase::Forward, 1, USER);
     let role = trace.roles();
     assert_eq!((role(single), role(half)), (Role::Temporary, Role::Parameter));
-}
-
-#[test]
-fn a_blas_workspace_is_the_one_block_more_than_the_gradients_of_its_size() {
-    let mut trace = HandTrace::default();
-    trace.alloc(Phase::Setup, 32, MOVE);
-    trace.alloc(Phase::Forward, 1, USER);
-    let workspace = trace.alloc(Phase::Backward, 32, ENGINE);
-    let gradient = trace.alloc(Phase::Backward, 32, ENGINE);
-    let role = trace.roles();
-    assert_eq!((role(workspace), role(gradient)), (Role::Workspace, Role::Gradient));
-
-    let mut trace = HandTrace::default();
-    trace.alloc(Phase::Setup, 32, MOVE);
-    trace.alloc(Phase::Forward, 1, USER);
-    let gradient = trace.alloc(Phase::Backward, 32, ENGINE);
-    assert_eq!(trace.roles()(gradient), Role::Gradient);
-
-    // What is as large and older than the recording is no parameter where modules are seen to be made and a line outside of them computed it.
-    let mut trace = HandTrace::default();
-    trace.standing(5, MOVE);
-    trace.standing(32, USER);
-    trace.alloc(Phase::Forward, 1, USER);
-    let workspace = trace.alloc(Phase::Backward, 32, ENGINE);
-    assert_eq!(trace.roles()(workspace), Role::Workspace);
-
-    // A sharded model's gradients are parts of larger blocks: no pass makes one of a parameter's size. The forward pass made its handle.
-    let mut trace = HandTrace::default();
-    for _ in 0..2 {
-        trace.alloc(Phase::Setup, 32, MOVE);
-    }
-    let of_forward = trace.alloc(Phase::Forward, 32, USER);
-    let of_backward = trace.alloc(Phase::Backward, 32, ENGINE);
-    let gradient = trace.alloc(Phase::Backward, 32, ENGINE);
-    let role = trace.roles();
-    let roles = [of_forward, of_backward, gradient].map(role);
-    assert_eq!(roles, [Role::Workspace, Role::Workspace, Role::Gradient]);
-}
-
-#[test]
-fn the_gradient_of_an_input_is_told_by_its_size() {
-    let mut trace = HandTrace::default();
-    for mib in [40, 41] {
-        trace.alloc(Phase::Setup, mib, MOVE);
-    }
-    trace.alloc(Phase::Forward, 1, USER);
-    let gradients = [40, 41].map(|mib| trace.alloc(Phase::Backward, mib, ENGINE));
-    let of_input = trace.alloc(Phase::Backward, 3, ENGINE);
-    trace.free(Phase::Forward, of_input, USER);
-    let role = trace.roles();
-    assert_eq!(gradients.map(&role), [Role::Gradient, Role::Gradient]);
-    assert_eq!(role(of_input), Role::Temporary);
-}
-
-#[test]
-fn a_checkpointed_activation_is_made_and_let_go_by_the_backward_pass() {
-    let recomputed = &[(MODULE, "_call_impl"), ("/site-packages/torch/utils/checkpoint.py", "recompute_fn")];
-    let mut trace = HandTrace::default();
-    let activation = trace.alloc(Phase::Recomputation, 5, recomputed);
-    let brief = trace.alloc(Phase::Recomputation, 5, recomputed);
-    trace.free(Phase::Recomputation, brief, recomputed);
-    trace.free(Phase::Backward, activation, ENGINE);
-    let role = trace.roles();
-    assert_eq!((role(activation), role(brief)), (Role::Activation, Role::Temporary));
-}
-
-#[test]
-fn a_workspace_that_a_recomputed_forward_pass_asks_for_is_no_gradient() {
-    let linear = &[
-        ("/site-packages/torch/nn/modules/linear.py", "forward"),
-        (MODULE, "_call_impl"),
-        ("/site-packages/torch/utils/checkpoint.py", "recompute_fn"),
-    ];
-    let mut trace = HandTrace::default();
-    let weight = trace.alloc(Phase::Setup, 1, MOVE);
-    let (mut workspace, mut gradients) = (0, Vec::new());
-    for turn in 0..3 {
-        trace.iteration();
-        let out = trace.alloc(Phase::Forward, 12, &[(MODULE, "_call_impl"), USER[0]]);
-        // A hook steps as soon as a gradient is there, and the backward pass goes on.
-        let gradient = trace.alloc(Phase::Backward, 1, ENGINE);
-        let temporary = trace.alloc(Phase::OptimizerStep, 3, &[(ADAM, "_single_tensor_adam"), USER[0]]);
-        trace.free(Phase::OptimizerStep, temporary, &[(ADAM, "_single_tensor_adam"), USER[0]]);
-        trace.free(Phase::ZeroGrad, gradient, USER);
-        if turn == 0 {
-            workspace = trace.alloc(Phase::Recomputation, 1, linear);
-        }
-        trace.free(Phase::Backward, out, ENGINE);
-        gradients.push(gradient);
-    }
-    let role = trace.roles();
-    assert_eq!((role(weight), role(workspace)), (Role::Parameter, Role::Workspace));
-    assert!(gradients.into_iter().all(|gradient| role(gradient) == Role::Gradient));
-}
-
-#[test]
-fn what_a_step_lets_go_of_that_was_running_already_is_no_old_gradient() {
-    let of_first = |phase: Phase, frames: &[(&str, &str)]| {
-        let mut trace = HandTrace::default();
-        let older = 7 << 40;
-        trace.free(phase, older, frames);
-        for _ in 0..3 {
-            trace.iteration();
-            let out = trace.alloc(Phase::Forward, 12, &[(MODULE, "_call_impl"), USER[0]]);
-            let gradient = trace.alloc(Phase::Backward, 1, ENGINE);
-            trace.free(Phase::Backward, out, ENGINE);
-            trace.free(Phase::ZeroGrad, gradient, USER);
-        }
-        trace.roles()(older)
-    };
-    let temporaries = &[(ADAM, "_multi_tensor_adam"), USER[0]];
-    assert_eq!(of_first(Phase::OptimizerStep, temporaries), Role::Unknown);
-    assert_eq!(of_first(Phase::ZeroGrad, USER), Role::Gradient);
-}
-
-#[test]
-fn sharded_wrappers_make_communication_shards_and_reduced_gradients() {
-    let gathers = &[
-        ("/site-packages/torch/distributed/fsdp/_fully_shard/_fsdp_param.py", "alloc_storage"),
-        ("train.py", "main"),
-    ];
-    let reduces = &[("/site-packages/torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py", "allocate")];
-    let mut trace = HandTrace::default();
-    let shard = trace.alloc(Phase::Setup, 2, gathers);
-    let gathered = trace.alloc(Phase::Forward, 8, gathers);
-    trace.free(Phase::Backward, gathered, ENGINE);
-    let summed = trace.alloc(Phase::Backward, 2, reduces);
-    trace.free(Phase::OptimizerStep, summed, USER);
-    let role = trace.roles();
-    assert_eq!(role(shard), Role::Parameter);
-    assert_eq!(role(gathered), Role::Communication);
-    assert_eq!(role(summed), Role::Gradient);
-}
-
-#[test]
-fn buckets_are_gradients_where_the_backward_pass_leaves_none_of_its_own() {
-    let wraps =
-        &[("/site-packages/torch/nn/parallel/distributed.py", "_ddp_init_helper"), ("train.py", "main")];
-    for views in [false, true] {
-        let mut trace = HandTrace::default();
-        trace.alloc(Phase::Setup, 20, MOVE);
-        let bucket = trace.alloc(Phase::Setup, 20, wraps);
-        trace.alloc(Phase::Forward, 2, USER);
-        let made = trace.alloc(Phase::Backward, 20, ENGINE);
-        if views {
-            trace.free(Phase::Backward, made, ENGINE);
-        }
-        let expected = if views { Role::Gradient } else { Role::Communication };
-        assert_eq!(trace.roles()(bucket), expected);
-    }
 }
 
 #[test]
@@ -328,55 +137,6 @@ fn what_is_as_large_as_a_weight_is_none_where_all_trained_ones_are_known() {
         trace.alloc(Phase::OptimizerStep, 7, &[(ADAM, "_init_group"), ("train.py", "main")]);
         assert_eq!(trace.roles()(kept), role, "{gradients}");
     }
-}
-
-#[test]
-fn blocks_from_before_the_recording_are_counted_against_the_gradients() {
-    let mut trace = HandTrace::default();
-    let blocks = [10, 10, 10, 6].map(|mib| trace.earlier(mib));
-    trace.alloc(Phase::Forward, 1, USER);
-    trace.alloc(Phase::Backward, 10, ENGINE);
-    let role = trace.roles();
-    let found = blocks.map(&role);
-    assert_eq!(found.iter().filter(|&&role| role == Role::OptimizerState).count(), 2);
-    assert_eq!(found[3], Role::Parameter);
-}
-
-#[test]
-fn gradients_from_before_the_recording_are_those_that_a_pass_adds_to() {
-    let adds = &[
-        ("", "c10::cuda::CUDACachingAllocator::Native::DeviceCachingAllocator::free(Block*)"),
-        ("", "torch::autograd::AccumulateGrad::apply(std::vector<at::Tensor>&&)"),
-    ];
-    let mut trace = HandTrace::default();
-    let blocks = [10; 4].map(|mib| trace.earlier(mib));
-    trace.alloc(Phase::Forward, 2, TENSOR);
-    let added = trace.alloc(Phase::Backward, 10, TENSOR);
-    trace.free(Phase::Backward, added, adds);
-    let role = trace.roles();
-    let count = |wanted| blocks.iter().filter(|&&block| role(block) == wanted).count();
-    assert_eq!(role(added), Role::Temporary);
-    assert_eq!((count(Role::Parameter), count(Role::Gradient), count(Role::OptimizerState)), (1, 1, 2));
-}
-
-#[test]
-fn without_stacks_steps_and_sizes_remain() {
-    let mut trace = HandTrace::default();
-    let weights = [4, 5].map(|mib| trace.alloc(Phase::Other, mib, ENGINE));
-    for event in &mut trace.recorder.events {
-        event.stack = None;
-    }
-    let brief = trace.alloc(Phase::Other, 2, ENGINE);
-    trace.free(Phase::Other, brief, ENGINE);
-    let gradients = [5, 4].map(|mib| trace.alloc(Phase::Other, mib, ENGINE));
-    let state = trace.alloc(Phase::OptimizerStep, 4, ENGINE);
-    for gradient in gradients {
-        trace.free(Phase::ZeroGrad, gradient, ENGINE);
-    }
-    let role = trace.roles();
-    assert_eq!(weights.map(&role), [Role::Parameter; 2]);
-    assert_eq!(gradients.map(&role), [Role::Gradient; 2]);
-    assert_eq!(role(state), Role::OptimizerState);
 }
 
 #[test]
