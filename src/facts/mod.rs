@@ -29,6 +29,7 @@ mod shapes;
 mod siblings;
 mod stacks;
 mod steady;
+mod stranded;
 mod successors;
 mod unscalings;
 mod unused_graphs;
@@ -58,6 +59,7 @@ pub use releases::{Release, ReleaseCause};
 pub use settings::{Trial, Trials};
 pub use shapes::{Shapes, VaryingSite};
 pub use steady::Steady;
+pub use stranded::Stranded;
 pub use unscalings::Unscaling;
 pub use unused_graphs::{Trained, UnusedGraph};
 
@@ -125,6 +127,7 @@ pub struct Facts<'a> {
     savers: OnceLock<Savers>,
     makings: OnceLock<Vec<StateMaking>>,
     bursts: OnceLock<Vec<Burst>>,
+    stranded: OnceLock<Vec<Stranded>>,
     steady: OnceLock<Steady>,
     module_calls: OnceLock<Vec<ModuleCall>>,
     unused_graphs: OnceLock<Vec<UnusedGraph>>,
@@ -162,6 +165,7 @@ impl<'a> Facts<'a> {
             savers: OnceLock::new(),
             makings: OnceLock::new(),
             bursts: OnceLock::new(),
+            stranded: OnceLock::new(),
             steady: OnceLock::new(),
             module_calls: OnceLock::new(),
             unused_graphs: OnceLock::new(),
@@ -316,6 +320,11 @@ impl<'a> Facts<'a> {
     /// Moments at which the tensors of several past iterations go at once, by line, then by time.
     pub fn bursts(&self) -> &[Burst] {
         self.bursts.get_or_init(|| bursts::bursts(self))
+    }
+
+    /// Growing lines whose tensors wait for the garbage collector, which has taken others like them; fastest first.
+    pub fn stranded(&self) -> &[Stranded] {
+        self.stranded.get_or_init(|| stranded::stranded(self))
     }
 
     /// The loop without its first iteration, and the peak in it.

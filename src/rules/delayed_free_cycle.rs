@@ -1,14 +1,13 @@
 //! Tensors of past iterations that wait for Python's garbage collector.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::claim::{Anchor, Claim, Mending, Telling, Worth, related};
 use super::{declare_rule, measure};
 use crate::facts::{Burst, Facts};
 use crate::finding::{Finding, Quantity, Related};
 use crate::lives::{Changes, Turns};
-use crate::program::CollectorSign;
-use crate::program::LoopRun;
+use crate::program::{CollectorSign, LoopRun};
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, Confidence, FrameId, Index, StackId, count};
 
@@ -24,21 +23,81 @@ pub const GARBAGE: &str = DelayedFreeCycle::META.name;
 
 impl DelayedFreeCycle {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
+        let garbage = Garbage::freed(facts).or_else(|| Garbage::stranded(facts));
+        garbage.map(|garbage| claim(facts, garbage)).into_iter().collect()
+    }
+}
+
+/// What waits for the collector.
+struct Garbage<'f> {
+    /// The tensors that waited, oldest first.
+    past: Vec<AllocationId>,
+    /// The bytes that go at each moment at which the collector lets go of such, of all lines together.
+    moments: Vec<(usize, Bytes)>,
+    /// How many bytes wait at once, and of how many iterations.
+    held: Bytes,
+    iterations: usize,
+    seen: Option<CollectorSign>,
+    /// Where the collector strikes.
+    frees: Vec<&'f Allocation>,
+    /// Whether what waits is there to the end.
+    is_stranded: bool,
+}
+
+impl<'f> Garbage<'f> {
+    /// What goes in bursts.
+    fn freed(facts: &'f Facts<'f>) -> Option<Garbage<'f>> {
         let bursts = cycles(facts);
         let moments = moments(&bursts);
-        let Some((_, held)) = moments.iter().copied().max_by_key(|(_, bytes)| *bytes) else {
-            return Vec::new();
-        };
-        let past: Vec<AllocationId> = bursts.iter().flat_map(|burst| burst.past.iter().copied()).collect();
-        let alike = like(facts, &past);
-        let mut mended = Changes::default();
-        facts.free_with_their_iteration(&mut mended, &alike);
-        let seen = bursts.iter().any(|burst| burst.seen.is_some());
-        let sure = if seen || moments.len() > 1 { Confidence::High } else { Confidence::Medium };
-        let told = move |worth: &Worth| tell(facts, &bursts, (&past, held), worth);
-        let claim = Claim::new(&Self::META, alike, Mending::lives(mended), told);
-        vec![claim.holding(held).sure(sure)]
+        let held = moments.iter().map(|(_, bytes)| *bytes).max()?;
+        Some(Garbage {
+            past: bursts.iter().flat_map(|burst| burst.past.iter().copied()).collect(),
+            held,
+            iterations: bursts.iter().map(|burst| burst.iterations).max().unwrap_or(0),
+            seen: bursts.iter().find_map(|burst| burst.seen),
+            frees: bursts.iter().filter_map(|burst| first_to_go(facts, burst)).collect(),
+            moments,
+            is_stranded: false,
+        })
     }
+
+    /// What grows until the collector comes, and no burst shows.
+    fn stranded(facts: &'f Facts<'f>) -> Option<Garbage<'f>> {
+        let lines = facts.stranded();
+        let mut past: Vec<AllocationId> = lines.iter().flat_map(|line| line.stays.iter().copied()).collect();
+        past.sort_unstable();
+        let gone = lines.iter().flat_map(|line| &line.gone);
+        let frees: Vec<&Allocation> = gone.filter_map(|id| facts.timeline.allocation(*id)).collect();
+        let mut moments: BTreeMap<usize, Bytes> = BTreeMap::new();
+        for one in &frees {
+            let iteration = one.given_back().and_then(|event| facts.iteration_of(event));
+            *moments.entry(iteration.map_or(0, Index::position)).or_default() += one.bytes;
+        }
+        let made = past.iter().filter_map(|id| facts.born_in(facts.timeline.allocation(*id)?));
+        Some(Garbage {
+            iterations: made.collect::<BTreeSet<_>>().len(),
+            held: facts.bytes(&past),
+            moments: moments.into_iter().collect(),
+            seen: Some(lines.first()?.seen),
+            past,
+            frees,
+            is_stranded: true,
+        })
+    }
+}
+
+fn claim<'f>(facts: &'f Facts<'f>, garbage: Garbage<'f>) -> Claim<'f> {
+    let alike = like(facts, &garbage.past);
+    let mut mended = Changes::default();
+    facts.free_with_their_iteration(&mut mended, &alike);
+    let sure = if garbage.seen.is_some() || garbage.moments.len() > 1 {
+        Confidence::High
+    } else {
+        Confidence::Medium
+    };
+    let held = garbage.held;
+    let told = move |worth: &Worth| tell(facts, &garbage, worth);
+    Claim::new(&DelayedFreeCycle::META, alike, Mending::lives(mended), told).holding(held).sure(sure)
 }
 
 /// The bursts in which the collector is seen, and those that strike inside the loop's body. What goes when the body has been left (a list made anew for every
@@ -92,8 +151,12 @@ fn strikes_between_turns(facts: &Facts, burst: &Burst) -> bool {
 }
 
 fn free_stack(facts: &Facts, burst: &Burst) -> Option<StackId> {
-    let first = burst.past.iter().filter_map(|id| facts.timeline.allocation(*id));
-    first.min_by_key(|one| one.given_back()).and_then(|one| facts.freed_under(one))
+    first_to_go(facts, burst).and_then(|one| facts.freed_under(one))
+}
+
+fn first_to_go<'f>(facts: &'f Facts<'f>, burst: &Burst) -> Option<&'f Allocation> {
+    let past = burst.past.iter().filter_map(|id| facts.timeline.allocation(*id));
+    past.min_by_key(|one| one.given_back())
 }
 
 /// The bytes that go at each moment, of all lines together.
@@ -109,34 +172,44 @@ fn moments(bursts: &[&Burst]) -> Vec<(usize, Bytes)> {
     found
 }
 
-fn tell(facts: &Facts, bursts: &[&Burst], (past, held): (&[AllocationId], Bytes), worth: &Worth) -> Finding {
-    let iterations = bursts.iter().map(|burst| burst.iterations).max().unwrap_or(0);
-    let moments = moments(bursts).len();
-    let place = Anchor::responsible(facts, past, true);
+fn tell(facts: &Facts, garbage: &Garbage<'_>, worth: &Worth) -> Finding {
+    let Garbage { held, iterations, .. } = garbage;
+    let moments = garbage.moments.len();
+    let place = Anchor::responsible(facts, &garbage.past, true);
+    let (of, struck_at) = (count(*iterations, "iteration"), count(moments, "burst"));
+    let (label, waiting, bursts) = if garbage.is_stranded {
+        (
+            "made here, unreachable soon, and there at the end",
+            format!("the tensors of {of} are there at the end"),
+            format!("others like them went while they were young, in {struck_at}"),
+        )
+    } else {
+        (
+            "made here, unreachable soon, and freed iterations later",
+            format!("the tensors of {of} go at once"),
+            format!("{struck_at} in the recording let it go again"),
+        )
+    };
     let telling = Telling {
         message: format!("{held} of {iterations} past iterations wait for the garbage collector"),
         help: "break the reference cycle: hold the back reference weakly (weakref.ref(owner), for a bound method \
                weakref.WeakMethod), or set it to None when the step ends"
             .to_owned(),
-        label: "made here, unreachable soon, and freed iterations later".to_owned(),
-        related: struck(facts, bursts, &place),
+        label: label.to_owned(),
+        related: struck(facts, garbage, &place),
         evidence: vec![
-            measure("waiting", Quantity::Bytes(held), format!("up to {held} wait at once")),
-            measure(
-                "iterations-waiting",
-                Quantity::Count(iterations as u64),
-                format!("the tensors of {} go at once", count(iterations, "iteration")),
-            ),
-            measure("bursts", Quantity::Count(moments as u64), format!("{} in the recording let it go again", count(moments, "burst"))),
-            measure("held-by", Quantity::Text("reference cycle".to_owned()), held_by(bursts)),
+            measure("waiting", Quantity::Bytes(*held), format!("up to {held} wait at once")),
+            measure("iterations-waiting", Quantity::Count(*iterations as u64), waiting),
+            measure("bursts", Quantity::Count(moments as u64), bursts),
+            measure("held-by", Quantity::Text("reference cycle".to_owned()), held_by(garbage.seen)),
         ],
         place,
     };
     telling.told(facts, &DelayedFreeCycle::META, worth)
 }
 
-fn held_by(bursts: &[&Burst]) -> String {
-    let sign = match bursts.iter().find_map(|burst| burst.seen) {
+fn held_by(seen: Option<CollectorSign>) -> String {
+    let sign = match seen {
         Some(CollectorSign::Frames) => "the C++ frames of the garbage collector show",
         Some(CollectorSign::Told) => "the garbage collector's own times show",
         None => "the garbage collector's burst shows",
@@ -144,12 +217,10 @@ fn held_by(bursts: &[&Burst]) -> String {
     format!("held by a reference cycle, as {sign}; the recording does not show which objects")
 }
 
-/// Where the bursts strike.
-fn struck(facts: &Facts, bursts: &[&Burst], place: &Anchor) -> Vec<Related> {
-    let mut frames: Vec<FrameId> =
-        bursts.iter().filter_map(|burst| facts.user_frame(free_stack(facts, burst)?)).collect();
-    frames.sort_unstable();
-    frames.dedup();
+/// Where the collector strikes.
+fn struck(facts: &Facts, garbage: &Garbage<'_>, place: &Anchor) -> Vec<Related> {
+    let lines = garbage.frees.iter().filter_map(|one| facts.user_frame(facts.freed_under(one)?));
+    let frames: BTreeSet<FrameId> = lines.collect();
     let one = |frame| related(facts, Some(frame), place, "they go while this line runs");
     frames.into_iter().take(3).filter_map(one).collect()
 }

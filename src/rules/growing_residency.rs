@@ -3,6 +3,8 @@
 mod collected;
 mod earlier;
 
+use std::collections::BTreeSet;
+
 use super::claim::{Anchor, Claim, Mending, Telling, Worth, made_at, related};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, Growing};
@@ -32,8 +34,10 @@ pub const SURPLUS: &str = "surplus";
 impl GrowingResidency {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let older = OlderByStack::of(facts);
-        let piles =
-            facts.growing().iter().map(|growing| claim(facts, growing, older.piled_up(facts, growing)));
+        // What waits for the collector is garbage, as `delayed-free-cycle` says.
+        let garbage: BTreeSet<usize> = facts.stranded().iter().map(|line| line.growing).collect();
+        let kept = facts.growing().iter().enumerate().filter(|(at, _)| !garbage.contains(at));
+        let piles = kept.map(|(_, growing)| claim(facts, growing, older.piled_up(facts, growing)));
         piles.chain(collected::claims(facts)).collect()
     }
 }
