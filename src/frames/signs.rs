@@ -103,6 +103,8 @@ pub enum MemorySign {
     CopyParameter,
     /// A moving average of weights.
     Average,
+    /// A metric takes in a batch, or is computed: with autograd off, unless its `forward` is called (`Metric._wrap_update` of torchmetrics).
+    Measures,
     /// Adapters are put into a model whose own weights are frozen.
     Adapts,
     /// An optimizer that keeps a history of directions and gradients, up to a bound (L-BFGS).

@@ -77,6 +77,7 @@ const ROWS: &[Row] = &[
     ("transformers/core_model_loading", ANY, memory(MemorySign::Read)),
     ("transformers/*", &["*load_state_dict*"], memory(MemorySign::Read)),
     ("accelerate/utils/modeling", ANY, memory(MemorySign::Read)),
+    ("torchmetrics/metric", &["wrapped_func"], memory(MemorySign::Measures)),
     ("torch/optim/swa_utils", ANY, memory(MemorySign::Average)),
     ("diffusers/training_utils", ANY, memory(MemorySign::Average)),
     ("ema_pytorch/*", ANY, memory(MemorySign::Average)),
@@ -230,6 +231,7 @@ mod tests {
         assert_eq!(said("torch/xpu/memory", "empty_cache").memory, MemorySign::EmptyCache);
         assert_eq!(said("torch/cuda/graphs", "__enter__").memory, MemorySign::Captures);
         assert_eq!(said("timm/utils/model_ema", "__init__").memory, MemorySign::Average);
+        assert_eq!(said("torchmetrics/metric", "wrapped_func").memory, MemorySign::Measures);
     }
 
     #[test]

@@ -7,8 +7,8 @@
 //!                          carry, too (`context="alloc"`): alloc
 //! annotations off          a file of PyTorch before 2.5: no Optimizer.step and zero_grad ranges
 //! setup @ train.py:4 main  what follows runs in this phase, under this line of the user's program; callers follow
-//!                          after `<`, and it may have a condition. Files under torch/, safetensors/, peft/ and transformers/ are those of
-//!                          installed packages, copy.py is Python's. Phases: setup, input, forward (a layer is called), operator (that line
+//!                          after `<`, and it may have a condition. Files under torch/, safetensors/, peft/, transformers/ and torchmetrics/ are
+//!                          those of installed packages, copy.py is Python's. Phases: setup, input, forward (a layer is called), operator (that line
 //!                          itself computes), loss (`cross_entropy`), backward, unscale (`GradScaler`), step, zero_grad, evaluation
 //! loop 4                   the lines up to `end` run four times
 //! alloc out# 8 MiB [2..]   allocates; `#` is the iteration's number, `#-1` the one before; `[…]` says when:

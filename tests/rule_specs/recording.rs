@@ -329,7 +329,7 @@ fn torch_frame((file, line, name): &(&str, u32, &str)) -> Frame {
 }
 
 fn user_frame(place: &Place, name: &str, line: u32) -> Frame {
-    let packaged = ["torch/", "safetensors/", "peft/", "transformers/"]
+    let packaged = ["torch/", "safetensors/", "peft/", "transformers/", "torchmetrics/"]
         .iter()
         .any(|start| place.file.starts_with(start));
     let folder = match place.file.as_str() {

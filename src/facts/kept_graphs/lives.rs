@@ -147,7 +147,8 @@ fn mark_scratch(lives: &mut [GraphLife]) {
 }
 
 /// The innermost user frame outside the outermost call of a module, or of a function that belongs to models, with the calls down to it, and whether there is such a call;
-/// without one, the innermost. None where weights are made, moved or copied: that is no pass.
+/// without one, the innermost. None where weights are made, moved or copied, or a metric is updated without a call of it: that is no pass, and records
+/// nothing.
 fn caller<'f>(
     facts: &'f Facts,
     stack: StackId,
@@ -161,6 +162,9 @@ fn caller<'f>(
     let method = python.iter().position(|frame| function(frame).is_some_and(|one| of_models.contains(&one)));
     let called = outermost(facts, python);
     let outside = method.into_iter().chain(called).min();
+    if outside.is_none() && python.iter().any(|frame| facts.frames.memory(*frame) == MemorySign::Measures) {
+        return None;
+    }
     let outer = python.get(..outside.unwrap_or(python.len())).unwrap_or_default();
     let own = outer.iter().rposition(|frame| facts.frames.is_own(*frame))?;
     Some((*outer.get(own)?, outer.get(..=own)?, outside.is_some()))
