@@ -228,7 +228,8 @@ fn kept_for_nothing(
     let last = kept.iter().map(|id| freed(id).map_or(end, Index::position)).max()?;
     let unused = facts.bytes(&used).share_of(all) < USED.get()
         && (!backward.used_and_retained(call.end, last, bytes)
-            || another_was_used(facts, backward, call, last))
+            || another_was_used(facts, backward, call, last)
+            || backward.belong_to_later_calls(call.end, last))
         && !backward.cut_off(call.start, last);
     let before = if last == end { alike(facts, older, &kept) } else { Vec::new() };
     let stepped = facts.program.steps.last().is_some_and(|step| step.start.position() >= call.end);

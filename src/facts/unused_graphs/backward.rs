@@ -1,5 +1,7 @@
 //! What backward passes did, between two moments.
 
+use std::collections::BTreeMap;
+
 use crate::facts::Facts;
 use crate::facts::failure::failures;
 use crate::program::Phase;
@@ -19,6 +21,8 @@ pub(super) struct BackwardPasses {
     allocations: Vec<usize>,
     /// The positions at which they let go of what they did not make, with the bytes so far.
     released: Vec<(usize, u64)>,
+    /// Where each begins, with the start of the last call of a module through whose graph it goes; 0 where it goes through none.
+    used: Vec<(usize, usize)>,
 }
 
 impl BackwardPasses {
@@ -39,7 +43,7 @@ impl BackwardPasses {
             total = total.saturating_add(*bytes);
             *bytes = total;
         }
-        BackwardPasses { failures: failures(facts), allocations, released }
+        BackwardPasses { failures: failures(facts), allocations, released, used: used(facts) }
     }
 
     /// Whether a request failed between two positions.
@@ -54,6 +58,14 @@ impl BackwardPasses {
         self.allocations.get(after).is_some_and(|at| *at < to)
     }
 
+    /// Whether each backward pass between two positions goes through the graph of a call that begins there, too. As it lets go of that, it retains
+    /// nothing, and would have let go of any other that it goes through.
+    pub(super) fn belong_to_later_calls(&self, from: usize, to: usize) -> bool {
+        let ran =
+            self.used.partition_point(|(at, _)| *at < from)..self.used.partition_point(|(at, _)| *at < to);
+        self.used.get(ran).is_some_and(|passes| passes.iter().all(|(_, call)| *call >= from))
+    }
+
     /// Whether a backward pass ran and let go of next to nothing (against `kept` bytes): it kept its graph.
     pub(super) fn used_and_retained(&self, from: usize, to: usize, kept: Bytes) -> bool {
         let until = |position: usize| {
@@ -63,4 +75,31 @@ impl BackwardPasses {
         let released = Bytes(until(to).saturating_sub(until(from)));
         self.ran(from, to) && released.share_of(kept) < USED.get()
     }
+}
+
+/// Where each backward pass begins, with the start of the last call of a module of which it lets go of a part.
+fn used(facts: &Facts) -> Vec<(usize, usize)> {
+    let differentiates = |phase: &Phase| matches!(phase, Phase::Backward | Phase::Recomputation);
+    let phases = facts.program.phases.iter().map(differentiates);
+    let before = std::iter::once(false).chain(phases.clone());
+    let begins = phases.zip(before).enumerate().filter(|(_, (now, before))| *now && !*before);
+    let mut passes: Vec<(usize, usize)> = begins.map(|(at, _)| (at, 0)).collect();
+    for call in facts.module_calls() {
+        let mut by_pass: BTreeMap<usize, Bytes> = BTreeMap::new();
+        for one in call.made.iter().filter_map(|id| facts.timeline.allocation(*id)) {
+            let freed = one.free_requested.filter(|event| facts.phase(*event) == Phase::Backward);
+            let Some(freed) = freed.map(Index::position).filter(|freed| *freed >= call.end) else { continue };
+            let Some(pass) = passes.partition_point(|(begin, _)| *begin <= freed).checked_sub(1) else {
+                continue;
+            };
+            *by_pass.entry(pass).or_default() += one.bytes;
+        }
+        let made = facts.bytes(&call.made);
+        for (pass, _) in by_pass.into_iter().filter(|(_, bytes)| bytes.share_of(made) >= USED.get()) {
+            if let Some((_, last)) = passes.get_mut(pass) {
+                *last = call.start.max(*last);
+            }
+        }
+    }
+    passes
 }
