@@ -59,14 +59,15 @@ impl Blame<'_> {
     /// allocations out; where that is above the loop, the heaviest line of its own.
     pub fn responsible(&self, guilty: &[GuiltyStack], hands_out: bool) -> Option<FrameId> {
         let narrow = if hands_out { self.past_forwards(guilty) } else { self.narrowest(guilty) };
-        let narrow = narrow.map(|frame| self.called_back(frame, guilty).unwrap_or(frame));
+        let narrow = narrow.map(|frame| self.called(frame, guilty, hands_out).unwrap_or(frame));
         narrow.filter(|frame| !self.is_above_the_loop(*frame, guilty)).or_else(|| self.heaviest(guilty))
     }
 
-    /// The heaviest line of the one function of the user's that a library calls back below a frame (a collator, a callback, a metric). Two of its lines that
-    /// share the weight meet only in the call of the library, which says nothing. The forward of a model is called for its output.
-    fn called_back(&self, frame: FrameId, guilty: &[GuiltyStack]) -> Option<FrameId> {
-        let mut lines: BTreeMap<FrameId, u64> = BTreeMap::new();
+    /// The heaviest line of the one function of the user's that is called below a frame: by a library (a collator, a callback, a metric), or, of what is
+    /// kept, by the user. Two of its lines that share the weight meet only in the call, which says nothing. The forward of a model is called for its
+    /// output.
+    fn called(&self, frame: FrameId, guilty: &[GuiltyStack], kept: bool) -> Option<FrameId> {
+        let mut lines: BTreeMap<FrameId, (u64, usize)> = BTreeMap::new();
         for one in guilty {
             let python = self.frames.python(one.stack);
             let Some(at) = python.iter().rposition(|other| *other == frame) else { continue };
@@ -74,16 +75,19 @@ impl Blame<'_> {
             let own = inner.iter().position(|frame| self.frames.is_own(*frame))?;
             let (between, line) = (inner.get(..own)?, *inner.get(own)?);
             let packaged = between.iter().any(|frame| self.frames.owner(*frame).is_package());
-            if !packaged || between.iter().any(|frame| self.is_module_call(*frame)) {
+            if !(packaged || kept) || between.iter().any(|frame| self.is_module_call(*frame)) {
                 return None;
             }
-            let weight = lines.entry(line).or_default();
+            let (weight, times) = lines.entry(line).or_default();
             *weight = weight.saturating_add(one.weight);
+            *times += 1;
         }
         let mut functions = lines.keys().map(|line| self.frames.function(*line));
         let first = functions.next()?;
         functions.all(|function| function == first).then_some(())?;
-        lines.into_iter().max_by_key(|(line, weight)| (*weight, Reverse(*line))).map(|(line, _)| line)
+        let heaviest = lines.into_iter().max_by_key(|(line, (weight, _))| (*weight, Reverse(*line)));
+        // Lines that run once each are code that is generated anew.
+        heaviest.filter(|(_, (_, times))| !kept || *times > 1).map(|(line, _)| line)
     }
 
     /// Whether a frame stands outside the function that holds the main loop, in every stack that shows both. A loop inside a
@@ -227,7 +231,21 @@ impl Blame<'_> {
         // Hooks are called from the same place as forwards.
         let forward = python.get(depth).is_some_and(|frame| self.frames.method(*frame) == Method::Forward);
         let by_submodule = python.get(depth + 1).is_some_and(|inner| self.is_module_call(*inner));
-        self.is_module_call(*caller) && forward && (by_submodule || !self.goes_on(python, depth, event))
+        self.is_module_call(*caller)
+            && forward
+            && !self.is_called_back(python.get(..depth).unwrap_or_default())
+            && (by_submodule || !self.goes_on(python, depth, event))
+    }
+
+    /// Whether what calls a module, given its callers, is a function of a package that is no model itself (a solver, an optimizer): to that the output goes, and
+    /// no line of the user's outside of it gets to see it.
+    fn is_called_back(&self, outer: &[FrameId]) -> bool {
+        let between = outer.iter().rev().take_while(|frame| !self.frames.is_own(**frame));
+        let mut packaged = between.filter(|frame| self.frames.owner(**frame).is_package());
+        packaged.any(|frame| {
+            let passes_on = self.frames.phase(*frame) == PhaseSign::Wrapper;
+            self.frames.method(*frame) != Method::Forward && !passes_on
+        })
     }
 
     fn is_module_call(&self, frame: FrameId) -> bool {
@@ -343,7 +361,7 @@ mod tests {
     }
 
     /// What is blamed for two lines of one function that make as much each, called through these frames, the innermost first.
-    fn blamed(file: &str, between: &[(&str, &str)]) -> u32 {
+    fn blamed(file: &str, between: &[(&str, &str)], kept: bool) -> u32 {
         let mut snapshot = Snapshot::default();
         let mut frame = |file: &str, name: &str, line: u32| {
             let (name, file) =
@@ -353,32 +371,31 @@ mod tests {
         let outer: Vec<FrameId> = between.iter().map(|(file, name)| frame(file, name, 7)).collect();
         let main = frame("/home/me/train.py", "main", 44);
         let lines = [27, 30].map(|line| frame(file, "__call__", line));
-        let guilty = lines.map(|line| {
+        let guilty = [lines[0], lines[1], lines[0], lines[1]].map(|line| {
             let path: Vec<FrameId> = [line].into_iter().chain(outer.iter().copied()).chain([main]).collect();
             GuiltyStack { stack: snapshot.stacks.intern(&path).unwrap(), event: None, weight: 1 }
         });
         let (trace, meanings) = (DeviceTrace::default(), Frames::of(&snapshot));
         let blame = Blame { snapshot: &snapshot, trace: &trace, frames: &meanings, looping: None };
-        snapshot.stacks.frame(blame.responsible(&guilty, false).unwrap()).unwrap().line
+        snapshot.stacks.frame(blame.responsible(&guilty, kept).unwrap()).unwrap().line
     }
 
     #[test]
     fn what_a_library_calls_back_is_to_blame_and_not_the_call_of_the_library() {
         let trainer = ("/v/site-packages/transformers/trainer.py", "train");
         let module = ("/v/site-packages/torch/nn/modules/module.py", "_call_impl");
-        assert_eq!(blamed("/home/me/data.py", &[trainer]), 27);
+        assert_eq!(blamed("/home/me/data.py", &[trainer], false), 27);
+        assert_eq!(blamed("/home/me/data.py", &[], false), 44, "the caller is the user's");
+        assert_eq!(blamed("/home/me/data.py", &[], true), 27, "the call says nothing of what is kept");
+        for kept in [false, true] {
+            assert_eq!(
+                blamed("/home/me/data.py", &[module, trainer], kept),
+                44,
+                "a model's forward makes what its caller asked for"
+            );
+        }
         assert_eq!(
-            blamed("/home/me/data.py", &[]),
-            44,
-            "the caller is the user's: it keeps what the function returns"
-        );
-        assert_eq!(
-            blamed("/home/me/data.py", &[module, trainer]),
-            44,
-            "a model's forward makes what its caller asked for"
-        );
-        assert_eq!(
-            blamed("/v/site-packages/torchmetrics/metric.py", &[trainer]),
+            blamed("/v/site-packages/torchmetrics/metric.py", &[trainer], false),
             44,
             "nobody edits a library"
         );
