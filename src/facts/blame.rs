@@ -13,12 +13,14 @@
 //! tensors are such, the caller is responsible, not the line inside the model ([`Blame::past_forwards`]). What a forward
 //! makes with an operator of its own, before its end, it keeps itself: then the line inside is.
 
+mod call_graph;
+
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use petgraph::algo::{dominators::simple_fast, tarjan_scc};
-use petgraph::graph::{DiGraph, NodeIndex};
 use rustc_hash::FxHashMap;
+
+use call_graph::CallGraph;
 
 use crate::frames::{Frames, Method, PhaseSign};
 use crate::snapshot::{Action, DeviceTrace, Snapshot};
@@ -268,57 +270,6 @@ impl Blame<'_> {
     }
 }
 
-/// The call graph of the frames that carry enough.
-struct CallGraph {
-    graph: DiGraph<Option<FrameId>, ()>,
-    nodes: FxHashMap<FrameId, NodeIndex>,
-    root: NodeIndex,
-}
-
-impl CallGraph {
-    fn new() -> CallGraph {
-        let mut graph = DiGraph::new();
-        let root = graph.add_node(None);
-        CallGraph { graph, nodes: FxHashMap::default(), root }
-    }
-
-    /// Adds the calls of a stack, outermost first.
-    fn add(&mut self, path: &[FrameId]) {
-        let mut from = self.root;
-        for frame in path {
-            let graph = &mut self.graph;
-            let node = *self.nodes.entry(*frame).or_insert_with(|| graph.add_node(Some(*frame)));
-            graph.update_edge(from, node, ());
-            from = node;
-        }
-    }
-
-    /// The innermost frame through which every way to an end goes. What calls only one another in turns is an end together.
-    fn dominating_the_ends(mut self) -> Option<FrameId> {
-        let components = tarjan_scc(&self.graph);
-        let mut component_of = vec![0; self.graph.node_count()];
-        for (number, component) in components.iter().enumerate() {
-            for node in component {
-                if let Some(of) = component_of.get_mut(node.index()) {
-                    *of = number;
-                }
-            }
-        }
-        let is_within =
-            |from: NodeIndex, to: NodeIndex| component_of.get(from.index()) == component_of.get(to.index());
-        let calls_no_other = |component: &Vec<NodeIndex>| {
-            component.iter().all(|node| self.graph.neighbors(*node).all(|next| is_within(*node, next)))
-        };
-        let ends: Vec<NodeIndex> = components.into_iter().filter(calls_no_other).flatten().collect();
-        let sink = self.graph.add_node(None);
-        for end in ends {
-            self.graph.update_edge(end, sink, ());
-        }
-        let dominators = simple_fast(&self.graph, self.root);
-        dominators.dominators(sink)?.find_map(|node| self.graph.node_weight(node).copied().flatten())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -399,5 +350,33 @@ mod tests {
             44,
             "nobody edits a library"
         );
+    }
+
+    #[test]
+    fn what_a_model_hands_to_a_solver_no_line_outside_of_it_gets_to_see() {
+        let told = |caller: (&str, &str)| {
+            let module = ("/v/site-packages/torch/nn/modules/module.py", "_call_impl", 1779);
+            let path = [
+                ("/v/site-packages/torch/nn/modules/linear.py", "forward", 134),
+                module,
+                ("/home/me/train.py", "forward", 36),
+                module,
+                (caller.0, caller.1, 7),
+                ("/home/me/train.py", "main", 54),
+            ];
+            let mut snapshot = Snapshot::default();
+            let path = path.map(|(file, name, line)| {
+                let (name, file) =
+                    (snapshot.strings.intern(name).unwrap(), snapshot.strings.intern(file).unwrap());
+                snapshot.stacks.intern_frame(Frame { name, file, line }).unwrap()
+            });
+            let stack = snapshot.stacks.intern(&path).unwrap();
+            let guilty = [GuiltyStack { stack, event: EventIndex::at(0), weight: 1 }];
+            let (trace, meanings) = (DeviceTrace::default(), Frames::of(&snapshot));
+            let blame = Blame { snapshot: &snapshot, trace: &trace, frames: &meanings, looping: None };
+            snapshot.stacks.frame(blame.past_forwards(&guilty).unwrap()).unwrap().line
+        };
+        assert_eq!(told(("/v/site-packages/torchdiffeq/_impl/solvers.py", "integrate")), 36);
+        assert_eq!(told(("/v/site-packages/timm/models/vision_transformer.py", "forward")), 54);
     }
 }
