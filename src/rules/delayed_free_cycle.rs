@@ -23,8 +23,9 @@ pub const GARBAGE: &str = DelayedFreeCycle::META.name;
 
 impl DelayedFreeCycle {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
-        let garbage = Garbage::freed(facts).or_else(|| Garbage::stranded(facts));
-        garbage.map(|garbage| claim(facts, garbage)).into_iter().collect()
+        // Each by itself: bursts of one line say nothing of what waits at another, which is no `growing-residency` any more.
+        let garbage = Garbage::freed(facts).into_iter().chain(Garbage::stranded(facts));
+        garbage.map(|garbage| claim(facts, garbage)).collect()
     }
 }
 
