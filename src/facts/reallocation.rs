@@ -9,6 +9,7 @@
 //! that tells the two apart where the C++ frames do not name the operator. Where the program works on the whole buffer all grows as well; but what is joined to it is
 //! there when the next version is made, and as large as that exceeds the last.
 
+mod growth;
 mod rest;
 
 use std::cell::LazyCell;

@@ -5,7 +5,7 @@ use super::{declare_rule, measure};
 use crate::facts::{Facts, Reallocation};
 use crate::finding::{Finding, Measure, Quantity, Related};
 use crate::lives::{Change, Changes};
-use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, Index, count};
+use crate::unit::{AllocationId, Confidence, EventIndex, count};
 
 declare_rule! {
     /// A buffer is re-allocated a little larger again and again.
@@ -27,26 +27,13 @@ fn claim<'f>(facts: &'f Facts<'f>, one: &'f Reallocation) -> Claim<'f> {
             mended.set(old, Change::EndAt(event));
         }
     }
-    let mending = Mending { reserved: holes(facts, one), ..Mending::lives(mended) };
+    let mending = Mending { reserved: one.holes(facts), ..Mending::lives(mended) };
     let told = move |worth: &Worth| tell(facts, one, worth);
     let mut claim =
         Claim::new(&GrowingReallocation::META, one.chains.iter().flatten().copied(), mending, told);
-    claim.pace = pace(facts, one);
+    claim.pace = one.pace(facts);
     let sure = if one.joins { Confidence::High } else { Confidence::Medium };
     claim.holding(one.last).sure(sure)
-}
-
-/// What is reserved and was never in use, if that is more than the buffers themselves: no hole that one leaves fits the next. The
-/// holes that they leave are together no larger than what was copied out of them: what is more has other causes.
-fn holes(facts: &Facts, one: &Reallocation) -> Option<Bytes> {
-    let pool = facts.default_pool();
-    let unused = pool.reserved - pool.active.max(pool.held_before);
-    Some(unused.min(copied(facts, one))).filter(|unused| *unused > one.last)
-}
-
-/// What all versions but the last ones hold, and leave behind.
-fn copied(facts: &Facts, one: &Reallocation) -> Bytes {
-    one.links().map(|(old, _)| size(facts, old)).sum()
 }
 
 fn tell(facts: &Facts, one: &Reallocation, worth: &Worth) -> Finding {
@@ -77,34 +64,9 @@ fn tell(facts: &Facts, one: &Reallocation, worth: &Worth) -> Finding {
     telling.told(facts, &GrowingReallocation::META, worth)
 }
 
-fn size(facts: &Facts, id: AllocationId) -> Bytes {
-    facts.timeline.allocation(id).map_or(Bytes::ZERO, |one| one.bytes)
-}
-
-/// By how much all buffers together grow from iteration to iteration; nothing where none outlives the iteration that begins it, as a cache that
-/// each request fills anew.
-fn pace(facts: &Facts, one: &Reallocation) -> Option<Bytes> {
-    let born = |id: &AllocationId| facts.born_in(facts.timeline.allocation(*id)?).map(Index::position);
-    let of_chain = |chain: &Vec<AllocationId>| {
-        let (first, last) = (chain.first()?, chain.last()?);
-        let turns = born(last)?.checked_sub(born(first)?).filter(|turns| *turns > 0)?;
-        Some((size(facts, *last) - size(facts, *first)).get() as f64 / turns as f64)
-    };
-    let all: f64 = one.chains.iter().filter_map(of_chain).sum();
-    (all > 0.0).then(|| Bytes::rounded(all))
-}
-
-/// The median growth from one version to the next.
-fn step(facts: &Facts, one: &Reallocation) -> Bytes {
-    let grown = one.links().map(|(old, new)| size(facts, new) - size(facts, old));
-    let mut steps: Vec<Bytes> = grown.filter(|step| *step > Bytes::ZERO).collect();
-    steps.sort_unstable();
-    steps.get(steps.len() / 2).copied().unwrap_or_default()
-}
-
 fn evidence(facts: &Facts, one: &Reallocation) -> Vec<Measure> {
-    let copied = copied(facts, one);
-    let step = step(facts, one);
+    let copied = one.copied(facts);
+    let step = one.step(facts);
     let mut evidence = vec![
         measure(
             "versions",
@@ -115,7 +77,7 @@ fn evidence(facts: &Facts, one: &Reallocation) -> Vec<Measure> {
         measure("final", Quantity::Bytes(one.last), String::new()),
         measure("copied", Quantity::Bytes(copied), format!("{copied} copied from old to new")),
     ];
-    if let Some(unused) = holes(facts, one) {
+    if let Some(unused) = one.holes(facts) {
         let text = format!(
             "{unused} reserved and never used: no hole that one leaves fits the next (fragmentation)"
         );

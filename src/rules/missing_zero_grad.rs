@@ -1,20 +1,20 @@
-//! Gradients of the first backward pass that no `zero_grad` ever clears.
+//! Gradients that no `zero_grad` ever clears.
 
 mod older;
+mod rows;
+mod staying;
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashSet;
+use staying::{StayingGradient, cleared, kept_gradients};
 
 use super::claim::{Anchor, Besides, Claim, Mending, Telling, Worth, related};
 use super::{declare_rule, measure};
 use crate::facts::Facts;
 use crate::finding::{Absent, Excuse, Finding, Quantity, Related, Severity, Silence};
 use crate::lives::{Change, Changes};
-use crate::program::{Phase, Step};
+use crate::program::Step;
 use crate::role::Role;
-use crate::threshold::Threshold;
-use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, Confidence, EventIndex, Index, StackId, count};
 
 declare_rule! {
@@ -22,17 +22,6 @@ declare_rule! {
     MissingZeroGrad = "missing-zero-grad", Leak, Error,
     needs: [History, Gradients, Updates],
     summary: "gradients are never cleared between iterations",
-}
-
-/// The share of all gradients' bytes that the parameters' sizes have to explain, before another size counts as strange.
-/// Plain models measure 1; with flat parameters, or gradients in buckets, it is near 0.
-static EXPLAINED: Threshold<f64> = Threshold::new("rules::missing_zero_grad::EXPLAINED", 0.8);
-
-/// A gradient that stays, with the temporaries that later backward passes added to it.
-struct StayingGradient<'a> {
-    id: AllocationId,
-    allocation: &'a Allocation,
-    added: Vec<AllocationId>,
 }
 
 /// Why the gradients stay.
@@ -48,17 +37,14 @@ enum Neglect {
     NotAskedFor,
 }
 
-/// How often gradients are looked for in later iterations, for each event of the trace. Where each pass makes each of them once
-/// the number of events is enough; in a hostile file all of them could be sought in all iterations.
-const LOOKS: usize = 8;
-
 /// What helps where every step has its `zero_grad`, and some parameters are in no optimizer.
 const NOT_IN_OPTIMIZER: &str =
     "freeze what no optimizer updates: backbone.requires_grad_(False), or clear it with model.zero_grad()";
 
 impl MissingZeroGrad {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
-        older::claim(facts).or_else(|| newer(facts)).into_iter().collect()
+        let dense = older::claim(facts).or_else(|| newer(facts));
+        dense.into_iter().chain(rows::claims(facts)).collect()
     }
 }
 
@@ -130,101 +116,9 @@ fn after(calls: &[Step], event: EventIndex) -> Vec<Step> {
     calls.iter().copied().filter(|call| call.start > event).collect()
 }
 
-/// Gradients that outlive at least two iterations and the loop, and that later backward passes are seen to add to.
-fn kept_gradients<'a>(facts: &Facts<'a>) -> Vec<StayingGradient<'a>> {
-    let loop_end = facts.iteration_ends().last().copied().unwrap_or(0);
-    // Others, as of an optimizer that steps every third time, stood as long and were cleared in the end: so may these be.
-    let oldest_cleared = cleared(facts).into_iter().map(|one| facts.ends_outlived(one)).max().unwrap_or(0);
-    let stays = |allocation: &Allocation| {
-        allocation.alloc.is_some()
-            && allocation.free.is_none_or(|event| event.position() >= loop_end)
-            && facts.ends_outlived(allocation) > oldest_cleared.max(1)
-    };
-    let backward_births = backward_births(facts);
-    let strangers = Strangers::of(facts);
-    let gradients = facts.with_role(Role::Gradient).filter(|(_, one)| !strangers.has(one.bytes));
-    let mut kept = Vec::new();
-    let mut looks = facts.trace.events.len().saturating_mul(LOOKS);
-    for (id, allocation) in gradients.filter(|(_, allocation)| stays(allocation)) {
-        let Some(born) = facts.born_in(allocation).map(Index::position) else { continue };
-        let same_size = |iteration: usize| backward_births.get(&(iteration, allocation.bytes));
-        let ordinal = same_size(born).and_then(|births| births.binary_search(&id).ok()).unwrap_or(0);
-        let later = born + 1..facts.iteration_ends().len();
-        let expected = later.len();
-        let Some(rest) = looks.checked_sub(expected) else { break };
-        looks = rest;
-        // A backward pass computes the new gradient, adds it to the old one and frees it. The temporary that does so
-        // stands at the same place among those of its size.
-        let added: Vec<AllocationId> = later
-            .filter_map(|iteration| {
-                let births = same_size(iteration)?;
-                births.get(ordinal).or(births.last()).copied()
-            })
-            .filter(|other| dies_in_its_iteration(facts, *other))
-            .collect();
-        if 2 * added.len() >= expected {
-            kept.push(StayingGradient { id, allocation, added });
-        }
-    }
-    kept
-}
-
-/// Sizes that no parameter has, where the parameters' sizes explain nearly all gradients: what the backward pass leaves of
-/// such a size is a library's workspace, or the gradient of an input.
-struct Strangers {
-    parameters: FxHashSet<Bytes>,
-    explained: bool,
-}
-
-impl Strangers {
-    fn of(facts: &Facts) -> Strangers {
-        let parameters: FxHashSet<Bytes> =
-            facts.with_role(Role::Parameter).map(|(_, one)| one.bytes).collect();
-        let gradients = || facts.with_role(Role::Gradient).map(|(_, one)| one.bytes);
-        let known: Bytes = gradients().filter(|bytes| parameters.contains(bytes)).sum();
-        let explained = known.share_of(gradients().sum()) >= EXPLAINED.get();
-        Strangers { parameters, explained }
-    }
-
-    fn has(&self, bytes: Bytes) -> bool {
-        self.explained && !self.parameters.contains(&bytes)
-    }
-}
-
-/// What backward passes allocate, by iteration and size, in order.
-fn backward_births(facts: &Facts) -> BTreeMap<(usize, Bytes), Vec<AllocationId>> {
-    let mut births: BTreeMap<(usize, Bytes), Vec<AllocationId>> = BTreeMap::new();
-    for (id, allocation) in facts.timeline.iter() {
-        let Some(event) = allocation.alloc.filter(|event| facts.phase(*event) == Phase::Backward) else {
-            continue;
-        };
-        if let Some(iteration) = facts.iteration_of(event) {
-            births.entry((iteration.position(), allocation.bytes)).or_default().push(id);
-        }
-    }
-    births
-}
-
-fn dies_in_its_iteration(facts: &Facts, id: AllocationId) -> bool {
-    let allocation = facts.timeline.allocation(id);
-    allocation.is_some_and(|one| one.free.is_some() && facts.ends_outlived(one) == 0)
-}
-
 /// How many gradients are cleared.
 fn cleared_gradients(facts: &Facts) -> usize {
     cleared(facts).len()
-}
-
-/// Gradients that live over a step and are freed while the loop runs. (What is freed after it, the end of the function frees.)
-fn cleared<'a>(facts: &Facts<'a>) -> Vec<&'a Allocation> {
-    let steps = facts.updates();
-    let loop_end = facts.iteration_ends().last().copied().unwrap_or(0);
-    let over_a_step = |allocation: &Allocation| {
-        let (Some(born), Some(died)) = (allocation.alloc, allocation.free) else { return false };
-        let next = steps.partition_point(|step| step.start <= born);
-        steps.get(next).is_some_and(|step| step.start < died) && died.position() < loop_end
-    };
-    facts.with_role(Role::Gradient).map(|(_, one)| one).filter(|one| over_a_step(one)).collect()
 }
 
 fn tell(
