@@ -3,6 +3,8 @@
 //! In: the scene and what is settled already. Out: [`Known`], which rows of the table compare a lifetime with. A size alone proves
 //! nothing: every row that asks for one also asks when the block was made and how long it is held.
 
+use rustc_hash::FxHashSet;
+
 use super::gradients::Gradients;
 use super::scene::{Scene, StepSide};
 use super::sizes::Sizes;
@@ -25,6 +27,9 @@ pub(super) struct Known {
     pub(super) model: Sizes,
     /// Whether `model` has nearly all that the backward pass leaves behind (90 % of the bytes).
     pub(super) explained: bool,
+    /// Whether the backward pass leaves something behind of the size of nearly each parameter (90 % of the bytes): then what has another size
+    /// is no gradient of theirs, however much it is.
+    pub(super) graded: bool,
     /// Of states, where the backward pass makes no gradient of that size.
     pub(super) ungraded: Sizes,
 }
@@ -57,7 +62,10 @@ impl Known {
             }
         }
         let explained = left.iter().copied().filter(|bytes| known.model.has(*bytes)).sum::<Bytes>();
-        known.explained = explained.share_of(left.into_iter().sum()) >= 0.9;
+        known.explained = explained.share_of(left.iter().copied().sum()) >= 0.9;
+        let left_behind: FxHashSet<Bytes> = left.into_iter().collect();
+        let graded = known.weights.only(|bytes, _| left_behind.contains(&bytes)).bytes();
+        known.graded = graded > Bytes::ZERO && graded.share_of(known.weights.bytes()) >= 0.9;
         let counts = Gradients::of(scene, verdicts);
         known.complete = known.weights.only(|bytes, many| (1..=many).contains(&counts.of_size(bytes)));
         known.ungraded = states.without(&gradients);

@@ -89,6 +89,8 @@ pub(super) const LEFT_BEHIND: &[Inference] = &[
         |life, known| left_behind(life) && life.ends_in_backward() && (life.was_saved() || !known.model.has(life.bytes()))),
     row(Role::Temporary, RoleGround::Sizes, "the backward pass left it, but no parameter has its size",
         |life, known| left_behind(life) && known.explained && !known.model.has(life.bytes()) && life.died().is_some()),
+    row(Role::Activation, RoleGround::Sizes, "the backward pass left it, no parameter has its size, and all have gradients of their own",
+        |life, known| left_behind(life) && known.graded && !known.model.has(life.bytes()) && !known.standing.has(life.bytes()) && life.died().is_some()),
     row(Role::Gradient, RoleGround::Lifetime, "the backward pass made it and left it behind",
         |life, _| left_behind(life) && !life.is_of_a_recomputation()),
 ];

@@ -39,6 +39,11 @@ impl Sizes {
         Sizes(asked_for.map(|(bytes, many)| (*bytes, *many)).collect())
     }
 
+    /// The bytes of all.
+    pub(super) fn bytes(&self) -> Bytes {
+        self.0.iter().map(|(bytes, many)| bytes.times(*many as u64)).sum()
+    }
+
     /// How many there are of a size.
     pub(super) fn of(&self, bytes: Bytes) -> usize {
         self.0.get(&bytes).copied().unwrap_or(0)

@@ -212,26 +212,39 @@ const BUCKETS: Ground = Ground {
     because: "a bucket of gradients, and the backward pass leaves no others",
 };
 
-/// With `gradient_as_bucket_view=True` DDP's buckets are the gradients. Then the backward pass leaves next to nothing of
-/// its own behind, although the buckets that stay hold half of the parameters' bytes or more.
+const OF_A_HOOK: Ground = Ground {
+    evidence: RoleGround::Sizes,
+    because: "the backward pass left it, no parameter has its size, and the buckets are the gradients",
+};
+
+/// With `gradient_as_bucket_view=True` DDP's buckets are the gradients. Then the backward pass leaves next to nothing of a
+/// parameter's size behind, although the buckets that stay hold half of the parameters' bytes or more. What else it leaves is a hook's, which
+/// exchanges the gradients and keeps something on the way.
 pub(super) fn settle_bucket_views(scene: &Scene<'_>, verdicts: &mut Verdicts) {
-    let (mut parameters, mut gradients, mut buckets) = (Bytes::ZERO, Bytes::ZERO, Bytes::ZERO);
-    let is_bucket = |life: &Life| life.made().origin == TorchOrigin::Replicated && life.died().is_none();
+    let replicated = |life: &Life| life.made().origin == TorchOrigin::Replicated;
+    let is_weight = |life: &Life, role: Option<Role>| match role {
+        Some(role) => role == Role::Parameter,
+        None => life.born().is_none() && life.died().is_none(),
+    };
+    let weights = Sizes::count(verdicts.lives(scene).filter(|(life, role)| is_weight(life, *role)));
+    let (mut gradients, mut buckets) = (Bytes::ZERO, Bytes::ZERO);
     for (life, role) in verdicts.lives(scene) {
         match role {
-            Some(Role::Parameter) => parameters += life.bytes(),
-            Some(Role::Gradient) => gradients += life.bytes(),
-            Some(Role::Communication) if is_bucket(&life) => buckets += life.bytes(),
-            None if life.born().is_none() && life.died().is_none() => parameters += life.bytes(),
+            Some(Role::Gradient) if weights.has(life.bytes()) => gradients += life.bytes(),
+            Some(Role::Communication) if replicated(&life) && life.died().is_none() => {
+                buckets += life.bytes();
+            }
             _ => {}
         }
     }
-    if !scene.trains() || buckets.share_of(parameters) < 0.5 || gradients.share_of(buckets) > 0.1 {
+    if !scene.trains() || buckets.share_of(weights.bytes()) < 0.5 || gradients.share_of(buckets) > 0.1 {
         return;
     }
     for (life, verdict) in scene.lives().zip(&mut verdicts.0) {
-        if life.made().origin == TorchOrigin::Replicated {
+        if replicated(&life) {
             *verdict = Some((Role::Gradient, &BUCKETS));
+        } else if verdict.is_some_and(|(role, _)| role == Role::Gradient) && !weights.has(life.bytes()) {
+            *verdict = Some((Role::Unknown, &OF_A_HOOK));
         }
     }
 }

@@ -212,3 +212,35 @@ fn what_a_model_makes_that_a_custom_backward_runs_is_no_gradient() {
     assert_ne!(role(output), Role::Gradient, "the monitor of an adjoint solver keeps what the field gives");
     assert_eq!(role(inner), Role::Gradient, "the engine runs inside of the model");
 }
+
+#[test]
+fn what_a_hook_keeps_beside_bucket_views_is_no_gradient() {
+    let wraps = &[("/site-packages/torch/nn/parallel/distributed.py", "_pre_forward"), ("train.py", "main")];
+    let mut trace = HandTrace::default();
+    trace.alloc(Phase::Setup, 20, MOVE);
+    let bucket = trace.alloc(Phase::Setup, 21, wraps);
+    trace.alloc(Phase::Forward, 2, USER);
+    let error = trace.alloc(Phase::Backward, 21, ENGINE);
+    let role = trace.roles();
+    assert_eq!((role(bucket), role(error)), (Role::Gradient, Role::Unknown));
+}
+
+#[test]
+fn what_a_backward_pass_with_a_graph_makes_is_part_of_it() {
+    // The parameters have gradients of their own; what the double backward leaves is larger, and goes with the loss.
+    let mut trace = HandTrace::default();
+    trace.alloc(Phase::Setup, 4, MOVE);
+    let saved = trace.alloc(Phase::Forward, 9, USER);
+    let (first, second) =
+        (trace.alloc(Phase::Backward, 70, ENGINE), trace.alloc(Phase::Backward, 70, ENGINE));
+    let loss = trace.alloc(Phase::Forward, 1, USER);
+    let gradient = trace.alloc(Phase::Backward, 4, ENGINE);
+    for one in [saved, first, second, loss] {
+        trace.free(Phase::Other, one, USER);
+    }
+    let role = trace.roles();
+    assert_eq!(
+        (role(first), role(second), role(gradient)),
+        (Role::Activation, Role::Activation, Role::Gradient)
+    );
+}
