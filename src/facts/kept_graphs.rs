@@ -10,20 +10,23 @@
 //! line that calls none keeps plain tensors.
 
 mod graphless;
+mod line;
 mod lives;
 mod lone;
 mod pass;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use graphless::{Graphless, is_graphless};
+use line::{KeptAtLine, KeptByRun};
 use lives::{GraphEnd, GraphLife, ModelCaller, lives};
 use pass::{Differentiated, KEPT_SHARE, Pass, is_spread, operands};
 
 use crate::facts::Facts;
 use crate::facts::failure::failures;
+use crate::facts::module_calls::outermost;
 use crate::facts::pools::captured;
 use crate::lives::growth::{FEWEST, Growth, Stay, judge};
 use crate::program::{LoopRun, Phase};
@@ -57,9 +60,11 @@ pub struct KeptGraph {
     /// Whether backward passes ran in these turns and let go of nothing at all: they retain the graph, or something else holds its tensors. Where they
     /// let go of other passes' activations, none went through these.
     pub retaining: bool,
-    /// Whether the loop with these passes comes to a number (a loss, a count of what was right), and not to a result that the program goes on
-    /// with: a state, a tile of a picture.
-    pub comes_to_numbers: bool,
+    /// Whether most of what is kept goes with the iteration that made it, or when the next run of their loop has made its like, and the loop comes to a
+    /// result that the program goes on with (the state of a rollout, the tiles of a picture), and not to a number (a loss, a count of what was right).
+    pub passing: bool,
+    /// Whether it is so, and the passes are recorded for nothing: then no number would do in their place, only passes without autograd.
+    pub for_nothing: bool,
 }
 
 /// The kept graphs of a device, by line.
@@ -71,66 +76,40 @@ pub(super) fn kept_graphs(facts: &Facts) -> Vec<KeptGraph> {
     let graphless = Graphless::of(facts, &lives, &backwards);
     let unused =
         facts.unused_graphs().iter().filter(|unused| unused.sure).map(|unused| unused.line).collect();
-    let survey = GraphSurvey { lives, backwards, failures: failures(facts), graphless, unused };
+    let iterations = facts.program.iterations.iter().map(|one| one.start.position()).collect();
+    let survey = GraphSurvey { lives, backwards, failures: failures(facts), graphless, unused, iterations };
     let captured = captured(facts);
-    let (mut by_caller, mut lone): (KeptByLine, KeptByLine) = Default::default();
+    let (mut by_caller, mut lone): (BTreeMap<FrameId, KeptAtLine>, BTreeMap<FrameId, KeptAtLine>) =
+        Default::default();
     for run in facts.program.loops.iter().filter(|run| keeps_for_itself(facts, run)) {
-        let is_main = facts.program.is_main(run);
-        if let Some(found) = of_run(&survey, run) {
-            by_caller.entry(found.caller).or_default().add(run.frame, found, is_main);
+        let is_within = !facts.program.is_main(run) && survey.is_within_iterations(run);
+        if let Some(found) = of_run(&survey, run, is_within) {
+            by_caller.entry(found.caller).or_default().add(facts, run, found);
         }
         for found in lone::of_run(facts, (&survey.lives, &captured), run) {
-            lone.entry(found.caller).or_default().add(run.frame, found, is_main);
+            lone.entry(found.caller).or_default().add(facts, run, found);
         }
     }
     lone.retain(|caller, _| !by_caller.contains_key(caller));
-    by_caller.into_iter().chain(lone).map(|(caller, line)| line.kept_at(caller)).collect()
+    let unused = facts.unused_graphs().iter().filter(|unused| unused.sure).flat_map(|unused| &unused.kept);
+    let unused: FxHashSet<AllocationId> = unused.copied().collect();
+    by_caller.into_iter().chain(lone).map(|(caller, line)| line.kept_at(facts, caller, &unused)).collect()
 }
 
 /// Whether what a loop's turns leave behind is theirs to keep. What a package loops over inside one call of the user's (a solver, a
-/// sampler) makes one graph, which that call hands on whole; only where the program's iterations are a package's is it otherwise.
+/// sampler), and what a module loops over (its layers), makes one graph, which that call hands on whole; only where the program's iterations are
+/// such a loop's is it otherwise.
 fn keeps_for_itself(facts: &Facts, run: &LoopRun) -> bool {
-    facts.frames.is_own(run.frame) || facts.program.is_main(run)
+    facts.program.is_main(run) || (facts.frames.is_own(run.frame) && !is_of_a_module(facts, run))
 }
 
-type KeptByLine = BTreeMap<FrameId, Line>;
-
-/// What the passes of one line keep, over all runs of loops.
-#[derive(Default)]
-struct Line {
-    passes: BTreeMap<FrameId, usize>,
-    others: usize,
-    kept: BTreeSet<AllocationId>,
-    along: BTreeSet<AllocationId>,
-    growth: Option<Growth>,
-    retaining: bool,
-    comes_to_numbers: bool,
-}
-
-impl Line {
-    fn add(&mut self, head: FrameId, found: KeptGraph, is_main: bool) {
-        *self.passes.entry(head).or_default() += found.passes;
-        self.others = self.others.max(found.others);
-        self.kept.extend(found.kept);
-        self.along.extend(found.along);
-        self.retaining |= found.retaining;
-        self.comes_to_numbers |= found.comes_to_numbers;
-        let faster = |one: &Growth| self.growth.as_ref().is_none_or(|known| known.slope < one.slope);
-        self.growth = found.growth.filter(faster).filter(|_| is_main).or(self.growth.take());
-    }
-
-    fn kept_at(self, caller: FrameId) -> KeptGraph {
-        KeptGraph {
-            caller,
-            passes: self.passes.values().copied().max().unwrap_or(0),
-            others: self.others,
-            along: self.along.difference(&self.kept).copied().collect(),
-            kept: self.kept.into_iter().collect(),
-            growth: self.growth,
-            retaining: self.retaining,
-            comes_to_numbers: self.comes_to_numbers,
-        }
-    }
+/// Whether a loop's function is a module's, or called by one.
+fn is_of_a_module(facts: &Facts, run: &LoopRun) -> bool {
+    let stack = run.starts.first().and_then(|start| facts.trace.event(*start)?.stack);
+    let python = stack.map_or(&[][..], |stack| facts.frames.python(stack));
+    let function = facts.frames.function(run.frame);
+    let looping = python.iter().rposition(|frame| facts.frames.function(*frame) == function);
+    outermost(facts, python).zip(looping).is_some_and(|(module, looping)| module <= looping)
 }
 
 /// The passes of one line in one run, by turn; only turns in which the line ran. A loop whose every turn runs another line
@@ -146,12 +125,27 @@ struct GraphSurvey {
     graphless: Graphless,
     /// The lines whose passes are seen to be recorded by autograd and used by no backward pass.
     unused: FxHashSet<FrameId>,
+    /// Where the program's iterations begin, ascending.
+    iterations: Vec<usize>,
+}
+
+impl GraphSurvey {
+    /// Whether a loop is one within the iterations: its turns are more than these.
+    fn is_within_iterations(&self, run: &LoopRun) -> bool {
+        let first = run.starts.first().map_or(0, |start| start.position());
+        self.begun(first, run.end.position()) < run.starts.len()
+    }
+
+    /// How many iterations begin between two positions.
+    fn begun(&self, from: usize, to: usize) -> usize {
+        self.iterations.partition_point(|at| *at < to) - self.iterations.partition_point(|at| *at < from)
+    }
 }
 
 /// What one run of a loop keeps, at the line that keeps most.
-fn of_run(survey: &GraphSurvey, run: &LoopRun) -> Option<KeptGraph> {
+fn of_run(survey: &GraphSurvey, run: &LoopRun, is_within: bool) -> Option<KeptByRun> {
     let turns = run.starts.len();
-    let Ran { passes, along, graphless } = ran(survey, run);
+    let Ran { passes, along, graphless } = ran(survey, run, is_within);
     let has_graph = |turn: usize, pass: &Pass| pass.in_module || graphless.get(turn) == Some(&false);
     let is_recorded = |caller: &ModelCaller| survey.unused.contains(&caller.frame);
     let best = passes.into_iter().filter_map(|(caller, mut passes)| {
@@ -163,7 +157,7 @@ fn of_run(survey: &GraphSurvey, run: &LoopRun) -> Option<KeptGraph> {
     let keeping: Vec<(usize, &Pass)> = keeping.map(|(turn, pass)| (*turn, pass)).collect();
     let along = grown_old(&along);
     let along = keeping.iter().filter_map(|(turn, _)| along.get(*turn)).flatten().copied().collect();
-    Some(KeptGraph {
+    Some(KeptByRun {
         caller: caller.frame,
         passes: keeping.len(),
         others: 0,
@@ -186,7 +180,7 @@ struct Ran {
     graphless: Vec<bool>,
 }
 
-fn ran(survey: &GraphSurvey, run: &LoopRun) -> Ran {
+fn ran(survey: &GraphSurvey, run: &LoopRun, is_within: bool) -> Ran {
     let GraphSurvey { lives, backwards, failures, graphless, .. } = survey;
     let turns = run.starts.len();
     let mut ran = Ran::default();
@@ -195,7 +189,10 @@ fn ran(survey: &GraphSurvey, run: &LoopRun) -> Ran {
         ran.graphless.push(graphless.hold(from) || is_graphless(lives, backwards, &(from..to)));
         // A pass that memory ran out in would have had its backward pass yet.
         let after = failures.partition_point(|at| *at < from);
-        if failures.get(after).is_some_and(|at| *at < to) {
+        let fails = failures.get(after).is_some_and(|at| *at < to);
+        // Of a loop within the iterations the turn in which one of these begins holds what leads from the loop to itself, and the turns after it are too
+        // short to tell how long that lives.
+        if fails || (is_within && survey.begun(from, to) > 0) {
             ran.along.push(Vec::new());
             continue;
         }
@@ -315,6 +312,7 @@ mod tests {
             failures: Vec::new(),
             graphless: Graphless::default(),
             unused: FxHashSet::default(),
+            iterations: Vec::new(),
         }
     }
 
@@ -328,7 +326,7 @@ mod tests {
         // Dense, the passes would take some 300 GB.
         let turns: usize = 50_000;
         let lives: Vec<GraphLife> = (0..turns).map(|turn| life(turn, turn, 1 << 20, (turn, turn))).collect();
-        assert!(of_run(&survey(lives), &run(turns, 1)).is_none());
+        assert!(of_run(&survey(lives), &run(turns, 1), false).is_none());
     }
 
     #[test]
@@ -343,7 +341,7 @@ mod tests {
                 }
             })
             .collect();
-        let found = of_run(&survey(lives), &run(11, 2)).unwrap();
+        let found = of_run(&survey(lives), &run(11, 2), false).unwrap();
         assert_eq!((found.passes, found.kept.len()), (3, 6));
         assert!(found.growth.is_some_and(|growth| growth.rises == 3));
     }
@@ -352,7 +350,7 @@ mod tests {
     fn bytes_beyond_64_bits_do_not_wrap_to_nothing() {
         // Two tensors of 2^63 bytes a turn: wrapped, a pass would have kept 0 bytes.
         let lives: Vec<GraphLife> = (0..8).map(|at| life(at, at, 1 << 63, (0, at % 2))).collect();
-        let found = of_run(&survey(lives), &run(4, 2)).unwrap();
+        let found = of_run(&survey(lives), &run(4, 2), false).unwrap();
         assert_eq!((found.passes, found.kept.len()), (4, 8));
     }
 }

@@ -6,7 +6,7 @@ use super::claim::{Anchor, Claim, Mending, Telling, Worth};
 use super::{declare_rule, measure, place};
 use crate::facts::{Facts, Trained, UnusedGraph};
 use crate::finding::{Finding, Quantity, Severity};
-use crate::unit::{AllocationId, Confidence, count, percent, shown_name};
+use crate::unit::{AllocationId, Bytes, Confidence, count, percent, shown_name};
 
 declare_rule! {
     /// Autograd keeps activations although no backward pass follows.
@@ -17,7 +17,8 @@ declare_rule! {
 
 impl ActivationsWithoutBackward {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
-        let kept = facts.kept_graphs().iter().flat_map(|graph| &graph.kept);
+        let retained = facts.kept_graphs().iter().filter(|graph| !graph.for_nothing);
+        let kept = retained.flat_map(|graph| &graph.kept);
         let kept: FxHashSet<AllocationId> = kept.copied().collect();
         let unused = facts.unused_graphs().iter();
         unused.filter(|graph| !is_retained(facts, graph, &kept)).map(|graph| claim(facts, graph)).collect()
@@ -36,13 +37,18 @@ fn claim<'f>(facts: &'f Facts<'f>, graph: &'f UnusedGraph) -> Claim<'f> {
     let mending = Mending::lives(graph.changes.clone());
     let told = move |worth: &Worth| tell(facts, graph, worth);
     let claim = Claim::new(&ActivationsWithoutBackward::META, about, mending, told);
-    let claim = claim.holding(graph.most).by_itself();
+    let claim = claim.holding(stands(facts, graph)).by_itself();
     match graph.sure {
         true if graph.calls >= 2 => claim.sure(Confidence::High),
         true => claim.sure(Confidence::Medium),
         // Its backward pass may come after the recording.
         false => claim.sure(Confidence::Low).at_most(Severity::Info),
     }
+}
+
+/// The most that stands at one time: of one pass, or of all that are kept side by side.
+fn stands(facts: &Facts, graph: &UnusedGraph) -> Bytes {
+    graph.changes.at_once(facts.timeline).max(graph.most)
 }
 
 /// Where autograd can be switched off without taking it from training: a decorator reaches all passes of its function. (What
@@ -70,8 +76,9 @@ fn remedy(facts: &Facts, graph: &UnusedGraph) -> String {
 
 fn tell(facts: &Facts, graph: &UnusedGraph, worth: &Worth) -> Finding {
     let first = graph.kept.first().and_then(|id| facts.timeline.allocation(*id)?.alloc);
+    let stands = stands(facts, graph);
     let telling = Telling {
-        message: format!("{} of activations are kept, but no backward follows", graph.most),
+        message: format!("{stands} of activations are kept, but no backward follows"),
         help: remedy(facts, graph),
         place: Anchor::At(graph.line, graph.stack, first),
         label: format!("autograd saves {} in one pass here", graph.most),
@@ -82,7 +89,11 @@ fn tell(facts: &Facts, graph: &UnusedGraph, worth: &Worth) -> Finding {
                 Quantity::Count(graph.calls as u64),
                 format!("{} kept {} in all", count(graph.calls, "pass"), count(graph.kept.len(), "tensor")),
             ),
-            measure("kept-by-one-pass", Quantity::Bytes(graph.most), format!("up to {} at once", graph.most)),
+            measure(
+                "kept-by-one-pass",
+                Quantity::Bytes(graph.most),
+                format!("up to {} of one pass", graph.most),
+            ),
             measure(
                 "share-of-peak",
                 Quantity::Ratio(worth.share),

@@ -23,13 +23,11 @@ static MANY: Threshold<usize> = Threshold::new("rules::retained_graph::MANY", 4)
 
 impl RetainedGraph {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
-        let unused = facts.unused_graphs().iter().filter(|unused| unused.sure);
-        let unused: FxHashSet<AllocationId> = unused.flat_map(|unused| &unused.kept).copied().collect();
         let seen = facts.bursts().iter().filter(|burst| burst.seen.is_some());
         let garbage: FxHashSet<AllocationId> = seen.flat_map(|burst| &burst.past).copied().collect();
         let graphs = facts.kept_graphs().iter().filter(|graph| !is_collected(facts, graph, &garbage));
-        let kept = graphs.filter(|graph| !is_recorded_for_nothing(facts, graph, &unused));
-        kept.map(|graph| claim(facts, graph)).collect()
+        // What is recorded for nothing `activations-without-backward` tells.
+        graphs.filter(|graph| !graph.for_nothing).map(|graph| claim(facts, graph)).collect()
     }
 }
 
@@ -40,31 +38,14 @@ fn is_collected(facts: &Facts, graph: &KeptGraph, garbage: &FxHashSet<Allocation
     gone > 0 && graph.kept.iter().filter(|id| garbage.contains(id)).count() * 2 > gone
 }
 
-/// Whether these passes are recorded for nothing, go with their iteration, and come to results that the program goes on with (the state of a
-/// rollout, the tiles of a picture): then no number would do in their place, only passes without autograd, as `activations-without-backward`
-/// says.
-fn is_recorded_for_nothing(facts: &Facts, graph: &KeptGraph, unused: &FxHashSet<AllocationId>) -> bool {
-    !graph.comes_to_numbers && goes_with_its_iteration(facts, graph, |id| unused.contains(id))
-}
-
-/// Whether most of what is kept is such as asked for, and goes with the iteration that made it.
-fn goes_with_its_iteration(facts: &Facts, graph: &KeptGraph, counts: impl Fn(&AllocationId) -> bool) -> bool {
-    let goes =
-        |id: &&AllocationId| facts.timeline.allocation(**id).is_some_and(|one| facts.ends_held(one) == 0);
-    let passing = graph.kept.iter().filter(|id| counts(id)).filter(goes);
-    let passing: Vec<AllocationId> = passing.copied().collect();
-    facts.bytes(&passing).times(2) > facts.bytes(&graph.kept)
-}
-
 fn claim<'f>(facts: &'f Facts<'f>, graph: &'f KeptGraph) -> Claim<'f> {
     let about = graph.kept.iter().chain(&graph.along).copied();
     let mending = Mending::lives(freed_with_their_pass(facts, graph));
     let mut claim = Claim::new(&RetainedGraph::META, about, mending, move |worth| tell(facts, graph, worth));
     claim.pace = graph.growth.as_ref().map(|growth| Bytes::rounded(growth.slope));
     claim.held = Some(held(facts, graph));
-    // One pass that is kept does not grow, and may be meant; what comes to a result and goes with its iteration fills no device.
-    let is_passing = !graph.comes_to_numbers && goes_with_its_iteration(facts, graph, |_| true);
-    claim.at_most = if graph.others > 0 || is_passing { Severity::Warning } else { Severity::Error };
+    // One pass that is kept does not grow, and may be meant; what comes to a result and passes fills no device.
+    claim.at_most = if graph.others > 0 || graph.passing { Severity::Warning } else { Severity::Error };
     claim.sure(if graph.passes >= MANY.get() { Confidence::High } else { Confidence::Medium })
 }
 

@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashSet;
 
-use super::{GraphLife, KeptGraph, is_spread};
+use super::line::KeptByRun;
+use super::{GraphLife, is_spread};
 use crate::facts::Facts;
 use crate::lives::growth::FEWEST;
 use crate::program::LoopRun;
@@ -30,7 +31,7 @@ pub(super) fn of_run(
     facts: &Facts,
     (lives, captured): (&[GraphLife], &FxHashSet<AllocationId>),
     run: &LoopRun,
-) -> Vec<KeptGraph> {
+) -> Vec<KeptByRun> {
     let begin =
         run.starts.first().map_or(0, |start| lives.partition_point(|one| one.born < start.position()));
     let inside = lives.iter().skip(begin).take_while(|life| life.born < run.end.position());
@@ -44,7 +45,7 @@ pub(super) fn of_run(
     lines.iter().filter_map(|(caller, turns)| lone(facts, run, *caller, turns)).collect()
 }
 
-fn lone(facts: &Facts, run: &LoopRun, caller: FrameId, turns: &LivesByTurn) -> Option<KeptGraph> {
+fn lone(facts: &Facts, run: &LoopRun, caller: FrameId, turns: &LivesByTurn) -> Option<KeptByRun> {
     let stays = |life: &&&GraphLife| life.dies == usize::MAX;
     if turns.len() <= FEWEST.get() || !turns.values().flatten().any(|life| stays(&life)) {
         return None;
@@ -75,7 +76,7 @@ fn lone(facts: &Facts, run: &LoopRun, caller: FrameId, turns: &LivesByTurn) -> O
         .collect();
     kept.sort_unstable();
     let (passes, others) = (keeping.len(), turns.len() - keeping.len());
-    Some(KeptGraph {
+    Some(KeptByRun {
         caller,
         passes,
         others,
