@@ -113,19 +113,42 @@ fn worth_of_all<'c, 'f>(
 ) -> Vec<Option<Settled<'c, 'f>>> {
     let saved = |(.., claim): &RankedClaim<'_, '_>| saved_alone(facts, claim);
     let saved: Vec<Option<Bytes>> = ranked.iter().map(saved).collect();
-    let mut matters = vec![false; ranked.len()];
+    let judge = |matters: &[bool]| {
+        judged(facts, (ranked, &saved), left, &|at| matters.get(at).copied().unwrap_or(false))
+    };
+    let warns = |matters: &[bool]| -> Vec<bool> {
+        judge(matters)
+            .iter()
+            .map(|one| one.as_ref().is_some_and(|one| one.severity >= Severity::Warning))
+            .collect()
+    };
+    judge(&what_matters(&saved, warns))
+}
+
+/// Which of some claims matter, given what each saves alone; `warns` says which ones are at least a warning where those that matter are mended.
+///
+/// In the end each that matters is one: two that each lower the peak to the same next one hide each other, and what is not told mends nothing. Of several hidden
+/// ones that with the largest saving stays mended while the others are judged anew, and goes if it is hidden then, too.
+fn what_matters(saved: &[Option<Bytes>], warns: impl Fn(&[bool]) -> Vec<bool>) -> Vec<bool> {
+    let mut matters = vec![false; saved.len()];
+    let mut warning = warns(&matters);
+    // Each round adds a claim to what matters, or is the last.
+    while warning.iter().zip(&matters).any(|(warns, matters)| *warns && !matters) {
+        matters.iter_mut().zip(&warning).for_each(|(matters, warns)| *matters |= warns);
+        warning = warns(&matters);
+    }
     loop {
-        let judged = judged(facts, (ranked, &saved), left, &|at| matters.get(at).copied().unwrap_or(false));
-        let mut more = false;
-        for (matters, one) in matters.iter_mut().zip(&judged) {
-            let warns = one.as_ref().is_some_and(|one| one.severity >= Severity::Warning);
-            more |= warns && !*matters;
-            *matters |= warns;
+        let is_hidden = |at: &usize| matters.get(*at) == Some(&true) && warning.get(*at) == Some(&false);
+        let mut hidden: Vec<usize> = (0..saved.len()).filter(is_hidden).collect();
+        hidden.sort_by_key(|at| (saved.get(*at), std::cmp::Reverse(*at)));
+        if hidden.is_empty() {
+            return matters;
         }
-        // Each round adds a claim to what matters, or is the last.
-        if !more {
-            return judged;
+        hidden.truncate((hidden.len() - 1).max(1));
+        for at in hidden {
+            matters.get_mut(at).into_iter().for_each(|matters| *matters = false);
         }
+        warning = warns(&matters);
     }
 }
 
@@ -277,5 +300,41 @@ fn together(one: Worth, other: &Worth) -> Worth {
         pace: sum(one.pace, other.pace),
         held: sum(one.held, other.held),
         turns_left: one.turns_left,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The claims that are told in the end, where a peak of 100 has others beside it; each claim takes some bytes off each of these.
+    fn told(peaks: &[u64], claims: &[&[u64]]) -> Vec<bool> {
+        let left = |mended: &dyn Fn(usize) -> bool| -> u64 {
+            let off = |at: usize| -> u64 {
+                claims
+                    .iter()
+                    .enumerate()
+                    .filter(|(claim, _)| mended(*claim))
+                    .filter_map(|(_, off)| off.get(at))
+                    .sum()
+            };
+            peaks.iter().enumerate().map(|(at, peak)| peak - off(at)).max().unwrap_or(0)
+        };
+        let saves = |claim: usize, matters: &[bool]| {
+            let others = |other: usize| other != claim && matters.get(other) == Some(&true);
+            left(&others) - left(&|other| other == claim || others(other))
+        };
+        let saved: Vec<Option<Bytes>> = (0..claims.len()).map(|at| Some(Bytes(saves(at, &[])))).collect();
+        let warns = |matters: &[bool]| (0..claims.len()).map(|at| saves(at, matters) >= 10).collect();
+        let matters = what_matters(&saved, warns);
+        (0..claims.len()).map(|at| saves(at, &matters) >= 10).collect()
+    }
+
+    #[test]
+    fn claims_that_hide_each_other_are_not_all_silent() {
+        assert_eq!(told(&[100, 85], &[&[15, 0], &[20, 0]]), [true, false], "of equals the first is told");
+        assert_eq!(told(&[100, 50], &[&[15, 0], &[20, 0]]), [true, true], "each has a part of its own");
+        assert_eq!(told(&[100, 85], &[&[5, 0], &[9, 0]]), [false, false], "too little to tell");
+        assert_eq!(told(&[100, 85], &[&[0, 30], &[40, 0]]), [true, true], "a fault that another hid");
     }
 }
