@@ -123,6 +123,8 @@ pub enum MemorySign {
     EmptyCache,
     /// A CUDA graph is about to be captured, before which PyTorch empties the allocator's cache by itself.
     Captures,
+    /// CUDA graphs are captured into a pool whose handle PyTorch asks for itself, unless it is given one.
+    CapturesApart,
     /// Nothing in particular.
     #[default]
     Nothing,

@@ -153,6 +153,7 @@ const ROWS: &[Row] = &[
     // The allocator.
     ("torch/*", &["empty_cache"], memory(MemorySign::EmptyCache)),
     ("torch/cuda/graphs", &["__enter__"], memory(MemorySign::Captures)),
+    ("torch/cuda/graphs", &["make_graphed_callables"], memory(MemorySign::CapturesApart)),
 ];
 
 /// Functions that move batches to the device, in every package.
@@ -230,6 +231,7 @@ mod tests {
         assert_eq!(hook.memory, MemorySign::Replicated);
         assert_eq!(said("torch/xpu/memory", "empty_cache").memory, MemorySign::EmptyCache);
         assert_eq!(said("torch/cuda/graphs", "__enter__").memory, MemorySign::Captures);
+        assert_eq!(said("torch/cuda/graphs", "make_graphed_callables").memory, MemorySign::CapturesApart);
         assert_eq!(said("timm/utils/model_ema", "__init__").memory, MemorySign::Average);
         assert_eq!(said("torchmetrics/metric", "wrapped_func").memory, MemorySign::Measures);
     }

@@ -6,9 +6,10 @@ use super::claim::{Anchor, Claim, Mending, Telling, Worth};
 use super::{declare_rule, measure};
 use crate::facts::{Facts, GuiltyStack, PrivatePool};
 use crate::finding::{Finding, Measure, Quantity};
+use crate::frames::MemorySign;
 use crate::snapshot::Action;
 use crate::threshold::Threshold;
-use crate::unit::{Bytes, Confidence, Index, count, percent};
+use crate::unit::{Bytes, Confidence, FrameId, Index, count, percent};
 
 declare_rule! {
     /// Private pools hold more than is needed: several CUDA graphs one each where one would do, or one far more than is in use.
@@ -22,14 +23,22 @@ static MOST: Threshold<f64> = Threshold::new("rules::private_pool_waste::MOST", 
 
 impl PrivatePoolWaste {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
-        let (graphs, asked_for): (Vec<&PrivatePool>, Vec<&PrivatePool>) =
-            facts.private_pools().iter().partition(|pool| pool.id.1 == 0);
-        // A handle that graphs were captured with is shared or kept apart on purpose.
+        let (graphs, asked_for): (Vec<&PrivatePool>, Vec<&PrivatePool>) = facts
+            .private_pools()
+            .iter()
+            .partition(|pool| pool.id.1 == 0 || is_asked_for_by_pytorch(facts, pool));
+        // A handle that graphs were captured with is shared or kept apart on purpose, if it is the program's.
         let eager = asked_for.into_iter().filter(|pool| !pool.may_serve_graphs);
         let mut claims: Vec<Claim> = eager.map(|pool| hoarded(facts, pool)).collect();
         claims.extend((graphs.len() >= 2).then(|| unshared(facts, graphs)));
         claims
     }
+}
+
+/// Whether `make_graphed_callables` filled a pool, which asks for a handle of its own in each call unless it is given one (`torch/cuda/graphs.py`).
+fn is_asked_for_by_pytorch(facts: &Facts, pool: &PrivatePool) -> bool {
+    let apart = |frame: &FrameId| facts.frames.memory(*frame) == MemorySign::CapturesApart;
+    guilty(facts, &[pool]).iter().any(|one| facts.frames.python(one.stack).iter().any(apart))
 }
 
 /// Several graphs' pools where one would do.
@@ -116,10 +125,14 @@ fn tell(facts: &Facts, pools: &[&PrivatePool], shared: Bytes, worth: &Worth) -> 
             "{} of CUDA graphs hold {held}, one shared would hold {shared}",
             count(pools.len(), "pool")
         ),
-        help:
+        help: if pools.iter().all(|pool| pool.id.1 == 0) {
             "capture every graph into the first one's pool: `with torch.cuda.graph(g, pool=first.pool()):`, \
-               largest shape first"
-                .to_owned(),
+             largest shape first"
+        } else {
+            "capture all into one pool: `pool = torch.cuda.graph_pool_handle()` once, `make_graphed_callables(..., pool=pool)` \
+             each time, largest shape first"
+        }
+        .to_owned(),
         place,
         label: "each capture takes its memory from a new private pool".to_owned(),
         related: Vec::new(),
