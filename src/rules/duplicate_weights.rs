@@ -16,6 +16,7 @@ use super::claim::{Claim, Mending, Worth};
 use super::{Need, declare_rule};
 use crate::facts::Facts;
 use crate::finding::Severity;
+use crate::frames::MemorySign;
 use crate::lives::Changes;
 use crate::program::Phase;
 use crate::role::Role;
@@ -107,12 +108,14 @@ fn copies_of_weights(facts: &Facts) -> Vec<Copied> {
     let loop_start = facts.loop_start();
     let mut groups: BTreeMap<Key, Vec<AllocationId>> = BTreeMap::new();
     let (mut weights, mut originals) = (CopySizes::default(), CopySizes::default());
+    let mut is_sharded = false;
     for (id, one) in facts.timeline.iter() {
         let source = one.stack.and_then(|stack| sources.get(stack.position())).copied().unwrap_or_default();
         match key(facts, id, one, source, (loop_start, trained.as_ref())) {
             Some(key) => groups.entry(key).or_default().push(id),
             None if is_weight(facts, id, one, loop_start) => {
                 weights.add(one.bytes);
+                is_sharded |= shards(facts, one);
                 if source.made != MadeBy::Copied {
                     originals.add(one.bytes);
                 }
@@ -128,7 +131,7 @@ fn copies_of_weights(facts: &Facts) -> Vec<Copied> {
     let makes_copies = !models.is_empty() && groups.keys().any(|(kind, ..)| *kind == Kind::CopiedInLoop);
     let trained = if makes_copies { passes::trained(facts) } else { CopySizes::default() };
     let trained = models.iter().copied().filter(|model| trained.cover(model)).collect();
-    let model = CopySource { weights, originals, models, trained };
+    let model = CopySource { weights, originals, models, trained, is_sharded };
     let copies = groups.into_iter().filter_map(|(key, tensors)| {
         let plain = all_plain(facts, &sources, &tensors);
         copy(facts, &model, key, tensors, plain)
@@ -154,6 +157,14 @@ struct CopySource<'s> {
     models: Vec<&'s CopySizes>,
     /// Those that train as a whole.
     trained: Vec<&'s CopySizes>,
+    /// Whether this rank has a part of each weight alone.
+    is_sharded: bool,
+}
+
+/// Whether a wrapper made it that shards parameters over ranks.
+fn shards(facts: &Facts, one: &Allocation) -> bool {
+    let python = one.stack.map_or(&[][..], |stack| facts.frames.python(stack));
+    python.iter().any(|frame| facts.frames.memory(*frame) == MemorySign::Sharded)
 }
 
 /// Whether plain tensors are copied, with which no module computes.
@@ -174,6 +185,10 @@ fn copy(
     let scale = match kind {
         // The parts of all ranks are whole times as large as this rank's.
         Kind::Gathered => model.weights.scale(&sizes).filter(|scale| scale.members().is_some())?,
+        Kind::Loaded if model.is_sharded => {
+            let scale = model.weights.scale(&sizes).filter(|scale| scale.members().is_some());
+            scale.unwrap_or(Widening::SAME)
+        }
         _ => Widening::SAME,
     };
     let whole = if kind == Kind::Loaded { &model.originals } else { &model.weights };
