@@ -347,6 +347,20 @@ mod tests {
     }
 
     #[test]
+    fn what_leads_to_a_loop_within_the_iterations_is_not_kept_by_it() {
+        // Four iterations of four turns: the first turn of each makes what the next iteration lets go of, three of these short turns later.
+        let lives = (0..8).map(|id| {
+            let born = id / 2 * 8 + id % 2;
+            GraphLife { dies: born + 9, ..life(id, born, 1 << 20, (0, id % 2)) }
+        });
+        let (mut survey, run) = (survey(lives.collect()), run(16, 2));
+        survey.iterations = vec![0, 8, 16, 24];
+        assert!(survey.is_within_iterations(&run));
+        assert!(of_run(&survey, &run, true).is_none());
+        assert!(of_run(&survey, &run, false).is_some(), "they outlive two of its turns");
+    }
+
+    #[test]
     fn bytes_beyond_64_bits_do_not_wrap_to_nothing() {
         // Two tensors of 2^63 bytes a turn: wrapped, a pass would have kept 0 bytes.
         let lives: Vec<GraphLife> = (0..8).map(|at| life(at, at, 1 << 63, (0, at % 2))).collect();
