@@ -13,7 +13,7 @@ use crate::facts::Facts;
 use crate::frames::MemorySign;
 use crate::role::Role;
 use crate::threshold::Threshold;
-use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index};
+use crate::unit::{AllocationId, Bytes, EventIndex, Index};
 
 /// Fewer tensors than this prove nothing by their sizes.
 static TENSORS: Threshold<usize> = Threshold::new("facts::regrowth::TENSORS", 4);
@@ -112,8 +112,7 @@ fn made_in_steps(facts: &Facts) -> BTreeMap<usize, Vec<AllocationId>> {
 
 /// Which stacks are those of an optimizer that keeps a history: it grows up to a bound, whatever is made of it and when.
 fn histories(facts: &Facts) -> Vec<bool> {
-    let is_history = |frame: &FrameId| facts.frames.memory(*frame) == MemorySign::History;
-    facts.snapshot.stacks.ids().map(|stack| facts.frames.python(stack).iter().any(is_history)).collect()
+    facts.snapshot.stacks.ids().map(|stack| facts.frames.shows(stack, MemorySign::History)).collect()
 }
 
 /// Whether a making holds all of an earlier one, and at least as many tensors, while that is gone before it begins.

@@ -6,7 +6,7 @@
 use crate::facts::Facts;
 use crate::frames::MemorySign;
 use crate::snapshot::Action;
-use crate::unit::{Bytes, EventIndex, FrameId, Index, StackId};
+use crate::unit::{Bytes, EventIndex, Index, StackId};
 
 /// Segments that went back to the driver with nothing got in between.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,12 +78,9 @@ pub(super) fn releases(facts: &Facts) -> Vec<Release> {
 
 /// What the stacks of a release and of the request after it say.
 fn cause(facts: &Facts, released: &[Option<StackId>], request: Option<StackId>) -> ReleaseCause {
-    let says = |stack: StackId, sign: MemorySign| {
-        facts.frames.python(stack).iter().any(|frame: &FrameId| facts.frames.memory(*frame) == sign)
-    };
-    let calls = |stack: &&StackId| says(**stack, MemorySign::EmptyCache);
+    let calls = |stack: &&StackId| facts.frames.shows(**stack, MemorySign::EmptyCache);
     if let Some(stack) = released.iter().flatten().find(calls) {
-        let captures = says(*stack, MemorySign::Captures);
+        let captures = facts.frames.shows(*stack, MemorySign::Captures);
         return if captures { ReleaseCause::Capture } else { ReleaseCause::Call(*stack) };
     }
     match request {

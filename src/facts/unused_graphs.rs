@@ -349,8 +349,7 @@ fn seen_to_be_dropped(facts: &Facts, backward: &BackwardPasses) -> Vec<UnusedGra
 /// Whether it is computed for a module's weights (pruning, a parametrization): the next forward pass computes them again, and what that keeps of
 /// them the module holds itself.
 fn makes_weights(facts: &Facts, one: &Allocation) -> bool {
-    let python = one.stack.map(|stack| facts.frames.python(stack)).unwrap_or_default();
-    python.iter().any(|frame| facts.frames.memory(*frame) == MemorySign::Reparametrizes)
+    one.stack.is_some_and(|stack| facts.frames.shows(stack, MemorySign::Reparametrizes))
 }
 
 /// The user's line outside the outermost module call of a stack.

@@ -159,6 +159,11 @@ impl Frames {
         bounds.and_then(|(&start, &end)| self.python.get(start..end)).unwrap_or_default()
     }
 
+    /// Whether one of a stack's Python frames says this about memory.
+    pub fn shows(&self, stack: StackId, sign: MemorySign) -> bool {
+        self.python(stack).iter().any(|frame| self.memory(*frame) == sign)
+    }
+
     /// A stack's frames that belong to the user, innermost first.
     pub fn user(&self, stack: StackId) -> impl Iterator<Item = FrameId> {
         self.python(stack).iter().rev().copied().filter(|frame| self.is_own(*frame))

@@ -163,8 +163,7 @@ struct CopySource<'s> {
 
 /// Whether a wrapper made it that shards parameters over ranks.
 fn shards(facts: &Facts, one: &Allocation) -> bool {
-    let python = one.stack.map_or(&[][..], |stack| facts.frames.python(stack));
-    python.iter().any(|frame| facts.frames.memory(*frame) == MemorySign::Sharded)
+    one.stack.is_some_and(|stack| facts.frames.shows(stack, MemorySign::Sharded))
 }
 
 /// Whether plain tensors are copied, with which no module computes.
@@ -182,13 +181,11 @@ fn copy(
     plain: bool,
 ) -> Option<Copied> {
     let sizes = CopySizes::of(facts, &tensors);
+    // The parts of all ranks are whole times as large as this rank's.
+    let of_all_ranks = || model.weights.scale(&sizes).filter(|scale| scale.members().is_some());
     let scale = match kind {
-        // The parts of all ranks are whole times as large as this rank's.
-        Kind::Gathered => model.weights.scale(&sizes).filter(|scale| scale.members().is_some())?,
-        Kind::Loaded if model.is_sharded => {
-            let scale = model.weights.scale(&sizes).filter(|scale| scale.members().is_some());
-            scale.unwrap_or(Widening::SAME)
-        }
+        Kind::Gathered => of_all_ranks()?,
+        Kind::Loaded if model.is_sharded => of_all_ranks().unwrap_or(Widening::SAME),
         _ => Widening::SAME,
     };
     let whole = if kind == Kind::Loaded { &model.originals } else { &model.weights };

@@ -9,7 +9,7 @@ use crate::finding::{Finding, Measure, Quantity};
 use crate::frames::MemorySign;
 use crate::snapshot::Action;
 use crate::threshold::Threshold;
-use crate::unit::{Bytes, Confidence, FrameId, Index, count, percent};
+use crate::unit::{Bytes, Confidence, Index, count, percent};
 
 declare_rule! {
     /// Private pools hold more than is needed: several CUDA graphs one each where one would do, or one far more than is in use.
@@ -37,8 +37,7 @@ impl PrivatePoolWaste {
 
 /// Whether `make_graphed_callables` filled a pool, which asks for a handle of its own in each call unless it is given one (`torch/cuda/graphs.py`).
 fn is_asked_for_by_pytorch(facts: &Facts, pool: &PrivatePool) -> bool {
-    let apart = |frame: &FrameId| facts.frames.memory(*frame) == MemorySign::CapturesApart;
-    guilty(facts, &[pool]).iter().any(|one| facts.frames.python(one.stack).iter().any(apart))
+    guilty(facts, &[pool]).iter().any(|one| facts.frames.shows(one.stack, MemorySign::CapturesApart))
 }
 
 /// Several graphs' pools where one would do.

@@ -116,39 +116,43 @@ fn worth_of_all<'c, 'f>(
     let judge = |matters: &[bool]| {
         judged(facts, (ranked, &saved), left, &|at| matters.get(at).copied().unwrap_or(false))
     };
-    let warns = |matters: &[bool]| -> Vec<bool> {
-        judge(matters)
-            .iter()
-            .map(|one| one.as_ref().is_some_and(|one| one.severity >= Severity::Warning))
-            .collect()
+    let warns = |judged: &Vec<Option<Settled<'_, '_>>>| {
+        judged.iter().map(|one| one.as_ref().is_some_and(|one| one.severity >= Severity::Warning)).collect()
     };
-    judge(&what_matters(&saved, warns))
+    where_what_is_told_is_mended(&saved, judge, warns)
 }
 
-/// Which of some claims matter, given what each saves alone; `warns` says which ones are at least a warning where those that matter are mended.
+/// How claims are judged where those that matter are mended, given what each saves alone; `warns` says which ones are then at least a warning.
 ///
 /// In the end each that matters is one: two that each lower the peak to the same next one hide each other, and what is not told mends nothing. Of several hidden
 /// ones that with the largest saving stays mended while the others are judged anew, and goes if it is hidden then, too.
-fn what_matters(saved: &[Option<Bytes>], warns: impl Fn(&[bool]) -> Vec<bool>) -> Vec<bool> {
+fn where_what_is_told_is_mended<J>(
+    saved: &[Option<Bytes>],
+    judge: impl Fn(&[bool]) -> J,
+    warns: impl Fn(&J) -> Vec<bool>,
+) -> J {
     let mut matters = vec![false; saved.len()];
-    let mut warning = warns(&matters);
+    let mut judged = judge(&matters);
+    let mut warning = warns(&judged);
     // Each round adds a claim to what matters, or is the last.
     while warning.iter().zip(&matters).any(|(warns, matters)| *warns && !matters) {
         matters.iter_mut().zip(&warning).for_each(|(matters, warns)| *matters |= warns);
-        warning = warns(&matters);
+        judged = judge(&matters);
+        warning = warns(&judged);
     }
     loop {
         let is_hidden = |at: &usize| matters.get(*at) == Some(&true) && warning.get(*at) == Some(&false);
         let mut hidden: Vec<usize> = (0..saved.len()).filter(is_hidden).collect();
         hidden.sort_by_key(|at| (saved.get(*at), std::cmp::Reverse(*at)));
         if hidden.is_empty() {
-            return matters;
+            return judged;
         }
         hidden.truncate((hidden.len() - 1).max(1));
         for at in hidden {
             matters.get_mut(at).into_iter().for_each(|matters| *matters = false);
         }
-        warning = warns(&matters);
+        judged = judge(&matters);
+        warning = warns(&judged);
     }
 }
 
@@ -325,9 +329,8 @@ mod tests {
             left(&others) - left(&|other| other == claim || others(other))
         };
         let saved: Vec<Option<Bytes>> = (0..claims.len()).map(|at| Some(Bytes(saves(at, &[])))).collect();
-        let warns = |matters: &[bool]| (0..claims.len()).map(|at| saves(at, matters) >= 10).collect();
-        let matters = what_matters(&saved, warns);
-        (0..claims.len()).map(|at| saves(at, &matters) >= 10).collect()
+        let judge = |matters: &[bool]| (0..claims.len()).map(|at| saves(at, matters) >= 10).collect();
+        where_what_is_told_is_mended(&saved, judge, Vec::clone)
     }
 
     #[test]

@@ -72,8 +72,7 @@ pub(super) fn kept_gradients<'a>(facts: &Facts<'a>) -> Vec<StayingGradient<'a>> 
 
 /// Whether it is a bucket that DDP keeps, gradients cleared or not: with `gradient_as_bucket_view=True` these are views of it.
 fn is_bucket(facts: &Facts, one: &Allocation) -> bool {
-    let frames = one.stack.map_or(&[][..], |stack| facts.snapshot.stacks.get(stack));
-    frames.iter().any(|frame| facts.frames.memory(*frame) == MemorySign::Replicated)
+    one.stack.is_some_and(|stack| facts.frames.shows(stack, MemorySign::Replicated))
 }
 
 /// Sizes that no parameter has, where the parameters' sizes explain nearly all gradients: what the backward pass leaves of
