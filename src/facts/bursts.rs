@@ -3,10 +3,10 @@
 //! In: lifetimes and iterations. Out: the frees between one allocation and the next, where they let go of the tensors of
 //! at least three iterations, two of them past, that came one after the other or at even distances (every second
 //! iteration takes the path that leaves a cycle): everything that one line left behind since the last such moment. That
-//! is how Python's garbage collector frees a reference cycle. Where C++ frames show the collector itself, or the recorder heard it, neither
-//! distances nor shares matter; where they show that it was not the collector, it is no burst.
+//! is how Python's garbage collector frees a reference cycle. Where C++ frames show the collector itself, the recorder heard it, or the bursts
+//! strike anywhere inside of libraries, neither distances nor shares matter; where they show that it was not the collector, it is no burst.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::facts::Facts;
 use crate::program::CollectorSign;
@@ -37,12 +37,15 @@ pub struct Burst {
     pub seen: Option<CollectorSign>,
 }
 
+/// What one line's tensors lose between one allocation and the next, each with the iteration that made it, by line and moment.
+type Groups = BTreeMap<(FrameId, usize), Vec<(AllocationId, usize)>>;
+
 /// The bursts of a device, by line, then by time.
 pub(super) fn bursts(facts: &Facts) -> Vec<Burst> {
     // Allocations stand in the order of their birth.
     let births = Ranks::of(facts.timeline.iter().filter_map(|(_, one)| Some(one.alloc?.position())));
     let loop_end = births.before(facts.iteration_ends().last().copied().unwrap_or(0));
-    let mut groups: BTreeMap<(FrameId, usize), Vec<(AllocationId, usize)>> = BTreeMap::new();
+    let mut groups = Groups::new();
     for (id, one) in facts.timeline.iter() {
         let (Some(freed), Some(born)) = (one.given_back(), facts.born_in(one)) else {
             continue;
@@ -59,7 +62,7 @@ pub(super) fn bursts(facts: &Facts) -> Vec<Burst> {
             groups.entry((site, moment)).or_default().push((id, born.position()));
         }
     }
-    let seen = if groups.is_empty() { BTreeMap::new() } else { collections(facts, &births) };
+    let seen = if groups.is_empty() { BTreeMap::new() } else { collections(facts, &births, &groups) };
     let of_group = |((site, moment), group): ((FrameId, usize), Vec<_>)| {
         burst(facts, site, &group, seen.get(&moment).copied())
     };
@@ -67,17 +70,44 @@ pub(super) fn bursts(facts: &Facts) -> Vec<Burst> {
 }
 
 /// The moments at which the garbage collector is seen at work.
-fn collections(facts: &Facts, births: &Ranks) -> BTreeMap<usize, CollectorSign> {
-    let mut seen = BTreeMap::new();
+fn collections(facts: &Facts, births: &Ranks, groups: &Groups) -> BTreeMap<usize, CollectorSign> {
+    let mut seen: BTreeMap<usize, CollectorSign> =
+        anywhere(facts, groups).into_iter().map(|moment| (moment, CollectorSign::Anywhere)).collect();
     for (at, event) in facts.trace.events.iter().enumerate() {
         let Some(sign) = facts.program.collector.frees(event) else { continue };
         let moment = seen.entry(births.before(at)).or_insert(sign);
-        // Of one moment its own frames say more.
-        if sign == CollectorSign::Frames {
+        // Of one moment its own frames say most.
+        if sign == CollectorSign::Frames || *moment == CollectorSign::Anywhere {
             *moment = sign;
         }
     }
     seen
+}
+
+/// The moments at which what one line made goes inside of library functions, at more than one place of them: a name of the
+/// program's ends on the program's own lines, and what a library keeps goes where the library lets go of it.
+fn anywhere(facts: &Facts, groups: &Groups) -> BTreeSet<usize> {
+    let mut of_sites: BTreeMap<FrameId, (BTreeSet<FrameId>, Vec<usize>)> = BTreeMap::new();
+    for ((site, moment), group) in groups {
+        let made: BTreeSet<usize> = group.iter().map(|(_, born)| *born).collect();
+        if made.len() < ITERATIONS.get() || is_innocent(facts, group) {
+            continue;
+        }
+        if let Some(place) = library_place(facts, group) {
+            let (places, moments) = of_sites.entry(*site).or_default();
+            places.insert(place);
+            moments.push(*moment);
+        }
+    }
+    of_sites.into_values().filter(|(places, _)| places.len() > 1).flat_map(|(_, moments)| moments).collect()
+}
+
+/// The innermost Python frame under which a group goes, where that is no code of the user's.
+fn library_place(facts: &Facts, group: &[(AllocationId, usize)]) -> Option<FrameId> {
+    let gone = group.iter().filter_map(|(id, _)| facts.timeline.allocation(*id));
+    let first = gone.min_by_key(|one| one.given_back())?;
+    let innermost = *facts.frames.python(facts.freed_under(first)?).last()?;
+    (!facts.frames.is_own(innermost)).then_some(innermost)
 }
 
 /// A group of tensors that one line made and that go at one moment, if it is a burst.

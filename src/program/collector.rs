@@ -14,6 +14,8 @@ pub enum CollectorSign {
     Frames,
     /// Python told the recorder.
     Told,
+    /// It strikes on whatever line runs, inside of libraries, too.
+    Anywhere,
 }
 
 /// Why a tensor goes, as C++ frames show it.

@@ -213,6 +213,7 @@ fn held_by(seen: Option<CollectorSign>) -> String {
     let sign = match seen {
         Some(CollectorSign::Frames) => "the C++ frames of the garbage collector show",
         Some(CollectorSign::Told) => "the garbage collector's own times show",
+        Some(CollectorSign::Anywhere) => "their going on different lines inside of libraries shows",
         None => "the garbage collector's burst shows",
     };
     format!("held by a reference cycle, as {sign}; the recording does not show which objects")
