@@ -119,6 +119,8 @@ pub enum MemorySign {
     Gathers,
     /// A loss, as a module or a function of PyTorch.
     Loss,
+    /// A function of one sample is computed for all samples at once, or for a chunk of them (`torch.func.vmap`).
+    Vectorizes,
     /// The allocator's cache is emptied.
     EmptyCache,
     /// A CUDA graph is about to be captured, before which PyTorch empties the allocator's cache by itself.

@@ -120,7 +120,7 @@ const ROWS: &[Row] = &[
     ("torch/_functorch/apis", ANY, phase(PhaseSign::Wrapper)),
     ("torch/_functorch/eager_transforms", ANY, phase(PhaseSign::Wrapper)),
     ("torch/_functorch/functional_call", ANY, phase(PhaseSign::Wrapper)),
-    ("torch/_functorch/vmap", ANY, phase(PhaseSign::Wrapper)),
+    ("torch/_functorch/vmap", ANY, both(PhaseSign::Wrapper, MemorySign::Vectorizes)),
     ("torch/nn/utils/stateless", ANY, phase(PhaseSign::Wrapper)),
     ("torch/amp/autocast_mode", ANY, phase(PhaseSign::Wrapper)),
     ("torch/distributed/elastic/*", ANY, phase(PhaseSign::Wrapper)),

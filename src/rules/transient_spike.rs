@@ -40,6 +40,8 @@ struct Spike {
     /// All alike, over the whole recording.
     all: Vec<AllocationId>,
     bytes: Bytes,
+    /// Whether they are gradients of each sample by itself.
+    per_sample: bool,
 }
 
 impl TransientSpike {
@@ -101,7 +103,14 @@ fn spike(
     at_peak.sort_by_key(|id| std::cmp::Reverse(facts.bytes(&[*id])));
     at_peak.truncate(FEW.get());
     let bytes = facts.bytes(&at_peak);
-    (bytes.share_of(peak) >= SHARE.get()).then_some(Spike { frame, inner: None, at_peak, all, bytes })
+    (bytes.share_of(peak) >= SHARE.get()).then_some(Spike {
+        frame,
+        inner: None,
+        at_peak,
+        all,
+        bytes,
+        per_sample: false,
+    })
 }
 
 /// Brief tensors that count together.
@@ -150,7 +159,8 @@ fn in_the_loop(facts: &Facts) -> Vec<Spike> {
             // Where none but the backward pass's are at the peak, no frame of theirs says whose they are.
             let own = || narrowest(&made(all.get(..own).unwrap_or_default()), steady.peak);
             let (frame, inner) = narrowest(&made(&at_peak), steady.peak).or_else(own)?;
-            Some(Spike { inner, ..spike(facts, frame, at_peak, all, steady.peak)? })
+            let per_sample = matches!(place, Together::PerSample(_));
+            Some(Spike { inner, per_sample, ..spike(facts, frame, at_peak, all, steady.peak)? })
         })
         .collect();
     spikes.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(a.frame.cmp(&b.frame)));
@@ -185,6 +195,12 @@ fn is_one_of(sizes: &BTreeSet<Bytes>, bytes: Bytes) -> bool {
     neighbours.any(|size| size.get().abs_diff(bytes.get()) <= size.get() / 100)
 }
 
+const IN_PIECES: &str = "work in pieces, a slice of the largest dimension at a time (`torch.split`), or with an operator that makes no tensor of that \
+                         size (a fused or chunked loss, `torch.cdist` for all pairs, no upcast of the whole)";
+
+const FEWER_SAMPLES: &str = "take fewer samples at once: `vmap(..., chunk_size=n)`, in a loop that adds up what is made of each chunk (its clipped \
+                             gradients, their norms), so that no more than one chunk's gradients are there";
+
 /// One finding for all spikes at one peak: at the heaviest line, the others related.
 fn tell(facts: &Facts, spikes: &[Spike], peak: Bytes, worth: &Worth) -> Finding {
     let Some(first) = spikes.first() else {
@@ -201,9 +217,7 @@ fn tell(facts: &Facts, spikes: &[Spike], peak: Bytes, worth: &Worth) -> Finding 
     let beside: Vec<Related> = inner.into_iter().chain(others).collect();
     let telling = Telling {
         message: format!("{} of short-lived tensors make {} of the peak", first.bytes, percent(share)),
-        help: "work in pieces, a slice of the largest dimension at a time (`torch.split`), or with an operator that makes no tensor of that \
-               size (a fused or chunked loss, `torch.cdist` for all pairs, no upcast of the whole)"
-            .to_owned(),
+        help: if first.per_sample { FEWER_SAMPLES } else { IN_PIECES }.to_owned(),
         label: format!("{} for a moment", count(first.at_peak.len(), "large tensor")),
         related: beside,
         evidence: evidence(facts, first, share),

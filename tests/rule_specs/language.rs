@@ -9,7 +9,7 @@
 //! setup @ train.py:4 main  what follows runs in this phase, under this line of the user's program; callers follow
 //!                          after `<`, and it may have a condition. Files under torch/, safetensors/, peft/, transformers/ and torchmetrics/ are
 //!                          those of installed packages, copy.py is Python's. Phases: setup, input, forward (a layer is called), operator (that line
-//!                          itself computes), loss (`cross_entropy`), backward, unscale (`GradScaler`), step, zero_grad, evaluation
+//!                          itself computes), loss (`cross_entropy`), backward, per_sample (`vmap(grad(f))`), unscale (`GradScaler`), step, zero_grad, evaluation
 //! loop 4                   the lines up to `end` run four times
 //! alloc out# 8 MiB [2..]   allocates; `#` is the iteration's number, `#-1` the one before; `[…]` says when:
 //!                          [3], [2..], [..4], [2..4], [every 5]
@@ -65,6 +65,7 @@ pub(crate) enum Phase {
     Loss,
     Backward,
     Unscale,
+    PerSample,
     Step,
     ZeroGrad,
     Evaluation,
@@ -222,6 +223,7 @@ fn phase_of(word: &str) -> Result<Phase, String> {
         "loss" => Phase::Loss,
         "backward" => Phase::Backward,
         "unscale" => Phase::Unscale,
+        "per_sample" => Phase::PerSample,
         "step" => Phase::Step,
         "zero_grad" => Phase::ZeroGrad,
         "evaluation" => Phase::Evaluation,

@@ -123,10 +123,11 @@ impl Machine {
         self.phase = phase;
         self.place = place.to_vec();
         self.annotate("START");
-        if phase == Phase::Backward {
+        if let Some(caller) = calls_the_engine(phase) {
             // The gradient of the loss itself: made on the calling thread, before the engine's thread starts.
-            let entry =
-                self.frames(&[("autograd/__init__.py", 150, "_make_grads"), BACKWARD[0], BACKWARD[1]]);
+            let mut entry = vec![("autograd/__init__.py", 150, "_make_grads")];
+            entry.extend(caller);
+            let entry = self.frames(&entry);
             let (address, segment) = self.take(4);
             self.segment(segment, &entry);
             self.event("alloc", address, 4, &entry);
@@ -136,7 +137,7 @@ impl Machine {
 
     fn leave(&mut self) {
         if let Some(loss) = self.live.remove(LOSS) {
-            let frames = self.frames(&BACKWARD);
+            let frames = self.frames(calls_the_engine(self.phase).unwrap_or_default());
             self.event("free_requested", loss.address, loss.bytes, &frames);
             self.event("free_completed", loss.address, loss.bytes, &frames);
             self.give_back(loss.address);
@@ -240,8 +241,8 @@ impl Machine {
             Phase::Input | Phase::Operator => self.frames(&[]),
             Phase::Forward | Phase::Evaluation => self.frames(&FORWARD),
             Phase::Loss => self.frames(&[("nn/functional.py", 3494, "cross_entropy")]),
-            Phase::Backward if self.stacks == Stacks::All => Machine::engine(),
-            Phase::Backward => Vec::new(),
+            Phase::Backward | Phase::PerSample if self.stacks == Stacks::All => Machine::engine(),
+            Phase::Backward | Phase::PerSample => Vec::new(),
             Phase::Unscale => self.frames(&UNSCALE),
             Phase::Step if kept => self.frames(&[("optim/adam.py", 178, "_init_group"), STEP[1], STEP[2]]),
             Phase::Step => self.frames(&STEP),
@@ -353,6 +354,11 @@ const FORWARD: [(&str, u32, &str); 3] = [
 ];
 const BACKWARD: [(&str, u32, &str); 2] =
     [("autograd/__init__.py", 364, "backward"), ("_tensor.py", 630, "backward")];
+const PER_SAMPLE: [(&str, u32, &str); 3] = [
+    ("autograd/__init__.py", 505, "grad"),
+    ("_functorch/eager_transforms.py", 1483, "grad_and_value_impl"),
+    ("_functorch/vmap.py", 316, "vmap_impl"),
+];
 const UNSCALE: [(&str, u32, &str); 3] = [
     ("amp/grad_scaler.py", 296, "_unscale_grads_"),
     ("amp/grad_scaler.py", 358, "unscale_"),
@@ -363,6 +369,15 @@ const STEP: [(&str, u32, &str); 3] = [
     ("optim/adam.py", 226, "step"),
     ("optim/optimizer.py", 533, "wrapper"),
 ];
+
+/// The frames of PyTorch's that run the autograd engine in a phase, innermost first.
+fn calls_the_engine(phase: Phase) -> Option<&'static [(&'static str, u32, &'static str)]> {
+    match phase {
+        Phase::Backward => Some(&BACKWARD),
+        Phase::PerSample => Some(&PER_SAMPLE),
+        _ => None,
+    }
+}
 
 /// Whether an allocation outlives the phase that makes it.
 fn is_kept(name: &str, rest: &[Statement]) -> bool {

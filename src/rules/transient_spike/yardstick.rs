@@ -3,12 +3,15 @@
 //! In: the facts of a device. Out: for an allocation whether it is large and lives for a moment, and the [`Together`] that chose to
 //! make it. Brief is what lives for a small part of an iteration, or, of a computation (a function of the program's own that runs no model and
 //! is in none) or of a package's function that the program calls, what is gone before anything but this one call makes memory, however many
-//! events that are: where an iteration has twenty events, a tenth of it is less than one operator.
+//! events that are: where an iteration has twenty events, a tenth of it is less than one operator. Gradients of each sample by itself
+//! are brief if they go with their iteration: how many stand at once is the program's choice (`chunk_size`).
 
 use std::collections::BTreeSet;
 
+use rustc_hash::FxHashSet;
+
 use crate::facts::{Facts, Maker};
-use crate::frames::{Method, PhaseSign};
+use crate::frames::{MemorySign, Method, PhaseSign};
 use crate::program::Phase;
 use crate::role::Role;
 use crate::snapshot::Action;
@@ -33,6 +36,8 @@ pub(super) enum Together {
     Call { caller: FrameId, function: FunctionId },
     /// What a function makes that computes and runs no model, and all that it calls for it, whoever calls it.
     Computation(FunctionId),
+    /// The gradients of each sample by itself that one line asks for.
+    PerSample(FrameId),
 }
 
 /// A tensor that is large for a moment.
@@ -57,6 +62,8 @@ pub(super) struct Yardstick<'f, 'a> {
     largest_layer: Bytes,
     /// Functions that run models, backward passes or optimizers.
     at_work: BTreeSet<FunctionId>,
+    /// The sizes of the parameters.
+    weights: FxHashSet<Bytes>,
 }
 
 /// How many events an iteration has, the median one; where nothing repeats, a step's share of the recording.
@@ -95,7 +102,9 @@ impl<'f, 'a> Yardstick<'f, 'a> {
         let (short, short_in_call) = (median / LIFE_PART.get(), median / CALL_PART.get());
         let at_work = functions_at_work(facts);
         let largest_layer = Bytes::ZERO;
-        let mut yardstick = Yardstick { facts, makers, large, short, short_in_call, largest_layer, at_work };
+        let weights = facts.with_role(Role::Parameter).map(|(_, one)| one.bytes).collect();
+        let mut yardstick =
+            Yardstick { facts, makers, large, short, short_in_call, largest_layer, at_work, weights };
         let layers = facts.timeline.iter().filter(|(id, one)| {
             yardstick.maker(one) == Some(Maker::Layer)
                 && facts.role(*id) != Role::Workspace
@@ -113,6 +122,9 @@ impl<'f, 'a> Yardstick<'f, 'a> {
     /// computation alone.
     pub(super) fn brief(&self, one: &Allocation, scratch: bool) -> Option<Brief> {
         let lives = self.life(one).filter(|_| one.bytes >= self.large)?;
+        if let Some(line) = self.per_sample(one) {
+            return Some(Brief { place: Together::PerSample(line), chosen: true });
+        }
         let line = self.line(one);
         if let Some(function) = self.computation(one) {
             let brief = lives <= self.short_in_call || self.within(one, function);
@@ -124,6 +136,22 @@ impl<'f, 'a> Yardstick<'f, 'a> {
         let called = line.and_then(|line| self.called_at(one, line));
         let in_the_call = || called.is_some_and(|function| self.within(one, function));
         (lives <= longest || in_the_call()).then_some(Brief { place, chosen: true })
+    }
+
+    /// The line that asks for the gradient of each sample by itself, where that is one, and goes with its iteration: it is as large as a
+    /// parameter times the samples at once. In an ensemble, whose parameters are stacked, it is as large as one of them.
+    fn per_sample(&self, one: &Allocation) -> Option<FrameId> {
+        let born = one.alloc.filter(|event| self.facts.phase(*event) == Phase::Backward)?;
+        // What the last iteration makes may go only after the loop.
+        let ends = self.facts.turns().held(one);
+        let goes = ends.start + 1 >= self.facts.program.iterations.len() || ends.is_empty();
+        if !goes || self.weights.contains(&one.bytes) {
+            return None;
+        }
+        // It is made on the engine's thread, which knows nothing of who called.
+        let entered = self.facts.calls.backward_before(born)?;
+        let vectorizes = self.facts.frames.shows(entered, MemorySign::Vectorizes);
+        vectorizes.then(|| self.facts.site(entered)).flatten()
     }
 
     /// Whether the autograd engine made it, where it lives for a moment.
@@ -195,6 +223,7 @@ impl<'f, 'a> Yardstick<'f, 'a> {
         };
         let depth = match place {
             Together::Line(_) => 1,
+            Together::PerSample(line) => return vec![line],
             Together::Call { .. } => 2,
             Together::Computation(function) => is_of(function),
         };
