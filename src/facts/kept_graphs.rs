@@ -7,13 +7,14 @@
 //! What a backward pass releases in the end is no kept graph (a loss summed over micro-batches, back-propagation through
 //! time); nor is what the next turn's result replaces (a forward pass without a backward), nor what copies, moves or fills
 //! weights. Where the modules of a turn without a backward pass drop what they make, there is no graph that goes through them: then a
-//! line that calls none keeps plain tensors.
+//! line that calls none keeps plain tensors. So does a pass that drops what other passes save for their backward ([`saving`]).
 
 mod graphless;
 mod line;
 mod lives;
 mod lone;
 mod pass;
+mod saving;
 
 use std::collections::BTreeMap;
 
@@ -23,6 +24,7 @@ use graphless::{Graphless, is_graphless};
 use line::{KeptAtLine, KeptByRun};
 use lives::{GraphEnd, GraphLife, ModelCaller, lives};
 use pass::{Differentiated, KEPT_SHARE, Pass, is_spread, operands};
+use saving::mark_saving;
 
 use crate::facts::Facts;
 use crate::facts::failure::failures;
@@ -69,7 +71,8 @@ pub struct KeptGraph {
 
 /// The kept graphs of a device, by line.
 pub(super) fn kept_graphs(facts: &Facts) -> Vec<KeptGraph> {
-    let lives = lives(facts);
+    let mut lives = lives(facts);
+    mark_saving(&mut lives);
     let phases = facts.program.phases.iter().enumerate();
     let backwards: Vec<usize> =
         phases.filter(|(_, phase)| **phase == Phase::Backward).map(|(at, _)| at).collect();
@@ -298,10 +301,12 @@ mod tests {
             place,
             line: place,
             operator: None,
+            innermost: None,
             function: FunctionId::at(place),
             phase: Phase::Forward,
             like_a_weight: false,
             end: GraphEnd::Plain,
+            saving: lives::Saving::Unseen,
         }
     }
 

@@ -1,5 +1,7 @@
 //! Forward passes whose activations stay, because something keeps their autograd graph.
 
+mod place;
+
 use rustc_hash::FxHashSet;
 
 use super::claim::{Anchor, Claim, Mending, Telling, Worth, related};
@@ -83,7 +85,8 @@ fn tell(facts: &Facts, graph: &KeptGraph, worth: &Worth) -> Finding {
     };
     let through = graph.kept.iter().filter_map(|id| facts.timeline.allocation(*id));
     let first = through.min_by_key(|one| one.alloc);
-    let place = Anchor::At(graph.caller, first.and_then(|one| one.stack), first.and_then(|one| one.alloc));
+    let line = place::keeping_line(facts, graph);
+    let place = Anchor::At(line, first.and_then(|one| one.stack), first.and_then(|one| one.alloc));
     let telling = Telling {
         message: message(graph, each, held),
         help: help.to_owned(),

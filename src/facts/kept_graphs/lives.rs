@@ -26,13 +26,16 @@ pub(super) struct GraphLife {
     pub(super) line: usize,
     /// The operator of PyTorch that the line called for it, numbered; where C++ frames show it.
     pub(super) operator: Option<usize>,
-    /// That of the innermost Python frame; none on the autograd engine's thread.
+    /// The innermost Python frame, and its function; none on the autograd engine's thread.
+    pub(super) innermost: Option<FrameId>,
     pub(super) function: Option<FunctionId>,
     /// What the program did meanwhile. Outside of all passes and steps that are seen (`Other`) only an expression's operands tell of a graph.
     pub(super) phase: Phase,
     /// Whether a parameter is as large.
     pub(super) like_a_weight: bool,
     pub(super) end: GraphEnd,
+    /// What other passes show of it ([`super::saving`]).
+    pub(super) saving: Saving,
 }
 
 /// How a life ends.
@@ -44,6 +47,18 @@ pub(super) enum GraphEnd {
     Released,
     /// Otherwise, or not at all.
     Plain,
+}
+
+/// What passes of other callers, which a backward pass goes through, do with what a line makes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Saving {
+    /// Most of it a backward pass lets go of.
+    Saved,
+    /// Most of it goes before.
+    Dropped,
+    /// None of them runs the line.
+    #[default]
+    Unseen,
 }
 
 /// The line that runs the model, on one way to it: a helper that computes the loss is run for training, and for a log.
@@ -91,7 +106,8 @@ pub(super) fn lives(facts: &Facts) -> Vec<GraphLife> {
                 Phase::Backward => freed.is_none(),
                 _ => false,
             };
-            let function = function(facts, stack);
+            let innermost = facts.frames.python(stack).last().copied();
+            let function = innermost.and_then(|frame| facts.frames.function(frame));
             let of_library = facts.role(id) == Role::Workspace;
             if !ours || of_library || (function.is_none() && phase != Phase::Backward) {
                 return None;
@@ -108,6 +124,7 @@ pub(super) fn lives(facts: &Facts) -> Vec<GraphLife> {
                 caller: caller.map(|(caller, _)| caller),
                 in_module: caller.is_some_and(|(_, in_module)| in_module),
                 place: stack.position(),
+                innermost,
                 function,
                 phase,
                 like_a_weight: weights.contains(&one.bytes),
@@ -115,6 +132,7 @@ pub(super) fn lives(facts: &Facts) -> Vec<GraphLife> {
                     Some(Phase::Backward) => GraphEnd::Released,
                     _ => GraphEnd::Plain,
                 },
+                saving: Saving::Unseen,
             })
         })
         .collect();
@@ -183,11 +201,6 @@ fn handles_weights(sign: MemorySign) -> bool {
     matches!(sign, Average | Build | Copy | CopyParameter | CopyTensor | Fill | Move | Read)
 }
 
-/// The function of a stack's innermost Python frame.
-fn function(facts: &Facts, stack: StackId) -> Option<FunctionId> {
-    facts.frames.function(*facts.frames.python(stack).last()?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -204,10 +217,12 @@ mod tests {
             place: line,
             line,
             operator: None,
+            innermost: None,
             function: None,
             phase: Phase::Forward,
             like_a_weight: false,
             end: GraphEnd::Plain,
+            saving: Saving::Unseen,
         };
         let mut lives: Vec<GraphLife> = lives.iter().map(life).collect();
         mark_scratch(&mut lives);

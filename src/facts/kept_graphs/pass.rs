@@ -8,6 +8,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::lives::{GraphEnd, GraphLife};
+use super::saving::Weighed;
 use crate::program::Phase;
 use crate::threshold::Threshold;
 use crate::unit::{AllocationId, Bytes, FunctionId};
@@ -56,6 +57,8 @@ pub(super) struct Pass {
     /// What stays of each line.
     lines: FxHashMap<usize, LineResults>,
     pub(super) turn: Differentiated,
+    /// What stays and what goes, by what other passes save.
+    weighed: Weighed,
     /// Whether any of it was made by a module.
     pub(super) in_module: bool,
     /// Whether any of it was made in what is seen to be a pass.
@@ -70,6 +73,7 @@ impl Pass {
         self.in_module |= life.in_module;
         self.is_seen |= life.phase != Phase::Other;
         self.made += if life.end == GraphEnd::Scratch { Bytes::ZERO } else { life.bytes };
+        self.weighed.note(life, stays);
         if stays {
             self.until = if self.ids.is_empty() { life.dies } else { self.until.min(life.dies) };
             self.kept += life.bytes;
@@ -96,7 +100,7 @@ impl Pass {
     pub(super) fn keeps(&self, is_recorded: bool) -> bool {
         let share = if self.turn.at_all { KEPT_SHARE_AFTER_BACKWARD.get() } else { KEPT_SHARE.get() };
         let kept = self.kept.share_of(self.made);
-        let is_enough = kept >= share || is_recorded;
+        let is_enough = (kept >= share && !self.weighed.is_plain()) || is_recorded;
         if !self.is_seen {
             return is_enough && self.keeps_operands();
         }
@@ -138,6 +142,7 @@ pub(super) fn is_spread(functions: usize, places: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::kept_graphs::lives::Saving;
     use crate::unit::Index;
 
     /// A pass that makes two tensors with two operators, both of which stay, on lines of one function.
@@ -154,10 +159,12 @@ mod tests {
                 place: at,
                 line: lines[at],
                 operator: operators[at],
+                innermost: None,
                 function: FunctionId::at(0),
                 phase: Phase::Forward,
                 like_a_weight: false,
                 end: GraphEnd::Plain,
+                saving: Saving::Unseen,
             };
             pass.note(&life, true, false);
         }
@@ -186,10 +193,12 @@ mod tests {
                 place: 0,
                 line: usize::from(at >= line.len()),
                 operator: None,
+                innermost: None,
                 function: FunctionId::at(0),
                 phase: Phase::Forward,
                 like_a_weight: false,
                 end: GraphEnd::Plain,
+                saving: Saving::Unseen,
             };
             let made: Vec<GraphLife> = line.iter().chain(&[(1, false)]).enumerate().map(life).collect();
             let mut found: Vec<usize> = operands(&made, 10, 50).into_iter().map(Index::position).collect();
