@@ -105,7 +105,7 @@ pub(super) const LIVES: &[Inference] = &[
     row(Role::Parameter, RoleGround::Sizes, "kept from setup, of the size of something trained that is not known yet",
         |life, known| kept_from_setup(life) && known.trained.has(life.bytes()) && !known.complete.has(life.bytes())),
     row(Role::Buffer, RoleGround::Lifetime, "a constructor made it, and it is kept",
-        |life, _| (kept_from_setup(life) || built_late(life)) && life.made().maker == AskingCode::Constructor),
+        |life, _| (kept_from_setup(life) || built_late(life) || computed_early(life)) && life.made().maker == AskingCode::Constructor),
     row(Role::Parameter, RoleGround::Lifetime, "an installed package made it before the work began, and it is kept",
         |life, _| kept_from_setup(life) && life.made().maker == AskingCode::Package),
     row(Role::Input, RoleGround::Lifetime, "the program made it before the work began, and keeps it",
@@ -192,6 +192,12 @@ fn kept_from_setup(life: &Life<'_>) -> bool {
 
 fn built_late(life: &Life<'_>) -> bool {
     life.born_phase() == Some(Phase::Setup) && !life.is_brief() && (life.died().is_none() || life.turns() > 1)
+}
+
+/// Whether a function of PyTorch's computed it before the loop, outside of every module, and it is there for good: that is no forward pass.
+fn computed_early(life: &Life<'_>) -> bool {
+    let early = life.born().is_some_and(|born| life.scene.turn(born) == 0);
+    early && life.died().is_none() && !life.made().in_forward
 }
 
 fn in_forward(life: &Life<'_>) -> bool {

@@ -7,7 +7,8 @@
 //!
 //! 1. what it takes the place of ([`kin`]): weights where weights go as it makes them (`p.data = ...`, `torch.cat`), and state where
 //!    state goes;
-//! 2. state, if it is made of gradients: right after a backward pass, before any other forward pass or a step;
+//! 2. state, if it is made of gradients: right after a backward pass, before any other forward pass or a step; but gradients, if most that the
+//!    line made is seen to be such (those of masters);
 //! 3. of what is kept from setup, weights as far as there are gradients of that size and no other weights; beyond these, state where no
 //!    optimizer of PyTorch's is seen, and otherwise
 //! 4. a copy of the weights.
@@ -52,6 +53,8 @@ pub(super) struct LineOutput {
     turns: FxHashSet<usize>,
     /// How many were made of gradients.
     of_gradients: usize,
+    /// How many others it made that are seen to be gradients.
+    gradients: usize,
     /// How many were made in a forward pass, also of an evaluation.
     in_forward: usize,
     /// How many were made in a forward pass for which autograd noted what it did.
@@ -124,6 +127,9 @@ pub(super) fn settle(scene: &Scene<'_>, verdicts: &mut Verdicts) {
         // evaluation: moments may be resized with those of images.)
         if let Some(role) = kind.filter(|role| *role == Role::Parameter || line.in_training == 0) {
             *verdict = Some((role, &SUCCESSOR));
+        } else if line.gradients > line.blocks {
+            // The last pass's, which nothing has cleared yet.
+            *verdict = Some((Role::Gradient, &SUCCESSOR));
         } else if line.of_gradients * 2 > line.blocks {
             *verdict = Some((Role::OptimizerState, &OF_GRADIENTS));
         } else if line.in_forward > 0 {
@@ -162,6 +168,13 @@ impl Lines {
             line.of_gradients += usize::from(!in_forward && scene.follows_backward(born));
         }
         lines.retain(|_, line| model.is_made_by(line));
+        for (life, verdict) in scene.lives().zip(&verdicts.0) {
+            let is_gradient = verdict.is_some_and(|(role, _)| role == Role::Gradient);
+            let line = life.stack().filter(|_| is_gradient).and_then(|stack| lines.get_mut(&stack));
+            if let Some(line) = line {
+                line.gradients += 1;
+            }
+        }
         let mut ordered: Vec<(StackId, LineOutput)> = lines.into_iter().collect();
         ordered.sort_by_key(|(_, line)| line.first);
         let by_stack = ordered.iter().enumerate().map(|(at, (stack, _))| (*stack, at)).collect();
@@ -217,8 +230,8 @@ const OF_A_HOOK: Ground = Ground {
     because: "the backward pass left it, no parameter has its size, and the buckets are the gradients",
 };
 
-/// With `gradient_as_bucket_view=True` DDP's buckets are the gradients. Then the backward pass leaves next to nothing of a
-/// parameter's size behind, although the buckets that stay hold half of the parameters' bytes or more. What else it leaves is a hook's, which
+/// With `gradient_as_bucket_view=True` DDP's buckets are the gradients. Then steps see next to nothing of a parameter's size that a backward pass
+/// left behind, beside the buckets that stay. What else it leaves is a hook's, which
 /// exchanges the gradients and keeps something on the way.
 pub(super) fn settle_bucket_views(scene: &Scene<'_>, verdicts: &mut Verdicts) {
     let replicated = |life: &Life| life.made().origin == TorchOrigin::Replicated;
@@ -227,17 +240,22 @@ pub(super) fn settle_bucket_views(scene: &Scene<'_>, verdicts: &mut Verdicts) {
         None => life.born().is_none() && life.died().is_none(),
     };
     let weights = Sizes::count(verdicts.lives(scene).filter(|(life, role)| is_weight(life, *role)));
-    let (mut gradients, mut buckets) = (Bytes::ZERO, Bytes::ZERO);
-    for (life, role) in verdicts.lives(scene) {
-        match role {
-            Some(Role::Gradient) if weights.has(life.bytes()) => gradients += life.bytes(),
-            Some(Role::Communication) if replicated(&life) && life.died().is_none() => {
-                buckets += life.bytes();
-            }
-            _ => {}
-        }
+    let is_bucket = |(life, role): &(Life<'_>, Option<Role>)| {
+        *role == Some(Role::Communication) && replicated(life) && life.died().is_none()
+    };
+    let (mut buckets, mut rebuilt) = (Bytes::ZERO, 0);
+    for (life, _) in verdicts.lives(scene).filter(is_bucket) {
+        buckets += life.bytes();
+        rebuilt = rebuilt.max(life.born().unwrap_or(0));
     }
-    if !scene.trains() || buckets.share_of(weights.bytes()) < 0.5 || gradients.share_of(buckets) > 0.1 {
+    // What `no_sync` adds up is apart until the pass that is reduced, and no step sees it.
+    let is_apart = |(life, role): &(Life<'_>, Option<Role>)| {
+        let until = life.born().and_then(|born| scene.next_step(born)).unwrap_or(rebuilt).max(rebuilt);
+        let stays = life.died().is_none_or(|died| died > until);
+        *role == Some(Role::Gradient) && weights.has(life.bytes()) && stays
+    };
+    let gradients: Bytes = verdicts.lives(scene).filter(is_apart).map(|(life, _)| life.bytes()).sum();
+    if !scene.trains() || buckets == Bytes::ZERO || gradients.share_of(buckets) > 0.1 {
         return;
     }
     for (life, verdict) in scene.lives().zip(&mut verdicts.0) {

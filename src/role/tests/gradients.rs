@@ -166,6 +166,48 @@ fn buckets_are_gradients_where_the_backward_pass_leaves_none_of_its_own() {
 }
 
 #[test]
+fn what_no_sync_adds_up_before_the_buckets_are_rebuilt_says_nothing_of_views() {
+    let wraps = &[("/site-packages/torch/nn/parallel/distributed.py", "_pre_forward"), ("train.py", "main")];
+    for views in [false, true] {
+        let mut trace = HandTrace::default();
+        trace.alloc(Phase::Setup, 20, MOVE);
+        trace.iteration();
+        trace.alloc(Phase::Forward, 2, USER);
+        let apart = trace.alloc(Phase::Backward, 20, ENGINE);
+        trace.iteration();
+        if views {
+            trace.free(Phase::Other, apart, USER);
+        }
+        let bucket = trace.alloc(Phase::Forward, 20, wraps);
+        trace.alloc(Phase::Forward, 2, USER);
+        trace.alloc(Phase::Backward, 1, ENGINE);
+        let expected = if views { Role::Gradient } else { Role::Communication };
+        assert_eq!(trace.roles()(bucket), expected);
+    }
+}
+
+#[test]
+fn buckets_of_one_model_are_gradients_beside_the_weights_of_others() {
+    let wraps =
+        &[("/site-packages/torch/nn/parallel/distributed.py", "_ddp_init_helper"), ("train.py", "main")];
+    let mut trace = HandTrace::default();
+    for mib in [20, 20, 20] {
+        trace.alloc(Phase::Setup, mib, MOVE);
+    }
+    let bucket = trace.alloc(Phase::Setup, 20, wraps);
+    for _ in 0..2 {
+        trace.iteration();
+        let saved = trace.alloc(Phase::Forward, 2, USER);
+        // What `no_sync` adds up goes in the pass that is reduced.
+        let apart = trace.alloc(Phase::Backward, 20, ENGINE);
+        trace.free(Phase::Backward, saved, ENGINE);
+        trace.free(Phase::Other, apart, USER);
+        trace.step();
+    }
+    assert_eq!(trace.roles()(bucket), Role::Gradient);
+}
+
+#[test]
 fn masters_have_gradients_where_a_fused_step_leaves_no_event() {
     // The model's gradients are cast for masters of another size; the first step makes their state, later ones nothing.
     let mut trace = HandTrace::default();

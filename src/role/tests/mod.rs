@@ -53,6 +53,31 @@ fn what_is_kept_from_setup_depends_on_who_made_it() {
 }
 
 #[test]
+fn what_a_constructor_computes_before_the_loop_is_a_buffer() {
+    let functional = "/x/site-packages/torch/nn/functional.py";
+    let mut trace = HandTrace::default();
+    let queue = trace.alloc(
+        Phase::Forward,
+        64,
+        &[(functional, "normalize"), ("moco.py", "__init__"), ("train.py", "main")],
+    );
+    let trial = trace.alloc(
+        Phase::Forward,
+        8,
+        &[("moco.py", "__init__"), (MODULE, "_call_impl"), ("train.py", "main")],
+    );
+    trace.alloc(Phase::Setup, 7, MOVE);
+    for _ in 0..2 {
+        trace.iteration();
+        trace.alloc(Phase::Forward, 2, USER);
+        trace.alloc(Phase::Backward, 7, ENGINE);
+    }
+    let role = trace.roles();
+    assert_eq!(role(queue), Role::Buffer, "F.normalize(torch.randn(...))");
+    assert_eq!(role(trial), Role::Activation, "a module's pass");
+}
+
+#[test]
 fn a_cast_during_setup_replaces_the_first_copy() {
     let mut trace = HandTrace::default();
     let single = trace.alloc(Phase::Setup, 8, MOVE);

@@ -156,6 +156,38 @@ fn gradients_of_masters_are_cast_from_those_of_the_weights() {
 }
 
 #[test]
+fn gradients_of_masters_are_gradients_after_the_last_step_too() {
+    let mut trace = HandTrace::default();
+    let step = &[(ADAM, "_init_group"), ("train.py", "main")];
+    for mib in [4, 5, 6, 7] {
+        trace.alloc(Phase::Setup, mib, MOVE);
+    }
+    let masters = [8, 10, 12, 14].map(|mib| trace.alloc(Phase::Setup, mib, USER));
+    let mut cast: Option<[u64; 4]> = None;
+    for turn in 0..4 {
+        trace.iteration();
+        for gone in cast.take().into_iter().flatten() {
+            trace.free(Phase::ZeroGrad, gone, USER);
+        }
+        trace.alloc(Phase::Forward, 1, USER);
+        let gradients = [4, 5, 6, 7].map(|mib| trace.alloc(Phase::Backward, mib, ENGINE));
+        cast = Some([8, 10, 12, 14].map(|mib| trace.alloc(Phase::Other, mib, COMPREHENSION)));
+        if turn == 0 {
+            for mib in [8, 10, 12, 14] {
+                trace.alloc(Phase::OptimizerStep, mib, step);
+            }
+        }
+        trace.alloc(Phase::OptimizerStep, 1, step);
+        for gone in gradients {
+            trace.free(Phase::Other, gone, USER);
+        }
+    }
+    let role = trace.roles();
+    assert_eq!(masters.map(&role), [Role::Parameter; 4]);
+    assert_eq!(cast.unwrap().map(role), [Role::Gradient; 4], "nothing has cleared them yet");
+}
+
+#[test]
 fn of_what_setup_leaves_the_oldest_are_weights_and_the_rest_the_programs_own_state() {
     let mut trace = HandTrace::default();
     let kept = [USER, STEP, COMPREHENSION].map(|line| trace.alloc(Phase::Setup, 6, line));
