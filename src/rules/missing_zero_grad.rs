@@ -6,7 +6,7 @@ mod staying;
 
 use std::collections::BTreeMap;
 
-use staying::{StayingGradient, cleared, kept_gradients};
+use staying::{StayingGradient, at_once, cleared, kept_gradients};
 
 use super::claim::{Anchor, Besides, Claim, Mending, Telling, Worth, related};
 use super::{declare_rule, measure};
@@ -128,8 +128,8 @@ fn tell(
     (steps, zeroed): (&[Step], usize),
     worth: &Worth,
 ) -> Finding {
-    let bytes: Bytes = kept.iter().map(|one| one.allocation.bytes).sum();
-    let tensors = count(kept.len(), "tensor");
+    let bytes: Bytes = at_once(kept).map(|one| one.allocation.bytes).sum();
+    let tensors = count(at_once(kept).count(), "tensor");
     let born = kept.first().and_then(|one| facts.born_in(one.allocation)).map_or(0, Index::position);
     let (message, help) = match cause {
         Neglect::NeverCalled => (
@@ -152,7 +152,7 @@ fn tell(
     let telling = Telling {
         message,
         help: help.to_owned(),
-        label: format!("allocated here in iteration {}, added to in place ever since", born + 1),
+        label: format!("allocated here in iteration {}, added to in place {}", born + 1, until(facts, kept)),
         related: step_line(facts, steps, zeroed, &place).into_iter().collect(),
         evidence: evidence(facts, kept, steps, zeroed),
         place,
@@ -195,6 +195,13 @@ fn step_line(facts: &Facts, steps: &[Step], zeroed: usize, place: &Anchor) -> Op
     related(facts, facts.site(stack), place, message)
 }
 
+/// How long gradients are added to.
+fn until(facts: &Facts, kept: &[StayingGradient]) -> &'static str {
+    let loop_end = facts.iteration_ends().last().copied().unwrap_or(0);
+    let goes = |one: &StayingGradient| one.allocation.free.is_some_and(|event| event.position() < loop_end);
+    if kept.iter().any(goes) { "until all is cleared" } else { "ever since" }
+}
+
 /// Updates of the parameters: of an optimizer that leaves no mark it is known where they must be, not that they are steps.
 fn updates(facts: &Facts, many: usize) -> String {
     count(many, if facts.program.steps.is_empty() { "backward pass" } else { "optimizer step" })
@@ -217,13 +224,14 @@ fn evidence(
     let ends = facts.iteration_ends().len();
     let outlived = kept.iter().map(|one| facts.ends_outlived(one.allocation)).min().unwrap_or(0);
     let cleared = cleared_gradients(facts);
+    let tensors = at_once(kept).count();
     vec![
         measure(
             "ends-outlived",
             Quantity::Count(outlived as u64),
             format!("alive at {outlived} of {}", count(ends, "iteration end")),
         ),
-        measure("tensors", Quantity::Count(kept.len() as u64), count(kept.len(), "tensor")),
+        measure("tensors", Quantity::Count(tensors as u64), count(tensors, "tensor")),
         measure(
             "optimizer-steps",
             Quantity::Count(steps.len() as u64),

@@ -1,27 +1,41 @@
 //! Gradients that stay, once a backward pass has made them.
 //!
 //! In: gradients, and what later backward passes make of their sizes. Out: those that outlive iterations and the loop and that later passes are seen to
-//! add to; and those that are cleared meanwhile.
+//! add to; and those that are cleared meanwhile. Gradients of parameters that no optimizer has may go while the loop runs, too, when something clears
+//! the whole model (a trainer does before it evaluates).
 
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashSet;
 
+use super::has_one_optimizer;
 use crate::facts::Facts;
 use crate::frames::MemorySign;
 use crate::program::Phase;
 use crate::role::Role;
 use crate::threshold::Threshold;
 use crate::timeline::Allocation;
-use crate::unit::{AllocationId, Bytes, Index};
+use crate::unit::{AllocationId, Bytes, EventIndex, Index};
 
 /// The share of all gradients' bytes that the parameters' sizes have to explain, before another size counts as strange.
 /// Plain models measure 1; with flat parameters, or gradients in buckets, it is near 0.
 static EXPLAINED: Threshold<f64> = Threshold::new("rules::missing_zero_grad::staying::EXPLAINED", 0.8);
 
+/// How many calls of `zero_grad` have to pass a gradient over: with gradients that are added up over two steps on purpose, one does.
+static PASSED_OVER: Threshold<usize> = Threshold::new("rules::missing_zero_grad::staying::PASSED_OVER", 3);
+
 /// How often gradients are looked for in later iterations, for each event of the trace. Where each pass makes each of them once
 /// the number of events is enough; in a hostile file all of them could be sought in all iterations.
 const LOOKS: usize = 8;
+
+/// Those of the gradients that stand when the first of them is cleared, or at the end: one set of them.
+pub(super) fn at_once<'k, 'a>(
+    kept: &'k [StayingGradient<'a>],
+) -> impl Iterator<Item = &'k StayingGradient<'a>> {
+    let first = kept.iter().filter_map(|one| one.allocation.given_back()).min();
+    kept.iter()
+        .filter(move |one| first.is_none_or(|first| one.allocation.alloc.is_some_and(|born| born < first)))
+}
 
 /// A gradient that stays, with the temporaries that later backward passes added to it.
 pub(super) struct StayingGradient<'a> {
@@ -35,10 +49,11 @@ pub(super) fn kept_gradients<'a>(facts: &Facts<'a>) -> Vec<StayingGradient<'a>> 
     let loop_end = facts.iteration_ends().last().copied().unwrap_or(0);
     // Others, as of an optimizer that steps every third time, stood as long and were cleared in the end: so may these be.
     let oldest_cleared = cleared(facts).into_iter().map(|one| facts.ends_outlived(one)).max().unwrap_or(0);
+    let passed_over = PassedOver::of(facts);
     let stays = |allocation: &Allocation| {
-        allocation.alloc.is_some()
-            && allocation.free.is_none_or(|event| event.position() >= loop_end)
-            && facts.ends_outlived(allocation) > oldest_cleared.max(1)
+        let stays_to_the_end = allocation.free.is_none_or(|event| event.position() >= loop_end)
+            && facts.ends_outlived(allocation) > oldest_cleared.max(1);
+        allocation.alloc.is_some() && (stays_to_the_end || passed_over.has(facts, allocation))
     };
     let backward_births = backward_births(facts);
     let strangers = Strangers::of(facts);
@@ -50,7 +65,7 @@ pub(super) fn kept_gradients<'a>(facts: &Facts<'a>) -> Vec<StayingGradient<'a>> 
         let Some(born) = facts.born_in(allocation).map(Index::position) else { continue };
         let same_size = |iteration: usize| backward_births.get(&(iteration, allocation.bytes));
         let ordinal = same_size(born).and_then(|births| births.binary_search(&id).ok()).unwrap_or(0);
-        let later = born + 1..facts.iteration_ends().len();
+        let later = born + 1..facts.turns().occupied(allocation).end.min(facts.iteration_ends().len());
         let expected = later.len();
         let Some(rest) = looks.checked_sub(expected) else { break };
         looks = rest;
@@ -68,6 +83,38 @@ pub(super) fn kept_gradients<'a>(facts: &Facts<'a>) -> Vec<StayingGradient<'a>> 
         }
     }
     kept
+}
+
+/// The sizes of gradients that the calls of `zero_grad` of the one optimizer there is pass over, and that something else clears.
+struct PassedOver(FxHashSet<Bytes>);
+
+impl PassedOver {
+    fn of(facts: &Facts) -> PassedOver {
+        let one_optimizer = has_one_optimizer(facts, facts.updates());
+        let calls = &facts.program.zero_grads;
+        let is_passed_over = |one: &Allocation| {
+            let Some(freed) = one.given_back() else { return false };
+            let last = calls.partition_point(|call| call.start <= freed).checked_sub(1);
+            let is_by_the_last = last.and_then(|last| calls.get(last)).is_some_and(|call| freed < call.end);
+            outlived_calls(facts, one) >= PASSED_OVER.get() && !is_by_the_last
+        };
+        let gradients =
+            facts.with_role(Role::Gradient).filter(|(_, one)| one_optimizer && is_passed_over(one));
+        PassedOver(gradients.map(|(_, one)| one.bytes).collect())
+    }
+
+    /// Whether a gradient is one of them, or the last of them, which nothing has cleared yet.
+    fn has(&self, facts: &Facts, one: &Allocation) -> bool {
+        self.0.contains(&one.bytes) && outlived_calls(facts, one) > 0
+    }
+}
+
+/// How many calls of `zero_grad` a gradient outlives.
+fn outlived_calls(facts: &Facts, one: &Allocation) -> usize {
+    let calls = &facts.program.zero_grads;
+    let begun = |event: EventIndex| calls.partition_point(|call| call.start <= event);
+    let until = one.given_back().map_or(calls.len(), |freed| calls.partition_point(|call| call.end <= freed));
+    until.saturating_sub(one.alloc.map_or(0, begun))
 }
 
 /// Whether it is a bucket that DDP keeps, gradients cleared or not: with `gradient_as_bucket_view=True` these are views of it.
