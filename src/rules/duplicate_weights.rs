@@ -108,14 +108,16 @@ fn copies_of_weights(facts: &Facts) -> Vec<Copied> {
     let loop_start = facts.loop_start();
     let mut groups: BTreeMap<Key, Vec<AllocationId>> = BTreeMap::new();
     let (mut weights, mut originals) = (CopySizes::default(), CopySizes::default());
-    let mut is_sharded = false;
+    let mut sharded = CopySizes::default();
     for (id, one) in facts.timeline.iter() {
         let source = one.stack.and_then(|stack| sources.get(stack.position())).copied().unwrap_or_default();
         match key(facts, id, one, source, (loop_start, trained.as_ref())) {
             Some(key) => groups.entry(key).or_default().push(id),
             None if is_weight(facts, id, one, loop_start) => {
                 weights.add(one.bytes);
-                is_sharded |= shards(facts, one);
+                if shards(facts, one) {
+                    sharded.add(one.bytes);
+                }
                 if source.made != MadeBy::Copied {
                     originals.add(one.bytes);
                 }
@@ -131,7 +133,7 @@ fn copies_of_weights(facts: &Facts) -> Vec<Copied> {
     let makes_copies = !models.is_empty() && groups.keys().any(|(kind, ..)| *kind == Kind::CopiedInLoop);
     let trained = if makes_copies { passes::trained(facts) } else { CopySizes::default() };
     let trained = models.iter().copied().filter(|model| trained.cover(model)).collect();
-    let model = CopySource { weights, originals, models, trained, is_sharded };
+    let model = CopySource { weights, originals, models, trained, sharded };
     let copies = groups.into_iter().filter_map(|(key, tensors)| {
         let plain = all_plain(facts, &sources, &tensors);
         copy(facts, &model, key, tensors, plain)
@@ -157,8 +159,8 @@ struct CopySource<'s> {
     models: Vec<&'s CopySizes>,
     /// Those that train as a whole.
     trained: Vec<&'s CopySizes>,
-    /// Whether this rank has a part of each weight alone.
-    is_sharded: bool,
+    /// Those of which this rank has a part alone; not what the program makes of them, an average of the parts, say.
+    sharded: CopySizes,
 }
 
 /// Whether a wrapper made it that shards parameters over ranks.
@@ -182,13 +184,18 @@ fn copy(
 ) -> Option<Copied> {
     let sizes = CopySizes::of(facts, &tensors);
     // The parts of all ranks are whole times as large as this rank's.
-    let of_all_ranks = || model.weights.scale(&sizes).filter(|scale| scale.members().is_some());
+    let parts = if model.sharded.is_empty() { &model.weights } else { &model.sharded };
+    let of_all_ranks = || parts.scale(&sizes).filter(|scale| scale.members().is_some());
     let scale = match kind {
         Kind::Gathered => of_all_ranks()?,
-        Kind::Loaded if model.is_sharded => of_all_ranks().unwrap_or(Widening::SAME),
+        Kind::Loaded if !model.sharded.is_empty() => of_all_ranks().unwrap_or(Widening::SAME),
         _ => Widening::SAME,
     };
-    let whole = if kind == Kind::Loaded { &model.originals } else { &model.weights };
+    let whole = match kind {
+        Kind::Loaded => &model.originals,
+        Kind::Gathered => parts,
+        _ => &model.weights,
+    };
     let alone = match kind {
         Kind::Loaded => model.models.as_slice(),
         // An average of one model may begin as a copy of its state dict, too, but before the loop.
