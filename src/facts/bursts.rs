@@ -104,8 +104,7 @@ fn anywhere(facts: &Facts, groups: &Groups) -> BTreeSet<usize> {
 
 /// The innermost Python frame under which a group goes, where that is no code of the user's.
 fn library_place(facts: &Facts, group: &[(AllocationId, usize)]) -> Option<FrameId> {
-    let gone = group.iter().filter_map(|(id, _)| facts.timeline.allocation(*id));
-    let first = gone.min_by_key(|one| one.given_back())?;
+    let first = facts.first_to_go(group.iter().map(|(id, _)| *id))?;
     let innermost = *facts.frames.python(facts.freed_under(first)?).last()?;
     (!facts.frames.is_own(innermost)).then_some(innermost)
 }

@@ -37,6 +37,8 @@ mod updates;
 
 use std::sync::OnceLock;
 
+use rustc_hash::FxHashSet;
+
 pub use blame::{Blame, GuiltyStack};
 pub use bursts::Burst;
 pub use calls::Calls;
@@ -206,6 +208,11 @@ impl<'a> Facts<'a> {
     /// The allocations of a role, oldest first.
     pub fn with_role(&self, role: Role) -> impl Iterator<Item = (AllocationId, &'a Allocation)> {
         self.timeline.iter().filter(move |(id, _)| self.role(*id) == role)
+    }
+
+    /// The sizes of the parameters.
+    pub fn parameter_sizes(&self) -> FxHashSet<Bytes> {
+        self.with_role(Role::Parameter).map(|(_, one)| one.bytes).collect()
     }
 
     /// The iterations as turns of the main loop.

@@ -31,6 +31,12 @@ impl Facts<'_> {
         self.trace.event(freed)?.stack
     }
 
+    /// The first of some allocations that the program gives back.
+    pub fn first_to_go(&self, allocations: impl IntoIterator<Item = AllocationId>) -> Option<&Allocation> {
+        let all = allocations.into_iter().filter_map(|id| self.timeline.allocation(id));
+        all.min_by_key(|one| one.given_back())
+    }
+
     /// The stack that a person would see for an allocation, be it older than the recording.
     pub fn stack_of(&self, one: &Allocation) -> Option<StackId> {
         match one.alloc {

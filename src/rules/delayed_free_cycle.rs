@@ -56,7 +56,7 @@ impl<'f> Garbage<'f> {
             held,
             iterations: bursts.iter().map(|burst| burst.iterations).max().unwrap_or(0),
             seen: bursts.iter().find_map(|burst| burst.seen),
-            frees: bursts.iter().filter_map(|burst| first_to_go(facts, burst)).collect(),
+            frees: bursts.iter().filter_map(|burst| facts.first_to_go(burst.past.iter().copied())).collect(),
             moments,
             is_stranded: false,
         })
@@ -152,12 +152,7 @@ fn strikes_between_turns(facts: &Facts, burst: &Burst) -> bool {
 }
 
 fn free_stack(facts: &Facts, burst: &Burst) -> Option<StackId> {
-    first_to_go(facts, burst).and_then(|one| facts.freed_under(one))
-}
-
-fn first_to_go<'f>(facts: &'f Facts<'f>, burst: &Burst) -> Option<&'f Allocation> {
-    let past = burst.past.iter().filter_map(|id| facts.timeline.allocation(*id));
-    past.min_by_key(|one| one.given_back())
+    facts.freed_under(facts.first_to_go(burst.past.iter().copied())?)
 }
 
 /// The bytes that go at each moment, of all lines together.

@@ -1,6 +1,7 @@
 //! Every rule's specification, run: each `trace` block of `rules/*.md` becomes a snapshot, is read like any file, and
 //! the rule has to say what the `expect` block after it says. Then the rules about rules: pages, headings, wording.
 
+mod frames;
 mod language;
 mod page;
 mod pool;

@@ -91,7 +91,7 @@ pub(super) fn lives(facts: &Facts) -> Vec<GraphLife> {
             (ModelCaller { frame, way: *ways.entry(outer).or_insert(next) }, in_module)
         }));
     }
-    let weights: FxHashSet<Bytes> = facts.with_role(Role::Parameter).map(|(_, one)| one.bytes).collect();
+    let weights = facts.parameter_sizes();
     let mut lives: Vec<GraphLife> = facts
         .timeline
         .iter()

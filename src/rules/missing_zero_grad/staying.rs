@@ -131,8 +131,7 @@ struct Strangers {
 
 impl Strangers {
     fn of(facts: &Facts) -> Strangers {
-        let parameters: FxHashSet<Bytes> =
-            facts.with_role(Role::Parameter).map(|(_, one)| one.bytes).collect();
+        let parameters = facts.parameter_sizes();
         let gradients = || facts.with_role(Role::Gradient).map(|(_, one)| one.bytes);
         let known: Bytes = gradients().filter(|bytes| parameters.contains(bytes)).sum();
         let explained = known.share_of(gradients().sum()) >= EXPLAINED.get();

@@ -3,6 +3,8 @@
 //! In: a kept graph. Out: the line that runs the model, or, where that line also makes what backward passes let go of, the line under it that
 //! makes all that stays and nothing that they let go of: of a query and a key encoder that one `forward` calls, the key's.
 
+use std::collections::BTreeSet;
+
 use crate::facts::{Facts, KeptGraph};
 use crate::program::Phase;
 use crate::unit::{EventIndex, FrameId, StackId};
@@ -10,9 +12,7 @@ use crate::unit::{EventIndex, FrameId, StackId};
 /// The line at which the graph is kept.
 pub(super) fn keeping_line(facts: &Facts, graph: &KeptGraph) -> FrameId {
     let made = || graph.kept.iter().filter_map(|id| facts.timeline.allocation(*id));
-    let mut stacks: Vec<StackId> = made().filter_map(|one| one.stack).collect();
-    stacks.sort_unstable();
-    stacks.dedup();
+    let stacks: BTreeSet<StackId> = made().filter_map(|one| one.stack).collect();
     let Some(inner) = common(facts, graph.caller, &stacks) else { return graph.caller };
     let births = || made().filter_map(|one| one.alloc);
     let Some((first, last)) = births().min().zip(births().max()) else { return graph.caller };
@@ -25,7 +25,7 @@ pub(super) fn keeping_line(facts: &Facts, graph: &KeptGraph) -> FrameId {
 }
 
 /// The user's lines under the one that runs the model through which all of these stacks go, outermost first.
-fn common(facts: &Facts, caller: FrameId, stacks: &[StackId]) -> Option<Vec<FrameId>> {
+fn common(facts: &Facts, caller: FrameId, stacks: &BTreeSet<StackId>) -> Option<Vec<FrameId>> {
     let inside = |stack: &StackId| -> Option<Vec<FrameId>> {
         let python = facts.frames.python(*stack);
         let at = python.iter().position(|frame| *frame == caller)?;
@@ -36,22 +36,13 @@ fn common(facts: &Facts, caller: FrameId, stacks: &[StackId]) -> Option<Vec<Fram
         let same = one.iter().zip(&next).take_while(|(one, next)| one == next).count();
         one.into_iter().take(same).collect()
     };
-    stacks.iter().map(inside).try_fold(None, |all: Option<Vec<FrameId>>, one| {
-        let one = one?;
-        Some(Some(match all {
-            Some(all) => shared(all, one),
-            None => one,
-        }))
-    })?
+    stacks.iter().map(inside).collect::<Option<Vec<_>>>()?.into_iter().reduce(shared)
 }
 
 /// The stacks of what is made meanwhile and let go of by a backward pass.
-fn used(facts: &Facts, (first, last): (EventIndex, EventIndex)) -> Vec<StackId> {
+fn used(facts: &Facts, (first, last): (EventIndex, EventIndex)) -> BTreeSet<StackId> {
     let by_backward = |event: EventIndex| facts.phase(event) == Phase::Backward;
     let made = facts.timeline.born_between(first, last);
     let used = made.filter(|one| one.given_back().is_some_and(by_backward));
-    let mut stacks: Vec<StackId> = used.filter_map(|one| one.stack).collect();
-    stacks.sort_unstable();
-    stacks.dedup();
-    stacks
+    used.filter_map(|one| one.stack).collect()
 }

@@ -102,7 +102,7 @@ impl<'f, 'a> Yardstick<'f, 'a> {
         let (short, short_in_call) = (median / LIFE_PART.get(), median / CALL_PART.get());
         let at_work = functions_at_work(facts);
         let largest_layer = Bytes::ZERO;
-        let weights = facts.with_role(Role::Parameter).map(|(_, one)| one.bytes).collect();
+        let weights = facts.parameter_sizes();
         let mut yardstick =
             Yardstick { facts, makers, large, short, short_in_call, largest_layer, at_work, weights };
         let layers = facts.timeline.iter().filter(|(id, one)| {
