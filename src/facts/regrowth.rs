@@ -115,7 +115,8 @@ fn histories(facts: &Facts) -> Vec<bool> {
     facts.snapshot.stacks.ids().map(|stack| facts.frames.shows(stack, MemorySign::History)).collect()
 }
 
-/// Whether a making holds all of an earlier one, and at least as many tensors, while that is gone before it begins.
+/// Whether a making holds all of an earlier one, and at least as many tensors, while that is gone before it begins, or stays: the old optimizer is gone or kept, not
+/// the same that makes a part anew.
 fn holds_again(
     facts: &Facts,
     last: &StateMaking,
@@ -130,7 +131,8 @@ fn holds_again(
     let began = tensors.first().and_then(|id| facts.timeline.allocation(*id)?.alloc);
     let gone = |id: &AllocationId| facts.timeline.given_back(*id).is_some_and(|freed| Some(freed) <= began);
     let left: Vec<AllocationId> = last.tensors.iter().copied().filter(|id| !gone(id)).collect();
-    facts.bytes(&left).share_of(last.bytes) <= 1.0 - ALIKE.get()
+    let left = facts.bytes(&left).share_of(last.bytes);
+    left <= 1.0 - ALIKE.get() || left >= ALIKE.get()
 }
 
 /// Whether most of an earlier making goes while a later one is made: an optimizer that binds its state anew

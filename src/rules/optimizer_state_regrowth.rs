@@ -38,15 +38,11 @@ struct Earlier {
 impl OptimizerStateRegrowth {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let makings = regrown(facts);
-        let (Some(first), Some(last)) = (makings.first(), makings.last()) else { return Vec::new() };
+        let Some(first) = makings.first() else { return Vec::new() };
         let before = makings.iter().take(makings.len() - 1);
         let all: Vec<AllocationId> = before.flat_map(|making| making.tensors.iter().copied()).collect();
         let kept = if in_use(facts, makings).is_some() { Vec::new() } else { kept(facts, makings) };
-        let mut mended = Changes::default();
-        let born = last.tensors.first().and_then(|id| facts.timeline.allocation(*id)?.alloc);
-        for (id, event) in kept.iter().filter_map(|id| Some((id, born?))) {
-            mended.set(*id, Change::EndAt(event));
-        }
+        let mended = gone_with_the_next(facts, makings, &kept);
         let about: Vec<AllocationId> =
             makings.iter().flat_map(|making| making.tensors.iter().copied()).collect();
         let resident = facts.bytes(&kept);
@@ -68,6 +64,21 @@ impl OptimizerStateRegrowth {
         let knows_first = facts.evidence.first_iteration().is_ok();
         vec![claim.sure(if habit && knows_first { Confidence::High } else { Confidence::Low }).at_most(most)]
     }
+}
+
+/// The lives of what is kept, if each state went where the next one is made.
+fn gone_with_the_next(facts: &Facts, makings: &[StateMaking], kept: &[AllocationId]) -> Changes {
+    let mut mended = Changes::default();
+    for pair in makings.windows(2) {
+        let [old, new] = pair else { continue };
+        let Some(born) = new.tensors.first().and_then(|id| facts.timeline.allocation(*id)?.alloc) else {
+            continue;
+        };
+        for id in old.tensors.iter().filter(|id| kept.binary_search(id).is_ok()) {
+            mended.set(*id, Change::EndAt(born));
+        }
+    }
+    mended
 }
 
 fn tell(facts: &Facts, makings: &[StateMaking], earlier: &Earlier, worth: &Worth) -> Finding {
