@@ -7,9 +7,11 @@
 //! What a backward pass releases in the end is no kept graph (a loss summed over micro-batches, back-propagation through
 //! time); nor is what the next turn's result replaces (a forward pass without a backward), nor what copies, moves or fills
 //! weights. Where the modules of a turn without a backward pass drop what they make, there is no graph that goes through them: then a
-//! line that calls none keeps plain tensors. So does a pass that drops what other passes save for their backward ([`saving`]).
+//! line that calls none keeps plain tensors. So does a pass that drops what other passes save for their backward ([`saving`]),
+//! and one whose graph a backward pass has let go of while what hooks packed stays ([`hooks`]).
 
 mod graphless;
+mod hooks;
 mod line;
 mod lives;
 mod lone;
@@ -306,6 +308,7 @@ mod tests {
             phase: Phase::Forward,
             like_a_weight: false,
             end: GraphEnd::Plain,
+            in_hook: false,
             saving: lives::Saving::Unseen,
         }
     }

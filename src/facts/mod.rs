@@ -24,6 +24,7 @@ mod reallocation;
 mod regrowth;
 mod releases;
 mod savers;
+mod scratch;
 mod settings;
 mod shapes;
 mod siblings;

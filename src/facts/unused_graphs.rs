@@ -11,32 +11,37 @@
 //! very call: states kept by time step or by node), and activations that wait for their backward pass in a later
 //! iteration (they die in it). A pass that memory ran out in, or behind, might have had its backward pass yet.
 //!
+//! Where operators take much for themselves (forward-mode derivatives inside of a pass) little of all that a call makes is a graph: then what they take does not count, if what
+//! stays is made all over the model.
+//!
+//! A call may make little (one step of a solver): then it counts if it keeps what calls with a backward pass save, and drops what those drop ([`saved`]).
+//!
 //! A model of one layer keeps only its input. Then C++ frames decide, if there are any: a saved tensor that is let go
 //! of outside the autograd engine.
 
 mod backward;
+mod dropped;
+mod saved;
 mod training;
 mod without_autograd;
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 pub use training::Trained;
 
 use backward::{BackwardPasses, USED};
+use dropped::seen_to_be_dropped;
+use saved::SavedPlaces;
 use training::Training;
 
-use crate::facts::module_calls::{inner_calls, outermost};
+use crate::facts::module_calls::inner_calls;
+use crate::facts::scratch::{ScratchSpan, scratch};
 use crate::facts::{Facts, ModuleCall};
-use crate::frames::{GraphSign, MemorySign};
 use crate::lives::{Change, Changes};
 use crate::program::Phase;
 use crate::role::Role;
-use crate::snapshot::Action;
 use crate::threshold::Threshold;
-use crate::timeline::Allocation;
-use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, Index, IterationIndex, StackId};
+use crate::unit::{AllocationId, Bytes, EventIndex, FrameId, FunctionId, Index, StackId};
 
 /// The share of a call's bytes that has to outlive it for nothing. Recordings without `no_grad` measure 0.38 to 0.93,
 /// training at most 0.24.
@@ -73,7 +78,8 @@ pub struct UnusedGraph {
 
 /// All such lines, heaviest first. A network inside a model whose other networks train (a target, a frozen critic) is looked at by itself.
 pub(super) fn unused_graphs(facts: &Facts) -> Vec<UnusedGraph> {
-    let judge = Judge { facts, backward: BackwardPasses::of(facts), older: dropped_older(facts) };
+    let (backward, saved) = (BackwardPasses::of(facts), SavedPlaces::of(facts));
+    let judge = Judge { facts, backward, saved, older: dropped_older(facts) };
     let mut found = judge.lines(facts.module_calls().iter(), |_| true);
     let inner = inner_calls(facts);
     let inner = inner.iter().filter(|call| judge.is_within_a_used_one(call));
@@ -99,6 +105,7 @@ pub(super) fn unused_graphs(facts: &Facts) -> Vec<UnusedGraph> {
 struct Judge<'f> {
     facts: &'f Facts<'f>,
     backward: BackwardPasses,
+    saved: SavedPlaces<'f>,
     older: BTreeMap<Bytes, Vec<AllocationId>>,
 }
 
@@ -109,7 +116,7 @@ impl Judge<'_> {
         calls: impl Iterator<Item = &'c ModuleCall>,
         counts: fn(&KeptForNothing) -> bool,
     ) -> BTreeMap<FrameId, UnusedGraph> {
-        let Judge { facts, backward, older } = self;
+        let facts = self.facts;
         let mut calls_of: BTreeMap<usize, Vec<&ModuleCall>> = BTreeMap::new();
         for call in calls {
             calls_of.entry(call.callers).or_default().push(call);
@@ -118,9 +125,7 @@ impl Judge<'_> {
         for calls in calls_of.values() {
             let unused: Vec<(&ModuleCall, KeptForNothing)> = calls
                 .iter()
-                .filter_map(|call| {
-                    Some((*call, kept_for_nothing(facts, backward, older, call).filter(counts)?))
-                })
+                .filter_map(|call| Some((*call, self.kept_for_nothing(call).filter(counts)?)))
                 .collect();
             let Some(line) = calls.first().and_then(|call| call.line) else { continue };
             if unused.is_empty() || (unused.len() as f64) < CALLS.get() * calls.len() as f64 {
@@ -132,6 +137,51 @@ impl Judge<'_> {
             }
         }
         found
+    }
+
+    /// What a call made that outlives it and that no backward pass lets go of, if that is most of what it made.
+    fn kept_for_nothing(&self, call: &ModuleCall) -> Option<KeptForNothing> {
+        let Judge { facts, backward, saved, older } = self;
+        let is_tensor = |id: &&AllocationId| facts.role(**id) != Role::Workspace;
+        let made: Vec<AllocationId> = call.made.iter().filter(is_tensor).copied().collect();
+        let outlives = |id: &AllocationId| {
+            let Some(one) = facts.timeline.allocation(*id) else { return false };
+            one.free_requested.is_none_or(|freed| {
+                let phase = facts.phase(freed);
+                freed.position() >= call.end && !matches!(phase, Phase::Backward | Phase::Recomputation)
+            })
+        };
+        let output = made.last().copied();
+        let kept: Vec<AllocationId> =
+            made.iter().copied().filter(|id| Some(*id) != output && outlives(id)).collect();
+        let (bytes, all) = (facts.bytes(&kept), facts.bytes(&made));
+        let is_most_of = |made: &[AllocationId]| {
+            bytes.share_of(facts.bytes(made)) >= SHARE.get()
+                && kept.len() as f64 >= SHARE_BY_NUMBER.get() * made.len() as f64
+        };
+        let is_graph = || {
+            is_most_of(&made)
+                || (is_made_all_over(facts, &kept) && is_most_of(&without_scratch(facts, made.clone())))
+        };
+        if !(kept.len() >= FEWEST.get() && is_graph() || saved.are_kept(&kept, &made)) {
+            return None;
+        }
+        let freed = |id: &AllocationId| facts.timeline.allocation(*id)?.free_requested;
+        let by_backward =
+            |id: &AllocationId| freed(id).is_some_and(|event| backward_frees(facts, call.end, event));
+        let used: Vec<AllocationId> = made.iter().copied().filter(by_backward).collect();
+        let end = facts.trace.events.len();
+        let last = kept.iter().map(|id| freed(id).map_or(end, Index::position)).max()?;
+        let unused = facts.bytes(&used).share_of(all) < USED.get()
+            && (!backward.used_and_retained(call.end, last, bytes)
+                || another_was_used(facts, backward, call, last)
+                || backward.belong_to_later_calls(call.end, last))
+            && !backward.cut_off(call.start, last);
+        let before = if last == end { alike(facts, older, &kept) } else { Vec::new() };
+        let stepped = facts.program.steps.last().is_some_and(|step| step.start.position() >= call.end);
+        let sees_backward = backward.ran(call.end, last);
+        let sure = last < end || (stepped && sees_backward) || facts.bytes(&before).times(2) >= bytes;
+        unused.then_some(KeptForNothing { tensors: kept, before, sure, sees_backward })
     }
 
     /// Whether a backward pass lets go of something that the outermost call around an inner one made: then autograd was on there.
@@ -195,47 +245,28 @@ struct KeptForNothing {
     sees_backward: bool,
 }
 
-/// What a call made that outlives it and that no backward pass lets go of, if that is most of what it made.
-fn kept_for_nothing(
-    facts: &Facts,
-    backward: &BackwardPasses,
-    older: &BTreeMap<Bytes, Vec<AllocationId>>,
-    call: &ModuleCall,
-) -> Option<KeptForNothing> {
-    let is_tensor = |id: &&AllocationId| facts.role(**id) != Role::Workspace;
-    let made: Vec<AllocationId> = call.made.iter().filter(is_tensor).copied().collect();
-    let outlives = |id: &AllocationId| {
-        let Some(one) = facts.timeline.allocation(*id) else { return false };
-        one.free_requested.is_none_or(|freed| {
-            let phase = facts.phase(freed);
-            freed.position() >= call.end && !matches!(phase, Phase::Backward | Phase::Recomputation)
-        })
-    };
-    let output = made.last().copied();
-    let kept: Vec<AllocationId> =
-        made.iter().copied().filter(|id| Some(*id) != output && outlives(id)).collect();
-    let (bytes, all) = (facts.bytes(&kept), facts.bytes(&made));
-    let most =
-        bytes.share_of(all) >= SHARE.get() && kept.len() as f64 >= SHARE_BY_NUMBER.get() * made.len() as f64;
-    if kept.len() < FEWEST.get() || !most {
-        return None;
+/// Whether no function made most of it: an output, a list of features and a cache of keys and values are made in one.
+fn is_made_all_over(facts: &Facts, tensors: &[AllocationId]) -> bool {
+    let mut by_function: BTreeMap<Option<FunctionId>, Bytes> = BTreeMap::new();
+    for one in tensors.iter().filter_map(|id| facts.timeline.allocation(*id)) {
+        let innermost = one.stack.and_then(|stack| facts.frames.python(stack).last().copied());
+        let function = innermost.and_then(|frame| facts.frames.function(frame));
+        *by_function.entry(function).or_default() += one.bytes;
     }
-    let freed = |id: &AllocationId| facts.timeline.allocation(*id)?.free_requested;
-    let by_backward =
-        |id: &AllocationId| freed(id).is_some_and(|event| backward_frees(facts, call.end, event));
-    let used: Vec<AllocationId> = made.iter().copied().filter(by_backward).collect();
-    let end = facts.trace.events.len();
-    let last = kept.iter().map(|id| freed(id).map_or(end, Index::position)).max()?;
-    let unused = facts.bytes(&used).share_of(all) < USED.get()
-        && (!backward.used_and_retained(call.end, last, bytes)
-            || another_was_used(facts, backward, call, last)
-            || backward.belong_to_later_calls(call.end, last))
-        && !backward.cut_off(call.start, last);
-    let before = if last == end { alike(facts, older, &kept) } else { Vec::new() };
-    let stepped = facts.program.steps.last().is_some_and(|step| step.start.position() >= call.end);
-    let sees_backward = backward.ran(call.end, last);
-    let sure = last < end || (stepped && sees_backward) || facts.bytes(&before).times(2) >= bytes;
-    unused.then_some(KeptForNothing { tensors: kept, before, sure, sees_backward })
+    let all: Bytes = by_function.values().copied().sum();
+    by_function.values().all(|bytes| bytes.times(2) <= all)
+}
+
+/// What a call made, without what its operators took for themselves.
+fn without_scratch(facts: &Facts, made: Vec<AllocationId>) -> Vec<AllocationId> {
+    let span = |id: &AllocationId| -> Option<ScratchSpan<&[FrameId]>> {
+        let one = facts.timeline.allocation(*id)?;
+        let dies = one.free_requested.map_or(usize::MAX, Index::position);
+        Some(ScratchSpan { born: one.alloc?.position(), dies, line: facts.frames.python(one.stack?) })
+    };
+    let Some(spans) = made.iter().map(span).collect::<Option<Vec<_>>>() else { return made };
+    let is_scratch = scratch(&spans);
+    made.into_iter().zip(is_scratch).filter(|(_, is_scratch)| !is_scratch).map(|(id, _)| id).collect()
 }
 
 /// Whether the backward passes between a call and a moment belong to another call: none runs in the call's own iteration any more, and one
@@ -300,96 +331,4 @@ fn is_used(facts: &Facts, call: &ModuleCall, until: usize) -> bool {
 /// Whether an event lies behind a call and in a backward pass.
 fn backward_frees(facts: &Facts, call_end: usize, event: EventIndex) -> bool {
     event.position() >= call_end && facts.phase(event) == Phase::Backward
-}
-
-/// What C++ frames show to have been saved for a backward pass and let go of outside one.
-fn seen_to_be_dropped(facts: &Facts, backward: &BackwardPasses) -> Vec<UnusedGraph> {
-    let drops: Vec<bool> =
-        facts.snapshot.stacks.ids().map(|stack| drops_saved_tensor(facts, stack)).collect();
-    let mut found: BTreeMap<FrameId, UnusedGraph> = BTreeMap::new();
-    let mut passes: BTreeSet<(FrameId, Option<IterationIndex>)> = BTreeSet::new();
-    let mut dropped: Vec<(FrameId, AllocationId, &Allocation)> = Vec::new();
-    for (id, one) in facts.timeline.iter() {
-        let Some((born, freed)) = one.alloc.zip(one.free_requested) else { continue };
-        let stack = facts.trace.event(freed).and_then(|event| event.stack);
-        let Some(stack) = stack.filter(|stack| drops.get(stack.position()) == Some(&true)) else { continue };
-        let (born_at, freed_at) = (born.position(), freed.position());
-        let used = backward.ran(born_at, freed_at) || backward.cut_off(born_at, freed_at);
-        if used || facts.ends_held(one) > 1 || makes_weights(facts, one) {
-            continue;
-        }
-        // The line that ran the model, if one did: one and the same graph may be dropped at several.
-        let called = one.stack.and_then(|made| Some((model_line(facts, made)?, made)));
-        let Some((line, stack)) = called.or_else(|| Some((facts.site(stack)?, stack))) else { continue };
-        let graph = found.entry(line).or_insert_with(|| UnusedGraph::at(line));
-        graph.seen_in_frames = true;
-        graph.sure = true;
-        graph.stack = graph.stack.or(Some(stack));
-        passes.insert((line, facts.born_in(one)));
-        graph.most = graph.most.max(one.bytes);
-        graph.kept.push(id);
-        dropped.push((line, id, one));
-    }
-    // The variable that held one is bound again where the next one is made.
-    let alike = Lookalikes::of(facts, dropped.iter().map(|(_, _, one)| *one));
-    for (line, id, one) in dropped {
-        let graph = found.get_mut(&line);
-        if let Some((graph, end)) = graph.zip(alike.after(one).and_then(|position| facts.event(position))) {
-            graph.changes.set(id, Change::EndAt(end));
-        }
-    }
-    for (line, _) in passes {
-        if let Some(graph) = found.get_mut(&line) {
-            graph.calls += 1;
-        }
-    }
-    found.into_values().collect()
-}
-
-/// Whether it is computed for a module's weights (pruning, a parametrization): the next forward pass computes them again, and what that keeps of
-/// them the module holds itself.
-fn makes_weights(facts: &Facts, one: &Allocation) -> bool {
-    one.stack.is_some_and(|stack| facts.frames.shows(stack, MemorySign::Reparametrizes))
-}
-
-/// The user's line outside the outermost module call of a stack.
-fn model_line(facts: &Facts, stack: StackId) -> Option<FrameId> {
-    let python = facts.frames.python(stack);
-    let outside = python.get(..outermost(facts, python)?)?;
-    outside.iter().rev().copied().find(|frame| facts.frames.is_own(*frame))
-}
-
-/// Where there are allocations like some given ones: of the same size under the same stack.
-struct Lookalikes(FxHashMap<(Option<StackId>, Bytes), Vec<usize>>);
-
-impl Lookalikes {
-    fn of<'a>(facts: &Facts, sought: impl Iterator<Item = &'a Allocation>) -> Lookalikes {
-        let mut births: FxHashMap<_, Vec<usize>> =
-            sought.map(|one| ((one.stack, one.bytes), Vec::new())).collect();
-        if !births.is_empty() {
-            for (position, event) in facts.trace.events.iter().enumerate() {
-                if event.action == Action::Alloc
-                    && let Some(births) = births.get_mut(&(event.stack, event.size))
-                {
-                    births.push(position);
-                }
-            }
-        }
-        Lookalikes(births)
-    }
-
-    /// The next after an allocation.
-    fn after(&self, one: &Allocation) -> Option<usize> {
-        let (born, births) = (one.alloc?.position(), self.0.get(&(one.stack, one.bytes))?);
-        births.get(births.partition_point(|at| *at <= born)).copied()
-    }
-}
-
-/// Whether a stack lets go of a saved tensor outside the engine. What dies while a tensor is being saved (inside the
-/// pack hook of `saved_tensors_hooks`) stands under `SavedVariable`, too, but under its constructor
-/// (`torch/csrc/autograd/saved_variable.cpp`).
-fn drops_saved_tensor(facts: &Facts, stack: StackId) -> bool {
-    let frames = facts.snapshot.stacks.get(stack);
-    let signs = || frames.iter().map(|frame| facts.frames.graph(*frame));
-    GraphSign::release(signs()) && !signs().any(|sign| sign == GraphSign::Engine)
 }

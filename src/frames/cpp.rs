@@ -45,7 +45,8 @@ const MEMORY: [(&str, MemorySign); 31] = [
 
 /// What the autograd graph does, and operators that enlarge a tensor or fill one with a value.
 #[rustfmt::skip]
-const GRAPH: [(&str, GraphSign); 19] = [
+const GRAPH: [(&str, GraphSign); 20] = [
+    ("call_pack_hook", GraphSign::Packs),
     ("SavedVariable::reset_data", GraphSign::Releases),
     ("~SavedVariable", GraphSign::Releases),
     ("release_variables", GraphSign::Releases),

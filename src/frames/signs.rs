@@ -157,6 +157,8 @@ pub enum GraphSign {
     Releases,
     /// C++: a node of the graph dies, and what it holds with it: saved tensors, or, of a parameter's node, the parameter.
     Destroys,
+    /// C++: what the program has set is called to pack a tensor that is saved (`torch/csrc/autograd/python_saved_variable_hooks.cpp`).
+    Packs,
     /// C++: a gradient is added to the one that is there.
     Accumulates,
     /// `GradScaler` divides gradients by the scale and looks for infinities.

@@ -18,7 +18,7 @@ declare_rule! {
 impl ActivationsWithoutBackward {
     fn claims<'f>(facts: &'f Facts<'f>) -> Vec<Claim<'f>> {
         let retained = facts.kept_graphs().iter().filter(|graph| !graph.for_nothing);
-        let kept = retained.flat_map(|graph| &graph.kept);
+        let kept = retained.flat_map(|graph| graph.kept.iter().chain(&graph.along));
         let kept: FxHashSet<AllocationId> = kept.copied().collect();
         let unused = facts.unused_graphs().iter();
         unused.filter(|graph| !is_retained(facts, graph, &kept)).map(|graph| claim(facts, graph)).collect()

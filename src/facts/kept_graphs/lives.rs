@@ -5,8 +5,10 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::hooks::PackHooks;
 use crate::facts::Facts;
 use crate::facts::module_calls::outermost;
+use crate::facts::scratch::{ScratchSpan, scratch};
 use crate::frames::MemorySign;
 use crate::program::Phase;
 use crate::role::Role;
@@ -33,6 +35,8 @@ pub(super) struct GraphLife {
     pub(super) phase: Phase,
     /// Whether a parameter is as large.
     pub(super) like_a_weight: bool,
+    /// Whether a hook of the program's made it, which packs what autograd saves.
+    pub(super) in_hook: bool,
     pub(super) end: GraphEnd,
     /// What other passes show of it ([`super::saving`]).
     pub(super) saving: Saving,
@@ -92,6 +96,7 @@ pub(super) fn lives(facts: &Facts) -> Vec<GraphLife> {
         }));
     }
     let weights = facts.parameter_sizes();
+    let hooks = PackHooks::of(facts);
     let mut lives: Vec<GraphLife> = facts
         .timeline
         .iter()
@@ -132,6 +137,7 @@ pub(super) fn lives(facts: &Facts) -> Vec<GraphLife> {
                     Some(Phase::Backward) => GraphEnd::Released,
                     _ => GraphEnd::Plain,
                 },
+                in_hook: hooks.pack(facts, stack),
                 saving: Saving::Unseen,
             })
         })
@@ -141,26 +147,14 @@ pub(super) fn lives(facts: &Facts) -> Vec<GraphLife> {
     lives
 }
 
-/// Marks what an operator takes for itself: it goes while its line still runs, and before all that the line made meanwhile. An expression's temporary lives until
-/// its result is there, which outlives it.
+/// Marks what an operator takes for itself, of what no backward pass lets go of.
 fn mark_scratch(lives: &mut [GraphLife]) {
-    // Of those that come after: when another line first makes something, and the ones that outlive all before them, the next last.
-    let (mut left, mut line) = (0, None);
-    let mut outliving: Vec<(usize, usize)> = Vec::new();
-    let mut next_born = 0;
-    for life in lives.iter_mut().rev() {
-        if line != Some(life.line) {
-            (left, line) = (next_born, Some(life.line));
-        }
-        while outliving.last().is_some_and(|(_, dies)| *dies <= life.dies) {
-            outliving.pop();
-        }
-        let outlived = outliving.last().map_or(usize::MAX, |(born, _)| *born);
-        if life.end == GraphEnd::Plain && life.dies < left.min(outlived) {
+    let span = |life: &GraphLife| ScratchSpan { born: life.born, dies: life.dies, line: life.line };
+    let is_scratch = scratch(&lives.iter().map(span).collect::<Vec<_>>());
+    for (life, _) in lives.iter_mut().zip(is_scratch).filter(|(_, is_scratch)| *is_scratch) {
+        if life.end == GraphEnd::Plain {
             life.end = GraphEnd::Scratch;
         }
-        outliving.push((life.born, life.dies));
-        next_born = life.born;
     }
 }
 
@@ -199,49 +193,4 @@ fn functions_of_models(facts: &Facts) -> FxHashSet<FunctionId> {
 fn handles_weights(sign: MemorySign) -> bool {
     use MemorySign::{Average, Build, Copy, CopyParameter, CopyTensor, Fill, Move, Read};
     matches!(sign, Average | Build | Copy | CopyParameter | CopyTensor | Fill | Move | Read)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Lives by birth, each with its line and its end, and which of them are scratch.
-    fn scratch(lives: &[(usize, usize, usize)]) -> Vec<bool> {
-        let life = |&(born, dies, line): &(usize, usize, usize)| GraphLife {
-            id: AllocationId::at(born).unwrap(),
-            bytes: Bytes::MIB,
-            born,
-            dies,
-            caller: None,
-            in_module: true,
-            place: line,
-            line,
-            operator: None,
-            innermost: None,
-            function: None,
-            phase: Phase::Forward,
-            like_a_weight: false,
-            end: GraphEnd::Plain,
-            saving: Saving::Unseen,
-        };
-        let mut lives: Vec<GraphLife> = lives.iter().map(life).collect();
-        mark_scratch(&mut lives);
-        lives.iter().map(|life| life.end == GraphEnd::Scratch).collect()
-    }
-
-    #[test]
-    fn scratch_goes_within_its_line_and_before_what_the_line_makes_meanwhile() {
-        assert_eq!(
-            scratch(&[(0, 90, 1), (1, 6, 1), (2, 4, 1), (8, 90, 2)]),
-            [false, true, true, false],
-            "an operator's result, then what it computes with, and its own scratch in that"
-        );
-        assert_eq!(scratch(&[(0, 3, 1), (2, 90, 1), (5, 9, 2)]), [false, false, false], "torch.relu(a + b)");
-        assert_eq!(
-            scratch(&[(0, 9, 1), (2, 7, 2), (10, 90, 3)]),
-            [false, true, false],
-            "what another line uses"
-        );
-        assert_eq!(scratch(&[(0, usize::MAX, 1)]), [false], "what stays to the end");
-    }
 }

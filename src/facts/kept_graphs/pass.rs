@@ -59,6 +59,9 @@ pub(super) struct Pass {
     pub(super) turn: Differentiated,
     /// What stays and what goes, by what other passes save.
     weighed: Weighed,
+    /// What stays of what hooks packed, and whether a backward pass let go of anything else of this pass.
+    packed: Bytes,
+    is_used: bool,
     /// Whether any of it was made by a module.
     pub(super) in_module: bool,
     /// Whether any of it was made in what is seen to be a pass.
@@ -78,6 +81,7 @@ impl Pass {
             self.until = if self.ids.is_empty() { life.dies } else { self.until.min(life.dies) };
             self.kept += life.bytes;
             self.released += if life.end == GraphEnd::Released { life.bytes } else { Bytes::ZERO };
+            self.packed += if life.in_hook { life.bytes } else { Bytes::ZERO };
             self.places.insert(life.place);
             self.functions.insert(life.function);
             self.ids.push(life.id);
@@ -87,7 +91,14 @@ impl Pass {
             line.has_operands |=
                 is_operand || line.operator.zip(operator).is_some_and(|(one, other)| one != other);
             line.operator = line.operator.or(operator);
+        } else {
+            self.is_used |= life.end == GraphEnd::Released;
         }
+    }
+
+    /// Whether the program's hooks keep what they packed: a node lets go of all that it has saved, and a backward pass has gone through these.
+    fn is_kept_by_hooks(&self) -> bool {
+        self.is_used && self.packed.times(2) > self.kept
     }
 
     /// Whether most of what stays was made on lines of which the operands stay with the result.
@@ -100,6 +111,9 @@ impl Pass {
     pub(super) fn keeps(&self, is_recorded: bool) -> bool {
         let share = if self.turn.at_all { KEPT_SHARE_AFTER_BACKWARD.get() } else { KEPT_SHARE.get() };
         let kept = self.kept.share_of(self.made);
+        if self.is_kept_by_hooks() {
+            return false;
+        }
         let is_enough = (kept >= share && !self.weighed.is_plain()) || is_recorded;
         if !self.is_seen {
             return is_enough && self.keeps_operands();
@@ -164,6 +178,7 @@ mod tests {
                 phase: Phase::Forward,
                 like_a_weight: false,
                 end: GraphEnd::Plain,
+                in_hook: false,
                 saving: Saving::Unseen,
             };
             pass.note(&life, true, false);
@@ -198,6 +213,7 @@ mod tests {
                 phase: Phase::Forward,
                 like_a_weight: false,
                 end: GraphEnd::Plain,
+                in_hook: false,
                 saving: Saving::Unseen,
             };
             let made: Vec<GraphLife> = line.iter().chain(&[(1, false)]).enumerate().map(life).collect();

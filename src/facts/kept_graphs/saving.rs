@@ -113,6 +113,7 @@ mod tests {
             phase: Phase::Forward,
             like_a_weight: false,
             end,
+            in_hook: false,
             saving: Saving::Unseen,
         }
     }
