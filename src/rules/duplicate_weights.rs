@@ -2,6 +2,7 @@
 
 mod at_end;
 mod computed;
+mod joined;
 mod passes;
 mod renewed;
 mod sizes;
@@ -24,7 +25,7 @@ use crate::threshold::Threshold;
 use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, Confidence, FrameId, Index};
 use sizes::{CopySizes, Widening};
-use source::{MadeBy, TensorSource};
+use source::{Filled, MadeBy, TensorSource};
 
 declare_rule! {
     /// A second copy of the model's weights stays on the device.
@@ -138,7 +139,7 @@ fn copies_of_weights(facts: &Facts) -> Vec<Copied> {
         let plain = all_plain(facts, &sources, &tensors);
         copy(facts, &model, key, tensors, plain)
     });
-    let mut copies = computed::without(facts, &sources, copies.collect());
+    let mut copies = joined::without(facts, computed::without(facts, &sources, copies.collect()));
     let trains = passes::trains(facts);
     if trains {
         copies = stages::without(facts, &sources, copies);
@@ -297,10 +298,14 @@ fn key(
     }
     let busy = matches!(facts.phase(born), Phase::Backward | Phase::OptimizerStep | Phase::Clipping);
     let other = facts.role(id) == Role::OptimizerState;
-    let blank = source.blank;
+    let blank = source.filled == Filled::Blank;
     let long = ends >= if source.made.copies() { 1 } else { 2 };
     let in_loop = born.position() >= loop_start && !busy && !other && !blank && long;
-    let kind = if source.made == MadeBy::Gathered { Kind::Gathered } else { Kind::CopiedInLoop };
+    let kind = match source.made {
+        MadeBy::Gathered => Kind::Gathered,
+        MadeBy::Otherwise if source.filled == Filled::Later => Kind::AsLarge,
+        _ => Kind::CopiedInLoop,
+    };
     in_loop.then(|| (kind, frame, facts.born_in(one).map(Index::position)))
 }
 

@@ -9,7 +9,7 @@
 //! setup @ train.py:4 main  what follows runs in this phase, under this line of the user's program; callers follow
 //!                          after `<`, and it may have a condition. Files under torch/, safetensors/, peft/, transformers/ and torchmetrics/ are
 //!                          those of installed packages, copy.py is Python's. Phases: setup, input, forward (a layer is called), operator (that line
-//!                          itself computes), loss (`cross_entropy`), backward, per_sample (`vmap(grad(f))`), unscale (`GradScaler`), step, zero_grad, evaluation
+//!                          itself computes), empty (that line calls `torch.empty_like`, as C++ frames show), loss (`cross_entropy`), backward, per_sample (`vmap(grad(f))`), unscale (`GradScaler`), step, zero_grad, evaluation
 //! loop 4                   the lines up to `end` run four times
 //! alloc out# 8 MiB [2..]   allocates; `#` is the iteration's number, `#-1` the one before; `[…]` says when:
 //!                          [3], [2..], [..4], [2..4], [every 5]
@@ -62,6 +62,7 @@ pub(crate) enum Phase {
     Input,
     Forward,
     Operator,
+    Empty,
     Loss,
     Backward,
     Unscale,
@@ -220,6 +221,7 @@ fn phase_of(word: &str) -> Result<Phase, String> {
         "input" => Phase::Input,
         "forward" => Phase::Forward,
         "operator" => Phase::Operator,
+        "empty" => Phase::Empty,
         "loss" => Phase::Loss,
         "backward" => Phase::Backward,
         "unscale" => Phase::Unscale,

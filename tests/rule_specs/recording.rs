@@ -235,7 +235,12 @@ impl Machine {
     fn stack(&self, kept: bool) -> Vec<Frame> {
         match self.phase {
             Phase::Setup => self.frames(&SETUP),
-            Phase::Input | Phase::Operator => self.frames(&[]),
+            Phase::Empty if self.stacks == Stacks::All => {
+                let mut frames = Machine::library(&["at::_ops::empty_like::call"]);
+                frames.extend(self.frames(&[]));
+                frames
+            }
+            Phase::Input | Phase::Operator | Phase::Empty => self.frames(&[]),
             Phase::Forward | Phase::Evaluation => self.frames(&FORWARD),
             Phase::Loss => self.frames(&[("nn/functional.py", 3494, "cross_entropy")]),
             Phase::Backward | Phase::PerSample if self.stacks == Stacks::All => Machine::engine(),
@@ -263,8 +268,12 @@ impl Machine {
     }
 
     fn engine() -> Vec<Frame> {
+        Machine::library(&["torch::autograd::AccumulateGrad::apply", "torch::autograd::Engine::thread_main"])
+    }
+
+    /// Frames of PyTorch's C++ functions, innermost first.
+    fn library(names: &[&str]) -> Vec<Frame> {
         let library = format!("{TORCH}/lib/libtorch_cpu.so");
-        let names = ["torch::autograd::AccumulateGrad::apply", "torch::autograd::Engine::thread_main"];
         names
             .iter()
             .map(|name| Frame { name: (*name).to_owned(), filename: library.clone(), line: 0 })

@@ -10,6 +10,7 @@ use crate::facts::{Facts, ModuleCall};
 use crate::frames::PhaseSign;
 use crate::program::Phase;
 use crate::role::Role;
+use crate::timeline::Allocation;
 use crate::unit::{AllocationId, Bytes, FrameId, IterationIndex};
 
 /// Whether the program trains: a moving average of its weights is wanted, and nothing shows that it is updated.
@@ -36,14 +37,17 @@ pub(super) fn trained(facts: &Facts) -> CopySizes {
 /// Whether the loop makes a tensor as large as the largest of some weights outside of models and of what an optimizer does: it may compute with the weights themselves, as a
 /// penalty on their distance to others does.
 pub(super) fn reads_outside(facts: &Facts, weights: &CopySizes) -> bool {
+    let mut others = facts.timeline.iter().filter(|(_, one)| Some(one.bytes) == weights.largest());
+    others.any(|(_, one)| facts.born_in(one).is_some() && is_outside(facts, one))
+}
+
+/// Whether the program makes a tensor itself: in no call of a module, no backward pass and no step of an optimizer.
+pub(super) fn is_outside(facts: &Facts, one: &Allocation) -> bool {
     let own = |event| !matches!(facts.phase(event), Phase::Backward | Phase::OptimizerStep | Phase::Clipping);
     let in_module = |stack| {
         facts.frames.python(stack).iter().any(|frame| facts.frames.phase(*frame) == PhaseSign::ModuleCall)
     };
-    let mut others = facts.timeline.iter().filter(|(_, one)| Some(one.bytes) == weights.largest());
-    others.any(|(_, one)| {
-        facts.born_in(one).is_some() && one.alloc.is_some_and(own) && !one.stack.is_some_and(in_module)
-    })
+    one.alloc.is_some_and(own) && !one.stack.is_some_and(in_module)
 }
 
 /// Whether each turn makes one pass through one model at most, always for the same caller, and nothing after the loop's beginning makes

@@ -90,6 +90,13 @@ impl CopySizes {
         repeated
     }
 
+    /// The bytes of a copy that are in tensors of these sizes by a scale, however often.
+    pub(super) fn akin(&self, copy: &CopySizes, scale: Widening) -> Bytes {
+        let is_akin = |bytes: &Bytes| scale.original(*bytes).is_some_and(|original| self.has(original));
+        let akin = copy.0.iter().filter(|(bytes, _)| is_akin(bytes));
+        akin.map(|(bytes, count)| bytes.times(*count as u64)).sum()
+    }
+
     /// Whether these have tensors of the sizes of another set, of nearly all of it.
     pub(super) fn cover(&self, other: &CopySizes) -> bool {
         let repeated = self.repeated(other, Widening::SAME, 1);

@@ -7,16 +7,29 @@ use crate::facts::Facts;
 use crate::frames::{GraphSign, MemorySign, Method, PhaseSign};
 use crate::unit::{AllocationId, FrameId, Index, StackId};
 
+/// The operators that make a tensor with nothing in it, by which a program makes one like another.
+const EMPTY: [&str; 3] = ["empty", "empty_like", "new_empty"];
+
 /// What a stack says of the tensors made under it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct TensorSource {
     pub(super) line: Option<FrameId>,
     pub(super) made: MadeBy,
     pub(super) constructs: bool,
-    /// C++ frames show that a tensor is filled with one value.
-    pub(super) blank: bool,
+    pub(super) filled: Filled,
     /// An adapter is made.
     pub(super) adapts: bool,
+}
+
+/// With what a tensor is filled when it is made, as C++ frames show.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Filled {
+    /// With one value.
+    Blank,
+    /// With nothing: what the program writes into it later is not seen.
+    Later,
+    #[default]
+    Otherwise,
 }
 
 /// By what.
@@ -63,7 +76,13 @@ pub(super) fn made_by(facts: &Facts, sources: &[TensorSource], tensors: &[Alloca
 fn source(facts: &Facts, stack: StackId) -> TensorSource {
     let mut source = TensorSource { line: facts.site(stack), ..TensorSource::default() };
     let frames = facts.snapshot.stacks.get(stack);
-    source.blank = frames.iter().any(|frame| facts.frames.graph(*frame) == GraphSign::Blank);
+    source.filled = if frames.iter().any(|frame| facts.frames.graph(*frame) == GraphSign::Blank) {
+        Filled::Blank
+    } else if is_empty(facts, stack) {
+        Filled::Later
+    } else {
+        Filled::Otherwise
+    };
     let (mut reads, mut pretrained, mut copies, mut averages) = (false, false, false, false);
     let (mut tensors, mut parameters, mut called) = (false, false, false);
     let (mut moves, mut builds, mut gathers, mut renews) = (false, false, false, false);
@@ -95,4 +114,11 @@ fn source(facts: &Facts, stack: StackId) -> TensorSource {
         false => MadeBy::Otherwise,
     };
     source
+}
+
+/// Whether a line of the user's makes a tensor with nothing in it.
+fn is_empty(facts: &Facts, stack: StackId) -> bool {
+    let innermost = facts.frames.python(stack).last();
+    innermost.is_some_and(|frame| facts.frames.is_own(*frame))
+        && facts.frames.operator(facts.snapshot, stack).is_some_and(|name| EMPTY.contains(&name))
 }

@@ -108,7 +108,7 @@ fn words(kind: Kind, bytes: Bytes) -> (String, &'static str, &'static str) {
             "copied here, and held ever since",
         ),
         Kind::AsLarge => (
-            format!("tensors of the weights' sizes stay from before training ({bytes})"),
+            format!("tensors of the weights' sizes stay on the device ({bytes})"),
             "where they are copies that are put aside, keep them on the host: {k: p.detach().cpu() for k, p in model.named_parameters()}; what the program computes with may stay",
             "made here, one for each of the weights, and held ever since",
         ),
