@@ -84,6 +84,8 @@ const ROWS: &[Row] = &[
     ("lightning/pytorch/callbacks/weight_averaging", ANY, memory(MemorySign::Average)),
     ("torch_ema/*", ANY, memory(MemorySign::Average)),
     ("timm/utils/model_ema", ANY, memory(MemorySign::Average)),
+    // New weights, computed from the old ones and the adapter.
+    ("peft/tuners/*", &["merge", "unmerge"], memory(MemorySign::Build)),
     ("peft/tuners/*", &["_create_and_replace", "_move_adapter_to_device_of_base_layer", "cast_adapter_dtype", "inject_adapter", "update_layer"],
         memory(MemorySign::Adapts)),
     // Optimizers.

@@ -211,3 +211,15 @@ fn what_is_built_where_batches_are_fetched_is_a_parameter_and_what_is_read_there
     assert_eq!((role(adapter), role(module)), (Role::Parameter, Role::Parameter));
     assert_eq!(role(batch), Role::Input);
 }
+
+#[test]
+fn what_an_adapter_is_merged_into_is_a_parameter() {
+    const PEFT: &str = "/v/site-packages/peft/tuners/ia3/layer.py";
+    let mut trace = HandTrace::default();
+    trace.alloc(Phase::Setup, 4, MOVE);
+    trace.alloc(Phase::Forward, 8, USER);
+    let merged = trace.alloc(Phase::Evaluation, 2, &[(PEFT, "merge"), ("probe.py", "on_step_end")]);
+    let out = trace.alloc(Phase::Forward, 6, USER);
+    trace.free(Phase::Forward, out, USER);
+    assert_eq!(trace.roles()(merged), Role::Parameter);
+}
