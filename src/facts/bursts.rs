@@ -105,7 +105,7 @@ fn anywhere(facts: &Facts, groups: &Groups) -> BTreeSet<usize> {
 /// The innermost Python frame under which a group goes, where that is no code of the user's.
 fn library_place(facts: &Facts, group: &[(AllocationId, usize)]) -> Option<FrameId> {
     let first = facts.first_to_go(group.iter().map(|(id, _)| *id))?;
-    let innermost = *facts.frames.python(facts.freed_under(first)?).last()?;
+    let innermost = facts.frames.innermost(facts.freed_under(first)?)?;
     (!facts.frames.is_own(innermost)).then_some(innermost)
 }
 

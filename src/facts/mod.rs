@@ -22,6 +22,7 @@ mod pinned;
 mod pools;
 mod reallocation;
 mod regrowth;
+mod released;
 mod releases;
 mod savers;
 mod scratch;

@@ -34,6 +34,11 @@ pub struct StateMaking {
 }
 
 impl StateMaking {
+    /// When its first tensor was made.
+    pub fn begun(&self, facts: &Facts) -> Option<EventIndex> {
+        facts.timeline.allocation(*self.tensors.first()?)?.alloc
+    }
+
     /// The state that is alive after the step, and the gradients that were when it began: what the state is for.
     pub fn alive(&self, facts: &Facts) -> (Bytes, Bytes) {
         let Some(step) = facts.updates().get(self.step) else { return (Bytes::ZERO, Bytes::ZERO) };

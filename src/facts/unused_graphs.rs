@@ -161,15 +161,13 @@ impl Judge<'_> {
         };
         let is_graph = || {
             is_most_of(&made)
-                || (is_made_all_over(facts, &kept) && is_most_of(&without_scratch(facts, made.clone())))
+                || (is_made_all_over(facts, &kept) && is_most_of(&without_scratch(facts, &made)))
         };
         if !(kept.len() >= FEWEST.get() && is_graph() || saved.are_kept(&kept, &made)) {
             return None;
         }
         let freed = |id: &AllocationId| facts.timeline.allocation(*id)?.free_requested;
-        let by_backward =
-            |id: &AllocationId| freed(id).is_some_and(|event| backward_frees(facts, call.end, event));
-        let used: Vec<AllocationId> = made.iter().copied().filter(by_backward).collect();
+        let used: Vec<AllocationId> = made.iter().copied().filter(|id| is_let_go(facts, call, *id)).collect();
         let end = facts.trace.events.len();
         let last = kept.iter().map(|id| freed(id).map_or(end, Index::position)).max()?;
         let unused = facts.bytes(&used).share_of(all) < USED.get()
@@ -249,7 +247,7 @@ struct KeptForNothing {
 fn is_made_all_over(facts: &Facts, tensors: &[AllocationId]) -> bool {
     let mut by_function: BTreeMap<Option<FunctionId>, Bytes> = BTreeMap::new();
     for one in tensors.iter().filter_map(|id| facts.timeline.allocation(*id)) {
-        let innermost = one.stack.and_then(|stack| facts.frames.python(stack).last().copied());
+        let innermost = one.stack.and_then(|stack| facts.frames.innermost(stack));
         let function = innermost.and_then(|frame| facts.frames.function(frame));
         *by_function.entry(function).or_default() += one.bytes;
     }
@@ -258,15 +256,15 @@ fn is_made_all_over(facts: &Facts, tensors: &[AllocationId]) -> bool {
 }
 
 /// What a call made, without what its operators took for themselves.
-fn without_scratch(facts: &Facts, made: Vec<AllocationId>) -> Vec<AllocationId> {
+fn without_scratch(facts: &Facts, made: &[AllocationId]) -> Vec<AllocationId> {
     let span = |id: &AllocationId| -> Option<ScratchSpan<&[FrameId]>> {
         let one = facts.timeline.allocation(*id)?;
         let dies = one.free_requested.map_or(usize::MAX, Index::position);
         Some(ScratchSpan { born: one.alloc?.position(), dies, line: facts.frames.python(one.stack?) })
     };
-    let Some(spans) = made.iter().map(span).collect::<Option<Vec<_>>>() else { return made };
+    let Some(spans) = made.iter().map(span).collect::<Option<Vec<_>>>() else { return made.to_vec() };
     let is_scratch = scratch(&spans);
-    made.into_iter().zip(is_scratch).filter(|(_, is_scratch)| !is_scratch).map(|(id, _)| id).collect()
+    made.iter().zip(is_scratch).filter(|(_, is_scratch)| !is_scratch).map(|(id, _)| *id).collect()
 }
 
 /// Whether the backward passes between a call and a moment belong to another call: none runs in the call's own iteration any more, and one
@@ -320,6 +318,12 @@ fn let_go_by_backward<'c>(
     let freed = move |id: &AllocationId| facts.timeline.allocation(*id)?.free_requested;
     let let_go = move |event: EventIndex| event.position() < until && backward_frees(facts, call.end, event);
     call.made.iter().copied().filter(move |id| freed(id).is_some_and(let_go))
+}
+
+/// Whether a backward pass behind a call lets go of what it made.
+fn is_let_go(facts: &Facts, call: &ModuleCall, made: AllocationId) -> bool {
+    let freed = facts.timeline.allocation(made).and_then(|one| one.free_requested);
+    freed.is_some_and(|event| backward_frees(facts, call.end, event))
 }
 
 /// Whether backward passes use a call's graph before a position.

@@ -159,6 +159,11 @@ impl Frames {
         bounds.and_then(|(&start, &end)| self.python.get(start..end)).unwrap_or_default()
     }
 
+    /// A stack's innermost Python frame.
+    pub fn innermost(&self, stack: StackId) -> Option<FrameId> {
+        self.python(stack).last().copied()
+    }
+
     /// Whether one of a stack's Python frames says this about memory.
     pub fn shows(&self, stack: StackId, sign: MemorySign) -> bool {
         self.python(stack).iter().any(|frame| self.memory(*frame) == sign)

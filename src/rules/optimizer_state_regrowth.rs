@@ -71,9 +71,7 @@ fn gone_with_the_next(facts: &Facts, makings: &[StateMaking], kept: &[Allocation
     let mut mended = Changes::default();
     for pair in makings.windows(2) {
         let [old, new] = pair else { continue };
-        let Some(born) = new.tensors.first().and_then(|id| facts.timeline.allocation(*id)?.alloc) else {
-            continue;
-        };
+        let Some(born) = new.begun(facts) else { continue };
         for id in old.tensors.iter().filter(|id| kept.binary_search(id).is_ok()) {
             mended.set(*id, Change::EndAt(born));
         }
@@ -98,7 +96,7 @@ fn tell(facts: &Facts, makings: &[StateMaking], earlier: &Earlier, worth: &Worth
     } else {
         "create the optimizer once, outside the loop, and change its rate: for group in optimizer.param_groups: group[\"lr\"] = lr"
     };
-    let born = last.tensors.first().and_then(|id| facts.timeline.allocation(*id)?.alloc);
+    let born = last.begun(facts);
     let place = making_place(facts, last)
         .map_or(Anchor::Nowhere, |(stack, frame)| Anchor::At(frame, Some(stack), born));
     let telling = Telling {
@@ -209,23 +207,22 @@ fn in_use(facts: &Facts, makings: &[StateMaking]) -> Option<usize> {
 /// grows like any other list. An optimizer that is made anew makes its state in its first step alone.
 fn is_kept_by_every_step(facts: &Facts, makings: &[StateMaking]) -> bool {
     let (Some(first), Some(last)) = (makings.first(), makings.last()) else { return false };
-    let innermost = making_place(facts, last)
-        .and_then(|(stack, frame)| Some((facts.frames.python(stack).last()?, frame)));
+    let innermost =
+        making_place(facts, last).and_then(|(stack, frame)| Some((facts.frames.innermost(stack)?, frame)));
     let every = last.step - first.step + 1 == makings.len() && makings.len() >= HABIT.get();
     let kept = |making: &StateMaking| making.tensors.iter().all(|id| outlives(facts, *id, last));
-    every && innermost.is_some_and(|(inner, user)| *inner == user) && makings.iter().all(kept)
+    every && innermost.is_some_and(|(inner, user)| inner == user) && makings.iter().all(kept)
 }
 
 fn outlives(facts: &Facts, id: AllocationId, last: &StateMaking) -> bool {
-    let birth = last.tensors.first().and_then(|id| facts.timeline.allocation(*id)?.alloc);
+    let birth = last.begun(facts);
     let freed = facts.timeline.allocation(id).and_then(|one| one.free_requested);
     birth.is_some_and(|birth| freed.is_none_or(|freed| freed > birth))
 }
 
 /// The stack and the user's line under which a making's first tensor was made.
 fn making_place(facts: &Facts, making: &StateMaking) -> Option<(StackId, FrameId)> {
-    let event = facts.timeline.allocation(*making.tensors.first()?)?.alloc?;
-    let stack = facts.seen_stack(event)?;
+    let stack = facts.seen_stack(making.begun(facts)?)?;
     Some((stack, facts.user_frame(stack)?))
 }
 

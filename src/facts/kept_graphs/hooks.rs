@@ -10,32 +10,21 @@ use crate::facts::module_calls::outermost;
 use crate::frames::{GraphSign, PhaseSign};
 use crate::unit::{FrameId, FunctionId, StackId};
 
-/// The functions that pack.
-pub(super) struct PackHooks(FxHashSet<FunctionId>);
-
-impl PackHooks {
-    pub(super) fn of(facts: &Facts) -> PackHooks {
-        let mut packing: FxHashSet<FunctionId> = FxHashSet::default();
-        let mut callers: FxHashMap<FunctionId, FxHashSet<FunctionId>> = FxHashMap::default();
-        for stack in facts.snapshot.stacks.ids() {
-            packing.extend(called_to_pack(facts, stack));
-            for (caller, hook) in called_by_packages(facts, stack) {
-                callers.entry(hook).or_default().insert(caller);
-            }
+/// Which stacks run such a hook.
+pub(super) fn in_hooks(facts: &Facts) -> Vec<bool> {
+    let mut packing: FxHashSet<FunctionId> = FxHashSet::default();
+    let mut callers: FxHashMap<FunctionId, FxHashSet<FunctionId>> = FxHashMap::default();
+    for stack in facts.snapshot.stacks.ids() {
+        packing.extend(called_to_pack(facts, stack));
+        for (caller, hook) in called_by_packages(facts, stack) {
+            callers.entry(hook).or_default().insert(caller);
         }
-        if packing.is_empty() {
-            packing
-                .extend(callers.into_iter().filter(|(_, callers)| callers.len() > 1).map(|(hook, _)| hook));
-        }
-        PackHooks(packing)
     }
-
-    /// Whether a hook runs.
-    pub(super) fn pack(&self, facts: &Facts, stack: StackId) -> bool {
-        let function = |frame: &FrameId| facts.frames.function(*frame);
-        let python = || facts.frames.python(stack).iter();
-        !self.0.is_empty() && python().filter_map(function).any(|function| self.0.contains(&function))
+    if packing.is_empty() {
+        packing.extend(callers.into_iter().filter(|(_, callers)| callers.len() > 1).map(|(hook, _)| hook));
     }
+    let packs = |frame: &FrameId| facts.frames.function(*frame).is_some_and(|one| packing.contains(&one));
+    facts.snapshot.stacks.ids().map(|stack| facts.frames.python(stack).iter().any(packs)).collect()
 }
 
 /// The function that C++ frames show to be called as a hook.

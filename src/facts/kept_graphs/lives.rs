@@ -5,7 +5,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::hooks::PackHooks;
+use super::hooks::in_hooks;
 use crate::facts::Facts;
 use crate::facts::module_calls::outermost;
 use crate::facts::scratch::{ScratchSpan, scratch};
@@ -96,7 +96,7 @@ pub(super) fn lives(facts: &Facts) -> Vec<GraphLife> {
         }));
     }
     let weights = facts.parameter_sizes();
-    let hooks = PackHooks::of(facts);
+    let in_hooks = in_hooks(facts);
     let mut lives: Vec<GraphLife> = facts
         .timeline
         .iter()
@@ -111,7 +111,7 @@ pub(super) fn lives(facts: &Facts) -> Vec<GraphLife> {
                 Phase::Backward => freed.is_none(),
                 _ => false,
             };
-            let innermost = facts.frames.python(stack).last().copied();
+            let innermost = facts.frames.innermost(stack);
             let function = innermost.and_then(|frame| facts.frames.function(frame));
             let of_library = facts.role(id) == Role::Workspace;
             if !ours || of_library || (function.is_none() && phase != Phase::Backward) {
@@ -137,7 +137,7 @@ pub(super) fn lives(facts: &Facts) -> Vec<GraphLife> {
                     Some(Phase::Backward) => GraphEnd::Released,
                     _ => GraphEnd::Plain,
                 },
-                in_hook: hooks.pack(facts, stack),
+                in_hook: in_hooks.get(stack.position()) == Some(&true),
                 saving: Saving::Unseen,
             })
         })

@@ -9,20 +9,8 @@ use std::collections::BTreeMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::lives::{GraphEnd, GraphLife, ModelCaller, Saving};
+use crate::facts::released::ReleasedShare;
 use crate::unit::{Bytes, FrameId};
-
-/// What a line made for a caller, and how much of it a backward pass let go of.
-#[derive(Default)]
-struct AtLine {
-    made: Bytes,
-    released: Bytes,
-}
-
-impl AtLine {
-    fn saves(&self) -> bool {
-        self.released.times(2) > self.made
-    }
-}
 
 /// How many callers that a backward pass goes through save what a line makes, and how many do not.
 #[derive(Default)]
@@ -33,14 +21,13 @@ struct Callers {
 
 /// Marks what the lines save in passes of other callers.
 pub(super) fn mark_saving(lives: &mut [GraphLife]) {
-    let mut made: BTreeMap<(FrameId, ModelCaller), AtLine> = BTreeMap::new();
+    let mut made: BTreeMap<(FrameId, ModelCaller), ReleasedShare> = BTreeMap::new();
     let mut differentiated: FxHashSet<ModelCaller> = FxHashSet::default();
     for life in lives.iter() {
         let Some(place) = life.innermost.zip(life.caller) else { continue };
-        let at = made.entry(place).or_default();
-        at.made += life.bytes;
-        if life.end == GraphEnd::Released {
-            at.released += life.bytes;
+        let is_released = life.end == GraphEnd::Released;
+        made.entry(place).or_default().note(life.bytes, is_released);
+        if is_released {
             differentiated.insert(place.1);
         }
     }
@@ -53,7 +40,7 @@ pub(super) fn mark_saving(lives: &mut [GraphLife]) {
     for life in lives.iter_mut() {
         let Some(place) = life.innermost.zip(life.caller) else { continue };
         let Some(callers) = lines.get(&place.0) else { continue };
-        let own = made.get(&place).map(AtLine::saves);
+        let own = made.get(&place).map(ReleasedShare::saves);
         life.saving = if callers.saving > usize::from(own == Some(true)) {
             Saving::Saved
         } else if callers.dropping > usize::from(own == Some(false)) {

@@ -8,64 +8,75 @@ use std::collections::BTreeSet;
 
 use rustc_hash::FxHashMap;
 
-use super::let_go_by_backward;
+use super::is_let_go;
 use crate::facts::Facts;
 use crate::facts::module_calls::outermost;
-use crate::unit::{AllocationId, Bytes, FrameId};
-
-/// The frames from the outermost call of a module on.
-type SavedPlace<'f> = &'f [FrameId];
+use crate::facts::released::ReleasedShare;
+use crate::unit::{AllocationId, Bytes, FrameId, Index};
 
 /// What backward passes let go of, by place.
 pub(super) struct SavedPlaces<'f> {
     facts: &'f Facts<'f>,
-    /// Whether of what a place makes most is saved, of the calls that backward passes use.
-    places: FxHashMap<SavedPlace<'f>, bool>,
+    /// The place of each stack inside of a model, numbered.
+    of_stacks: Vec<Option<usize>>,
+    /// What calls that a backward pass goes through make at each.
+    shares: Vec<ReleasedShare>,
 }
 
 impl<'f> SavedPlaces<'f> {
     pub(super) fn of(facts: &'f Facts<'f>) -> SavedPlaces<'f> {
-        let mut bytes: FxHashMap<SavedPlace<'f>, (Bytes, Bytes)> = FxHashMap::default();
+        let mut numbers: FxHashMap<&[FrameId], usize> = FxHashMap::default();
+        let mut number = |python: &'f [FrameId]| {
+            let inside = python.get(outermost(facts, python)?..)?;
+            let next = numbers.len();
+            Some(*numbers.entry(inside).or_insert(next))
+        };
+        let stacks = facts.snapshot.stacks.ids();
+        let of_stacks = stacks.map(|stack| number(facts.frames.python(stack))).collect();
+        let shares = vec![ReleasedShare::default(); numbers.len()];
+        let mut places = SavedPlaces { facts, of_stacks, shares };
         for call in facts.module_calls() {
-            let let_go: BTreeSet<AllocationId> = let_go_by_backward(facts, call, usize::MAX).collect();
-            if let_go.is_empty() {
+            let let_go = |id: &AllocationId| is_let_go(facts, call, *id);
+            if !call.made.iter().any(let_go) {
                 continue;
             }
             for id in &call.made {
-                let Some((place, size)) = place(facts, *id) else { continue };
-                let (made, saved) = bytes.entry(place).or_default();
-                *made += size;
-                *saved += if let_go.contains(id) { size } else { Bytes::ZERO };
+                let Some((place, bytes)) = places.place(*id) else { continue };
+                if let Some(share) = places.shares.get_mut(place) {
+                    share.note(bytes, let_go(id));
+                }
             }
         }
-        let places = bytes.into_iter().map(|(place, (made, saved))| (place, saved.times(2) > made)).collect();
-        SavedPlaces { facts, places }
+        places
     }
 
     /// Whether what is kept of all that a call made is what backward passes need.
     pub(super) fn are_kept(&self, kept: &[AllocationId], made: &[AllocationId]) -> bool {
-        let mut found: BTreeSet<SavedPlace<'_>> = BTreeSet::new();
+        // Of one place it may be a result that the program keeps.
+        if kept.len() < 2 {
+            return false;
+        }
+        let mut found: BTreeSet<usize> = BTreeSet::new();
         let (mut stays, mut goes, mut stays_beside) = (Bytes::ZERO, Bytes::ZERO, Bytes::ZERO);
         for id in made {
-            let Some((place, bytes)) = place(self.facts, *id) else { continue };
+            let Some((place, bytes)) = self.place(*id) else { continue };
             let is_kept = kept.binary_search(id).is_ok();
-            match self.places.get(place) {
-                Some(true) if is_kept => {
+            match self.shares.get(place).is_some_and(ReleasedShare::saves) {
+                true if is_kept => {
                     stays += bytes;
                     found.insert(place);
                 }
-                Some(true) => goes += bytes,
-                _ if is_kept => stays_beside += bytes,
-                _ => {}
+                true => goes += bytes,
+                false if is_kept => stays_beside += bytes,
+                false => {}
             }
         }
-        // Of one place it may be a result that the program keeps.
         found.len() > 1 && stays > stays_beside && stays > goes.times(2)
     }
-}
 
-fn place<'f>(facts: &'f Facts<'f>, id: AllocationId) -> Option<(SavedPlace<'f>, Bytes)> {
-    let one = facts.timeline.allocation(id)?;
-    let python = facts.frames.python(one.stack?);
-    Some((python.get(outermost(facts, python)?..)?, one.bytes))
+    fn place(&self, id: AllocationId) -> Option<(usize, Bytes)> {
+        let one = self.facts.timeline.allocation(id)?;
+        let place = *self.of_stacks.get(one.stack?.position())?;
+        Some((place?, one.bytes))
+    }
 }

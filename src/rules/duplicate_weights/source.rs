@@ -118,7 +118,7 @@ fn source(facts: &Facts, stack: StackId) -> TensorSource {
 
 /// Whether a line of the user's makes a tensor with nothing in it.
 fn is_empty(facts: &Facts, stack: StackId) -> bool {
-    let innermost = facts.frames.python(stack).last();
-    innermost.is_some_and(|frame| facts.frames.is_own(*frame))
+    let innermost = facts.frames.innermost(stack);
+    innermost.is_some_and(|frame| facts.frames.is_own(frame))
         && facts.frames.operator(facts.snapshot, stack).is_some_and(|name| EMPTY.contains(&name))
 }

@@ -81,8 +81,8 @@ pub(super) fn sets(facts: &Facts, sources: &[TensorSource]) -> Vec<StandingSet> 
                 .is_some_and(|name| name == "clone" || name == "_to_copy" || name.starts_with("to_"))
         };
         let is_unnamed = |stack: &StackId| {
-            let innermost = facts.frames.python(*stack).last();
-            operator(stack).is_none() && innermost.is_some_and(|frame| facts.frames.is_own(*frame))
+            let innermost = facts.frames.innermost(*stack);
+            operator(stack).is_none() && innermost.is_some_and(|frame| facts.frames.is_own(frame))
         };
         let built = any(|source| matches!(source.made, MadeBy::Moved | MadeBy::Built | MadeBy::Copied));
         let is_model = built && !any(|source| source.made.copies());
